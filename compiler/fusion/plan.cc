@@ -29,7 +29,9 @@ class Planner {
     KILN_TRY(dag_, make_dag(graph_, !unfused, library(), options_.machine.gpu()));
     dag_.exact = options_.exact;
     KILN_CHECK_OK(use_library());
-    unroll_reductions(dag_);  // here too, so that a sum has the same bits in each variant
+    // Here too, so that a sum has the same bits in each variant.
+    unroll_reductions(dag_);
+    part_variances(dag_, options_.machine);
     if (!unfused) {
       push_views(dag_);
       push_takes(dag_);

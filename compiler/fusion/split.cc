@@ -128,46 +128,50 @@ void split_products(Dag& dag, const Machine& machine) {
   tidy(dag);
 }
 
+int64_t splits_of_reduction(const Dag& dag, const DagNode& n, const Machine& machine, bool chained) {
+  const int64_t programs = (machine.gpu() ? 4 : 2) * int64_t{machine.multiprocessors};
+  const Operand& x = n.operands[0];
+  const int64_t rows = numel(n.shape), columns = rows == 0 ? 0 : numel(x.shape) / rows;
+  if (rows == 0 || columns == 0) return 0;
+  // Where rows lie side by side, a program takes many of them.
+  const bool across = !std::binary_search(n.axes.begin(), n.axes.end(), static_cast<int>(x.shape.size()) - 1);
+  const int64_t now = across ? cdiv(rows, machine.gpu() ? 64 : 256) : rows;
+  // What a part has to do at least, and a row for its parts to be worth a second kernel. On a GPU that kernel takes
+  // 2 us, in which one processor reads some 60 kB; several rows lose more, the kernel that they share with what reads
+  // their sums, so that only few of them gain, or those that are read element by element (on an H100 sums of 16 x
+  // 33000 take 9 and 7 us, of 130 x 65025 26 and 21; a softmax of 40 x 33000 12 and 17, of 40 x 65025 30 and 24).
+  struct Limits {
+    int64_t idle;          // of so many places for programs, one is taken
+    int64_t least, worth;  // of a part and of a row, in units
+  };
+  int64_t unit = !across ? kSplitUnit : machine.gpu() ? 128 : 256;
+  // Elements that many loads make, such as those of windows, take as long as so many others.
+  constexpr int64_t kUsualLoads = 4, kLeastUnit = 256;
+  const int64_t loads = machine.gpu() && !across ? loads_of(dag, x) : 0;
+  while (unit > kLeastUnit && unit * loads > kSplitUnit * kUsualLoads) unit /= 2;
+  const bool slow = !x.shape.empty() && x.shape.back() % 16 != 0;
+  const Limits limits = !machine.gpu()                               ? Limits{2, 16, 32}
+                        : across                                     ? Limits{3, 1, 4}
+                        : rows == 1                                  ? Limits{3, 1, 8}
+                        : slow || (now * 24 <= programs && !chained) ? Limits{8, 1, 8}
+                                                                     : Limits{8, 4, 16};
+  const int64_t least = limits.least * unit;
+  if (now * limits.idle > programs || columns < limits.worth * unit) return 0;
+  int64_t wanted = std::min(cdiv(programs, now), columns / least);
+  // Many short programs end at about the same time; a few more of them than fit at once do not.
+  constexpr int64_t kRounds = 4, kUnitsOfShortPart = 2;
+  if (machine.gpu() && rows == 1 && columns >= kRounds * programs * kUnitsOfShortPart * unit)
+    wanted = kRounds * programs;
+  return cdiv(columns, cdiv(cdiv(columns, wanted), unit) * unit);
+}
+
 void split_reductions(Dag& dag, const Machine& machine) {
   const std::vector<bool> chained = chained_reductions(dag);
-  const int64_t programs = (machine.gpu() ? 4 : 2) * int64_t{machine.multiprocessors};
   const size_t count = dag.nodes.size();
   for (size_t i = 0; i < count; ++i) {
     DagNode& n = dag.nodes[i];
     if (n.kind != DagKind::kReduce || n.splits > 1) continue;
-    const Operand& x = n.operands[0];
-    const int64_t rows = numel(n.shape), columns = rows == 0 ? 0 : numel(x.shape) / rows;
-    if (rows == 0 || columns == 0) continue;
-    // Where rows lie side by side, a program takes many of them.
-    const bool across = !std::binary_search(n.axes.begin(), n.axes.end(), static_cast<int>(x.shape.size()) - 1);
-    const int64_t now = across ? cdiv(rows, machine.gpu() ? 64 : 256) : rows;
-    // What a part has to do at least, and a row for its parts to be worth a second kernel. On a GPU that kernel takes
-    // 2 us, in which one processor reads some 60 kB; several rows lose more, the kernel that they share with what reads
-    // their sums, so that only few of them gain, or those that are read element by element (on an H100 sums of 16 x
-    // 33000 take 9 and 7 us, of 130 x 65025 26 and 21; a softmax of 40 x 33000 12 and 17, of 40 x 65025 30 and 24).
-    struct Limits {
-      int64_t idle;          // of so many places for programs, one is taken
-      int64_t least, worth;  // of a part and of a row, in units
-    };
-    int64_t unit = !across ? kSplitUnit : machine.gpu() ? 128 : 256;
-    // Elements that many loads make, such as those of windows, take as long as so many others.
-    constexpr int64_t kUsualLoads = 4, kLeastUnit = 256;
-    const int64_t loads = machine.gpu() && !across ? loads_of(dag, x) : 0;
-    while (unit > kLeastUnit && unit * loads > kSplitUnit * kUsualLoads) unit /= 2;
-    const bool slow = !x.shape.empty() && x.shape.back() % 16 != 0;
-    const Limits limits = !machine.gpu()                                  ? Limits{2, 16, 32}
-                          : across                                        ? Limits{3, 1, 4}
-                          : rows == 1                                     ? Limits{3, 1, 8}
-                          : slow || (now * 24 <= programs && !chained[i]) ? Limits{8, 1, 8}
-                                                                          : Limits{8, 4, 16};
-    const int64_t least = limits.least * unit;
-    if (now * limits.idle > programs || columns < limits.worth * unit) continue;
-    int64_t wanted = std::min(cdiv(programs, now), columns / least);
-    // Many short programs end at about the same time; a few more of them than fit at once do not.
-    constexpr int64_t kRounds = 4, kUnitsOfShortPart = 2;
-    if (machine.gpu() && rows == 1 && columns >= kRounds * programs * kUnitsOfShortPart * unit)
-      wanted = kRounds * programs;
-    const int64_t splits = cdiv(columns, cdiv(cdiv(columns, wanted), unit) * unit);
+    const int64_t splits = splits_of_reduction(dag, n, machine, chained[i]);
     if (splits < 2) continue;
     DagNode parts = n;
     parts.splits = splits;

@@ -31,6 +31,12 @@ double pointer_us(const DagNode& product, const Machine& machine);
 inline constexpr int64_t kSplitUnit = 4096;
 /// Of rows that lie side by side, so many at most are scanned by a program, so many columns at a time.
 inline constexpr int64_t kScanRows = 64;
+/// In how many parts split_reductions() takes each row of a reduction; 0: it does not. `chained`: another reduction of
+/// such rows waits for it, or it for one.
+int64_t splits_of_reduction(const Dag& dag, const DagNode& reduction, const Machine& machine, bool chained);
+/// Variances of few long rows on a GPU, so that memory is read once: parts with means of their own, and what joins
+/// them.
+void part_variances(Dag& dag, const Machine& machine);
 /// Reductions of few long rows, in two steps: as many parts as occupy the machine, then their sum.
 void split_reductions(Dag& dag, const Machine& machine);
 /// Running sums along few long rows of a GPU, likewise: the total of each part, then the parts' running sums, each from

@@ -97,7 +97,7 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
       t.rows *= 2;
     // Columns that are read again after a reduction are kept, where a program's registers hold all of whole lines.
     constexpr int64_t kMostKept = 8192, kLineBytes = 128;
-    if (gpu && w.splits == 1 && w.stores_rows && w.tensors <= 2 && t.block * t.rows > 4096 &&
+    if (gpu && w.splits == 1 && (w.stores_rows || w.depth > 1) && w.tensors <= 2 && t.block * t.rows > 4096 &&
         t.block * (kLineBytes / w.widest) <= kMostKept) {
       t.rows = std::min(t.rows, kMostKept / t.block);
       t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 1024, 1, 8));

@@ -373,6 +373,31 @@ TEST_F(PlanTest, OperandsAreCopiedIntoRowsForTheTensorCores) {
   }
 }
 
+/// A variance of few long rows reads them once: parts with means of their own, of equal length where the row has such.
+TEST_F(PlanTest, VariancesAreReadOnce) {
+  struct Case {
+    Shape shape;
+    std::vector<int> axes;
+    int64_t parts;  // 0: two passes
+  };
+  for (const Case& c : {Case{{640, 24}, {0}, 5}, Case{{3, 70000}, {1}, 10}, Case{{2, 500, 30, 7}, {0, 1}, 4},
+                        Case{{40, 5, 60, 30}, {0, 2, 3}, 10}, Case{{641, 24}, {0}, 0}}) {
+    p = {};
+    const int x = op(ExprOp::kAdd, {tensor(DType::kF32, c.shape, "x"), number(20)});
+    ExprAttributes a;
+    a.axes = c.axes;
+    a.keepdim = true;
+    const int var = op(ExprOp::kVar, {x}, a), mean = op(ExprOp::kMean, {x}, a);
+    const Plan made = check({var, mean}, Variant::kFused, hopper_machine());
+    EXPECT_EQ(made.groups.size(), c.parts ? 2u : 4u) << to_string(c.shape);
+    const auto parts = std::ranges::find(made.values, "squares_of_part", &Value::name);
+    ASSERT_EQ(parts != made.values.end(), c.parts > 0) << to_string(c.shape);
+    if (c.parts) {
+      EXPECT_EQ(numel(parts->shape) / numel(made.values[static_cast<size_t>(made.outputs[0].value)].shape), c.parts);
+    }
+  }
+}
+
 /// Small products through pointers, and sums of columns, have programs or warps for every processor.
 TEST_F(PlanTest, SmallWorkIsSharedOut) {
   for (const Shape& s : {Shape{200, 301, 310}, Shape{64, 2627, 640}, Shape{576, 1163, 3}}) {

@@ -1,0 +1,181 @@
+// Variances of few long rows in one pass over memory: each part of a row has its own mean and sum of squares away from
+// it, and a second kernel joins them (Chan, Golub and LeVeque 1979). With the mean of all first, two kernels read
+// everything, and each wants a second one for its parts.
+#include <algorithm>
+#include <optional>
+
+#include "compiler/fusion/split.h"
+#include "compiler/fusion/writer.h"
+
+namespace kiln::fusion {
+
+namespace {
+
+bool same(const Operand& a, const Operand& b) {
+  return a.node == b.node && a.shape == b.shape && a.strides == b.strides && a.offset == b.offset;
+}
+
+class Parter {
+ public:
+  Parter(Dag& dag, const Machine& machine) : dag_(dag), machine_(machine) {}
+
+  void run() {
+    const size_t count = dag_.nodes.size();
+    for (size_t i = 0; i < count; ++i)
+      if (const auto total = total_of_mean(i))
+        if (const auto cut = cut_of(i)) take_apart(i, *total, *cut);
+    tidy(dag_);
+  }
+
+ private:
+  /// Axis `axis` as `parts` parts.
+  struct Cut {
+    int axis;
+    int64_t parts;
+  };
+
+  const DagNode* pointwise(const Operand& o, ExprOp op) const {
+    if (o.is_number()) return nullptr;
+    const DagNode& n = dag_.nodes[at(o.node)];
+    return n.kind == DagKind::kPointwise && n.op == op && o.shape == n.shape && o.strides == row_major(n.shape)
+               ? &n
+               : nullptr;
+  }
+
+  static bool is_sum(const DagNode& n) {
+    return n.kind == DagKind::kReduce && n.op == ExprOp::kSum && n.splits == 1 && is_float(n.operand_type);
+  }
+
+  /// The sum of x of a node that sums (x - mean)² along the same axes.
+  std::optional<size_t> total_of_mean(size_t i) const {
+    const DagNode& n = dag_.nodes[i];
+    if (!is_sum(n)) return std::nullopt;
+    const DagNode* squares = pointwise(n.operands[0], ExprOp::kMul);
+    if (!squares || !same(squares->operands[0], squares->operands[1])) return std::nullopt;
+    const DagNode* away = pointwise(squares->operands[0], ExprOp::kSub);
+    if (!away || away->operands[0].is_number() || away->operands[1].is_number()) return std::nullopt;
+    const DagNode& mean = dag_.nodes[at(away->operands[1].node)];
+    if (mean.kind != DagKind::kPointwise || mean.op != ExprOp::kDiv || mean.operands[0].is_number() ||
+        !mean.operands[1].is_literal())
+      return std::nullopt;
+    const int from = mean.operands[0].node;
+    const DagNode& total = dag_.nodes[at(from)];
+    if (!is_sum(total) || total.axes != n.axes || total.operand_type != n.operand_type ||
+        !same(total.operands[0], away->operands[0]))
+      return std::nullopt;
+    return at(from);
+  }
+
+  /// Parts that a program holds, as many as occupy the machine; of equal length, so that one axis is cut evenly.
+  std::optional<Cut> cut_of(size_t i) const {
+    const DagNode& n = dag_.nodes[i];
+    const int64_t wanted = splits_of_reduction(dag_, n, machine_, /*chained=*/false);
+    if (wanted < 2) return std::nullopt;
+    const Shape& all = n.operands[0].shape;
+    const int64_t columns = numel(all) / numel(n.shape);
+    const bool across = n.axes.back() != static_cast<int>(all.size()) - 1;
+    const int64_t most = across ? 256 : 8192, least = across ? 32 : 1024;
+    const int64_t first = std::max<int64_t>(2, cdiv(columns, most)), last = columns / least;
+    std::optional<Cut> best;
+    for (int axis : n.axes)
+      for (int64_t parts = first; parts <= std::min(last, all[at(axis)]); ++parts) {
+        if (all[at(axis)] % parts != 0) continue;
+        const auto off = [&](int64_t p) { return std::abs(p - std::max(wanted, first)); };
+        if (!best || off(parts) < off(best->parts)) best = Cut{axis, parts};
+      }
+    return best;
+  }
+
+  Operand add(DagNode n) {
+    Operand o;
+    o.node = static_cast<int>(dag_.nodes.size());
+    o.shape = n.shape;
+    o.strides = row_major(n.shape);
+    dag_.nodes.push_back(std::move(n));
+    return o;
+  }
+
+  Operand computed(ExprOp op, std::vector<Operand> operands, const DagNode& like, const Shape& shape,
+                   std::string name = {}) {
+    DagNode n;
+    n.kind = DagKind::kPointwise;
+    n.op = op;
+    n.dtype = n.operand_type = n.number_type = like.operand_type;
+    n.shape = shape;
+    n.origin = like.origin;
+    n.name = std::move(name);
+    n.operands = std::move(operands);
+    return add(std::move(n));
+  }
+
+  static Operand number(int64_t value, const Shape& shape) {
+    Operand o;
+    o.number = static_cast<double>(value);
+    o.shape = shape;
+    o.strides.assign(shape.size(), 0);
+    return o;
+  }
+
+  /// A tensor with a dimension more, along which it repeats.
+  static Operand repeated(Operand o, size_t d, int64_t size) {
+    o.shape.insert(o.shape.begin() + static_cast<std::ptrdiff_t>(d), size);
+    o.strides.insert(o.strides.begin() + static_cast<std::ptrdiff_t>(d), 0);
+    return o;
+  }
+
+  void take_apart(size_t squares, size_t total, const Cut& cut) {
+    const DagNode n = dag_.nodes[squares];
+    const auto axis = at(cut.axis);
+    Operand x = dag_.nodes[total].operands[0];
+    const int64_t length = x.shape[axis] / cut.parts;
+    x.shape.insert(x.shape.begin() + static_cast<std::ptrdiff_t>(axis) + 1, length);
+    x.strides.insert(x.strides.begin() + static_cast<std::ptrdiff_t>(axis), x.strides[axis] * length);
+    x.shape[axis] = cut.parts;
+
+    DagNode sum = dag_.nodes[total];  // of a part
+    for (int& a : sum.axes) a += a >= cut.axis;
+    const auto place = static_cast<size_t>(cut.axis - (std::ranges::lower_bound(n.axes, cut.axis) - n.axes.begin()));
+    sum.shape.insert(sum.shape.begin() + static_cast<std::ptrdiff_t>(place), cut.parts);
+    sum.dtype = sum.operand_type;
+    sum.operands = {x};
+    const int64_t count = numel(x.shape) / numel(sum.shape);
+    const Shape parts = sum.shape, all = x.shape;
+    sum.name = "total_of_part";
+    const Operand part_total = add(sum);
+    const Operand part_mean = computed(ExprOp::kDiv, {part_total, number(count, parts)}, n, parts, "mean_of_part");
+    Operand mean_of_each = part_mean;
+    for (int a : sum.axes) mean_of_each = repeated(std::move(mean_of_each), at(a), all[at(a)]);
+    const Operand away = computed(ExprOp::kSub, {x, mean_of_each}, n, all);
+    sum.operands = {computed(ExprOp::kMul, {away, away}, n, all)};
+    sum.name = "squares_of_part";
+    const Operand part_squares = add(std::move(sum));
+
+    const Operand mean = dag_.nodes[at(dag_.nodes[squares].operands[0].node)].operands[0];
+    Operand whole = dag_.nodes[at(mean.node)].operands[1];  // the mean of all, which stays as it is
+    Operand of_all;
+    of_all.node = whole.node;
+    of_all.offset = whole.offset;
+    for (size_t d = 0; d < whole.shape.size(); ++d)
+      if (!std::ranges::binary_search(n.axes, static_cast<int>(d)))
+        of_all.shape.push_back(whole.shape[d]), of_all.strides.push_back(whole.strides[d]);
+    const Operand apart = computed(ExprOp::kSub, {part_mean, repeated(std::move(of_all), place, cut.parts)}, n, parts);
+    const Operand between = computed(ExprOp::kMul, {apart, apart}, n, parts);
+    const Operand weighed = computed(ExprOp::kMul, {between, number(count, parts)}, n, parts);
+    const Operand joined = computed(ExprOp::kAdd, {part_squares, weighed}, n, parts);
+    for (const auto& [node, operand] : {std::pair(total, part_total), std::pair(squares, joined)}) {
+      dag_.nodes[node].operands = {operand};
+      dag_.nodes[node].axes = {static_cast<int>(place)};
+    }
+  }
+
+  Dag& dag_;
+  const Machine& machine_;
+};
+
+}  // namespace
+
+void part_variances(Dag& dag, const Machine& machine) {
+  if (machine.gpu()) Parter(dag, machine).run();
+}
+
+}  // namespace kiln::fusion
