@@ -12,9 +12,9 @@
 namespace kiln::fusion {
 
 bool takes_argument(ExprOp op) {
-  constexpr ExprOp kTake[] = {ExprOp::kAdd,     ExprOp::kSub,   ExprOp::kMul, ExprOp::kDiv,  ExprOp::kMaximum,
-                              ExprOp::kMinimum, ExprOp::kClamp, ExprOp::kEq,  ExprOp::kNe,   ExprOp::kLt,
-                              ExprOp::kLe,      ExprOp::kGt,    ExprOp::kGe,  ExprOp::kWhere};
+  constexpr ExprOp kTake[] = {ExprOp::kAdd,     ExprOp::kSub,   ExprOp::kMul, ExprOp::kDiv,   ExprOp::kMaximum,
+                              ExprOp::kMinimum, ExprOp::kClamp, ExprOp::kEq,  ExprOp::kNe,    ExprOp::kLt,
+                              ExprOp::kLe,      ExprOp::kGt,    ExprOp::kGe,  ExprOp::kWhere, ExprOp::kRandomWord};
   return std::find(std::begin(kTake), std::end(kTake), op) != std::end(kTake);
 }
 

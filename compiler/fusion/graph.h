@@ -39,7 +39,7 @@ struct Graph {
 };
 
 /// Whether an operation takes a number among its operands as an argument of the kernel. Exponents, divisors of // and
-/// %, shifts and bits stay in the source: with another one it is another computation.
+/// %, shifts and bits stay in the source: with another one it is another computation. Keys of random numbers do not.
 bool takes_argument(ExprOp op);
 /// Whether an operation gives what another one would of the elements up to each: that other one, where it does.
 std::optional<ExprOp> reduction_of_scan(ExprOp op);

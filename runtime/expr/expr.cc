@@ -65,7 +65,7 @@ void collect(const ExprNode& n, uint64_t visit, ExprWalk& out) {
   // to be constants.
   auto is_of_places = [&](const auto& operand) { return out.is_of_places[static_cast<size_t>(operand->position)]; };
   const bool of_places =
-      n.is_pending() &&
+      n.is_pending() && n.node.op != ExprOp::kRandomWord &&  // whose key is another one each time
       (n.node.op == ExprOp::kIota ||
        (std::ranges::any_of(n.operands, is_of_places) &&
         std::ranges::all_of(n.operands, [&](const auto& o) { return o->is_scalar() || is_of_places(o); })));

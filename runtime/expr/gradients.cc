@@ -99,6 +99,7 @@ Rule rule_of(ExprOp op) {
     case ExprOp::kLogicalAnd:
     case ExprOp::kLogicalOr:
     case ExprOp::kLogicalNot:
+    case ExprOp::kRandomWord:
     case ExprOp::kBitAnd:
     case ExprOp::kBitOr:
     case ExprOp::kBitXor:

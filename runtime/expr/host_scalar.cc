@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "runtime/tensor/random.h"
 #include "support/diag.h"
 
 namespace kiln::runtime {
@@ -130,6 +131,7 @@ void host_floats(ExprOp op, const double* const* in, double* out, size_t n) {
       return;
     case ExprOp::kInput:
     case ExprOp::kScalar:
+    case ExprOp::kRandomWord:
     case ExprOp::kBitAnd:
     case ExprOp::kBitOr:
     case ExprOp::kBitXor:
@@ -227,6 +229,8 @@ void host_ints(ExprOp op, DType dtype, const int64_t* const* in, int64_t* out, s
       return run([](int64_t a, int64_t b) { return a != 0 || b != 0; });
     case ExprOp::kLogicalNot:
       return map([](int64_t a) { return a == 0; });
+    case ExprOp::kRandomWord:
+      return run([](int64_t place, int64_t key) { return wrap(random_word(U(key), place)); });
     case ExprOp::kBitAnd:
       return run([](int64_t a, int64_t b) { return a & b; });
     case ExprOp::kBitOr:

@@ -134,6 +134,8 @@ int uniform_bits(DType dtype) {
   }
 }
 
+uint64_t random_word(uint64_t key, int64_t i) { return word(key, i); }
+
 uint64_t random_key(uint64_t seed) { return mix64(seed + kGolden); }
 
 void random_elements(const RandomSpec& spec, int64_t first, int64_t count, void* target) {

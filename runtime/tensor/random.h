@@ -22,6 +22,9 @@ struct RandomSpec {
 /// The first key of the sequence: what a kernel gets in the place of the seed.
 uint64_t random_key(uint64_t seed);
 
+/// Number i of the sequence.
+uint64_t random_word(uint64_t key, int64_t i);
+
 /// Bits of precision of a float format: uniforms are multiples of 2^-bits, so that no rounding ever gives 1.
 int uniform_bits(DType dtype);
 

@@ -5,7 +5,9 @@
 #include "repl/modules/torch/tensor_grad.h"
 #include "repl/modules/torch/tensor_index.h"
 #include "repl/modules/torch/tensor_sort.h"
+#include "repl/modules/torch/torch_state.h"
 #include "repl/script/builtins/builtins.h"
+#include "runtime/tensor/random.h"
 
 namespace kiln::script {
 
@@ -63,6 +65,32 @@ Value iota(Interp& in, NativeArgs& a) {
   if (n < 0) in.fail(ErrorKind::kValue, "{} places", n);
   if (!is_int(dtype) || dtype == DType::kI1) in.fail(ErrorKind::kType, "places are integers");
   return settled(in, Expr::iota(tensor_object(in, a[1]).device(), n, dtype));
+}
+
+/// uniform(shape, like, generator): the elements of torch.rand in float32, as part of an expression.
+Value uniform(Interp& in, NativeArgs& a) {
+  const Shape shape = shape_of(in, {a[0]});
+  const Device& device = tensor_object(in, a[1]).device();
+  const uint64_t seed = seed_of(in, a[2]);
+  int64_t count = 1;
+  for (int64_t d : shape) count *= d;
+  if (count == 0) return wrap(taken(in, rand(device, DType::kF32, shape, seed)));
+  ExprAttributes as;
+  as.shape = shape;
+  auto number = [](int64_t n) { return Expr::scalar(n); };
+  auto converted = [&](const Expr& e, DType to) {
+    ExprAttributes type;
+    type.dtype = to;
+    return applied(in, ExprOp::kCast, {e}, std::move(type));
+  };
+  const Expr place = applied(in, ExprOp::kReshape, {Expr::iota(device, count, DType::kI64)}, std::move(as));
+  const Expr word = applied(in, ExprOp::kRandomWord, {place, number(static_cast<int64_t>(runtime::random_key(seed)))});
+  // The top bits, as many as a significand holds.
+  constexpr int kBits = 24;
+  const Expr top =
+      applied(in, ExprOp::kBitAnd, {applied(in, ExprOp::kShr, {word, number(64 - kBits)}), number((1 << kBits) - 1)});
+  const Expr whole = converted(converted(top, DType::kI32), DType::kF32);
+  return settled(in, applied(in, ExprOp::kMul, {whole, Expr::scalar(1.0 / (1 << kBits))}));
 }
 
 /// take(input, dims, places, any_outside)
@@ -182,6 +210,7 @@ constexpr NativeDef kLibrary[] = {
     {"device_info()", device_info, "figures of the session's device"},
     {"host_reads()", host_reads, "how often tensors were read on the host, for tests"},
     {"iota(n, like, dtype=None)", iota, "0, 1, 2… as part of an expression"},
+    {"uniform(shape, like, generator=None)", uniform, "torch.rand as part of an expression"},
     {"kernel_runs()", kernel_runs, "how often operations that are no expressions ran as kernels, for tests"},
     {"lazily(function)", lazily, "the same function, whose operations are one expression"},
     {"nonzero(input)", nonzero, "where elements are other than 0, per dimension"},

@@ -38,14 +38,6 @@ Value grad_flag(Interp& in, Value tensor, const Value& flag) {
 
 using RandomFunction = Result<Tensor> (*)(const Device&, DType, std::span<const int64_t>, uint64_t);
 
-/// The next draw of a generator, or of the session's.
-uint64_t seed_of(Interp& in, const Value& generator) {
-  if (!given(generator)) return torch_state(in).next_seed();
-  auto* g = generator.get<GeneratorObject>();
-  if (!g) in.fail(ErrorKind::kType, "generator= is a torch.Generator, got '{}'", in.type_name(generator));
-  return g->seeds.next();
-}
-
 Value random_tensor(Interp& in, NativeArgs& a, RandomFunction make_random, std::string_view what) {
   DType dtype = dtype_of_args(in, a);
   if (!is_float(dtype)) in.fail(ErrorKind::kType, "{}() makes floats, not {}", what, info(dtype).torch);

@@ -25,6 +25,13 @@ void TorchState::leave_stream() {
   pending_->run_all(in_);  // still where it was written
 }
 
+uint64_t seed_of(Interp& in, const Value& generator) {
+  if (generator.missing() || generator.is_none()) return torch_state(in).next_seed();
+  auto* g = generator.get<GeneratorObject>();
+  if (!g) in.fail(ErrorKind::kType, "generator= is a torch.Generator, got '{}'", in.type_name(generator));
+  return g->seeds.next();
+}
+
 void TorchState::forget_entered() {
   while (!entered_streams_.empty()) entered_streams_.pop_back();
 }

@@ -65,4 +65,7 @@ class TorchState {
 };
 inline TorchState& torch_state(Interp& in) { return in.state<TorchState>(); }
 
+/// The next draw of a generator (an argument, which may be left out), or of the session's.
+uint64_t seed_of(Interp& in, const Value& generator);
+
 }  // namespace kiln::script

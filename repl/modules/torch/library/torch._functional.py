@@ -67,7 +67,7 @@ def dropout(input, p=0.5, training=True, inplace=False):
         return input
     if p == 1:
         return input * 0
-    keep = torch.rand(input.shape, device=input.device) >= p
+    keep = _kiln.uniform(input.shape, input) >= p
     return torch.where(keep, _wide(input) * (1 / (1 - p)), 0.0).to(input.dtype)
 
 

@@ -210,7 +210,7 @@ def _channels_dropped(input, p, training, shape, what):
         return input
     if p == 1:
         return input * 0
-    keep = torch.rand(shape, device=input.device) >= p
+    keep = _kiln.uniform(shape, input) >= p
     return torch.where(keep, _wide(input) * (1 / (1 - p)), 0.0).to(input.dtype)
 
 
@@ -237,7 +237,7 @@ def dropout3d(input, p=0.5, training=True, inplace=False):
 
 @lazily
 def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
-    uniform = torch.rand(logits.shape, device=logits.device)
+    uniform = _kiln.uniform(logits.shape, logits)
     soft = torch.softmax((logits - (-torch.log(1 - uniform)).log().to(logits.dtype)) / tau, dim)
     if not hard:
         return soft

@@ -382,11 +382,11 @@ def trunc_(self):
 
 
 def bernoulli_(self, p=0.5):
-    return self.copy_(torch.rand(self.shape, device=self.device) < _tensor._probability(p))
+    return self.copy_(_kiln.uniform(self.shape, self) < _tensor._probability(p))
 
 
 def exponential_(self, lambd=1.0):
-    return self.copy_(-torch.log(1 - torch.rand(self.shape, device=self.device)) / lambd)
+    return self.copy_(-torch.log(1 - _kiln.uniform(self.shape, self)) / lambd)
 
 
 def random_(self, low=0, high=None):

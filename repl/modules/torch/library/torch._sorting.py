@@ -393,7 +393,7 @@ def bernoulli(input, p=None, *, generator=None):
 
 @lazily
 def _drawn(input, p, generator):
-    return (torch.rand(input.shape, device=input.device, generator=generator) < p).to(input.dtype)
+    return (_kiln.uniform(input.shape, input, generator) < p).to(input.dtype)
 
 
 def multinomial(input, num_samples, replacement=False, *, generator=None):
@@ -413,7 +413,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
     if not x.is_cuda and bool((x.sum(-1) == 0).any()):
         raise RuntimeError("multinomial() takes weights of which one is above 0")
     if not replacement:
-        race = x / -torch.log(1 - torch.rand(x.shape, device=x.device, generator=generator))
+        race = x / -torch.log(1 - _kiln.uniform(x.shape, x, generator))
         return race.topk(num_samples, -1)[1]
     sums = x.cumsum(-1)
     r = torch.rand(list(x.shape[:-1]) + [num_samples], device=x.device, generator=generator) * sums[..., -1:]

@@ -73,15 +73,16 @@ class Writer {
 
   void step() {
     static constexpr ExprOp kOps[] = {
-        ExprOp::kAdd,     ExprOp::kSub,    ExprOp::kMul,   ExprOp::kDiv,        ExprOp::kAdd,       ExprOp::kMul,
-        ExprOp::kSub,     ExprOp::kDiv,    ExprOp::kCast,  ExprOp::kCast,       ExprOp::kCast,      ExprOp::kFloorDiv,
-        ExprOp::kMod,     ExprOp::kPow,    ExprOp::kNeg,   ExprOp::kAbs,        ExprOp::kMaximum,   ExprOp::kMinimum,
-        ExprOp::kClamp,   ExprOp::kEq,     ExprOp::kNe,    ExprOp::kLt,         ExprOp::kGe,        ExprOp::kWhere,
-        ExprOp::kBitAnd,  ExprOp::kBitXor, ExprOp::kShl,   ExprOp::kShr,        ExprOp::kIsNan,     ExprOp::kExp,
-        ExprOp::kLog,     ExprOp::kSqrt,   ExprOp::kRsqrt, ExprOp::kReciprocal, ExprOp::kTanh,      ExprOp::kSigmoid,
-        ExprOp::kSilu,    ExprOp::kGelu,   ExprOp::kRelu,  ExprOp::kFloor,      ExprOp::kRound,     ExprOp::kTrunc,
-        ExprOp::kSin,     ExprOp::kErf,    ExprOp::kExp2,  ExprOp::kLog1p,      ExprOp::kLogicalOr, ExprOp::kBitNot,
-        ExprOp::kGeluTanh};
+        ExprOp::kAdd,     ExprOp::kSub,       ExprOp::kMul,     ExprOp::kDiv,        ExprOp::kAdd,
+        ExprOp::kMul,     ExprOp::kSub,       ExprOp::kDiv,     ExprOp::kCast,       ExprOp::kCast,
+        ExprOp::kCast,    ExprOp::kFloorDiv,  ExprOp::kMod,     ExprOp::kPow,        ExprOp::kNeg,
+        ExprOp::kAbs,     ExprOp::kMaximum,   ExprOp::kMinimum, ExprOp::kClamp,      ExprOp::kEq,
+        ExprOp::kNe,      ExprOp::kLt,        ExprOp::kGe,      ExprOp::kWhere,      ExprOp::kBitAnd,
+        ExprOp::kBitXor,  ExprOp::kShl,       ExprOp::kShr,     ExprOp::kIsNan,      ExprOp::kExp,
+        ExprOp::kLog,     ExprOp::kSqrt,      ExprOp::kRsqrt,   ExprOp::kReciprocal, ExprOp::kTanh,
+        ExprOp::kSigmoid, ExprOp::kSilu,      ExprOp::kGelu,    ExprOp::kRelu,       ExprOp::kFloor,
+        ExprOp::kRound,   ExprOp::kTrunc,     ExprOp::kSin,     ExprOp::kErf,        ExprOp::kExp2,
+        ExprOp::kLog1p,   ExprOp::kLogicalOr, ExprOp::kBitNot,  ExprOp::kGeluTanh,   ExprOp::kRandomWord};
     static constexpr ExprOp kReductions[] = {ExprOp::kSum,     ExprOp::kMean, ExprOp::kMax,   ExprOp::kSoftmax,
                                              ExprOp::kRmsNorm, ExprOp::kVar,  ExprOp::kCumSum};
     Step s{reduces_ && random_() % 5 == 0 ? any(kReductions) : any(kOps), {}, {}};
