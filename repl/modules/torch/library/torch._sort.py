@@ -7,6 +7,7 @@ and Garland's decoupled look-back, as in Adinets and Merrill's onesweep sort).
 import torch
 import triton
 import triton.language as tl
+from torch import _kiln
 from triton.language.extra import kiln as kl
 
 _NARROWEST = 256  # elements of a row up to which exchanges take less time than digits (an H100: 42 and 96 us for 4M
@@ -360,8 +361,33 @@ def sorted_values(input, dim):
     return _unlined(values, input.dtype, input, dim)
 
 
+_FEW = 4  # elements along the dimension that are sorted as an expression
+
+
+@_kiln.lazily
+def _sort_few(input, dim, descending):
+    """By exchanges of neighbours, in as many rounds as there are elements: nothing is brought into rows."""
+    width = input.shape[dim]
+    values = [input.select(dim, i) for i in range(width)]
+    places = [torch.full_like(values[0], i, dtype=torch.int64) for i in range(width)]
+    for round in range(width):
+        for i in range(round % 2, width - 1, 2):
+            a, b = values[i], values[i + 1]
+            if input.is_floating_point():  # NaN is the greatest
+                late = a.isnan() & ~b.isnan()
+                wrong = (a < b) | b.isnan() & ~a.isnan() if descending else (a > b) | late
+            else:
+                wrong = a < b if descending else a > b
+            values[i], values[i + 1] = torch.where(wrong, b, a), torch.where(wrong, a, b)
+            p, q = places[i], places[i + 1]
+            places[i], places[i + 1] = torch.where(wrong, q, p), torch.where(wrong, p, q)
+    return torch.stack(values, dim), torch.stack(places, dim)
+
+
 def sort(input, dim, descending):
     """Sorted values, and where they were, int64; equal ones keep their order."""
+    if input.ndim > 0 and 2 <= input.shape[dim] <= _FEW and input.numel() > 0:
+        return _sort_few(input, dim, descending)
     x = _lines(input, dim)
     width = x.shape[-1]
     values, places = torch.empty_like(x), torch.empty(x.shape, dtype=torch.int64, device=x.device)
