@@ -164,7 +164,7 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
          cdiv(w.n_rows, t.rows) * t.warps < kWarpsPerProcessor * processors)
     t.warps *= 2;
   // A warp has 32 powers for each thread of a row of 1024: where there are too few rows, warps share one.
-  constexpr int kLeastWarps = 4;  // of a processor
+  constexpr int kLeastWarps = 8;  // of a processor
   while (gpu && w.costly && t.rows == 1 && t.block <= kShortRow && t.block >= 128 * t.warps &&
          w.n_rows * t.warps < kLeastWarps * processors)
     t.warps *= 2;
