@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "compiler/fusion/split.h"
+#include "compiler/fusion/tile_choice.h"
 #include "compiler/fusion/writer.h"
 
 namespace kiln::fusion {
@@ -23,7 +24,7 @@ class Parter {
     const size_t count = dag_.nodes.size();
     for (size_t i = 0; i < count; ++i)
       if (const auto total = total_of_mean(i))
-        if (const auto cut = cut_of(i)) take_apart(i, *total, *cut);
+        if (const auto cut = cut_of(i, *total)) take_apart(i, *total, *cut);
     tidy(dag_);
   }
 
@@ -66,13 +67,26 @@ class Parter {
     return at(from);
   }
 
+  /// Whether rows are so long that those which the multiprocessors work on at a time leave the L2 before they are read
+  /// again.
+  bool reads_again(int64_t rows, int64_t columns, int bytes) const {
+    constexpr int64_t kL2Bytes = 48 << 20;
+    return columns > kMostColumns && std::min<int64_t>(rows, machine_.multiprocessors) * columns * bytes > kL2Bytes;
+  }
+
   /// Parts that a program holds, as many as occupy the machine; of equal length, so that one axis is cut evenly.
-  std::optional<Cut> cut_of(size_t i) const {
+  std::optional<Cut> cut_of(size_t i, size_t total) const {
     const DagNode& n = dag_.nodes[i];
-    const int64_t wanted = splits_of_reduction(dag_, n, machine_, /*chained=*/false);
-    if (wanted < 2) return std::nullopt;
+    if (numel(n.operands[0].shape) == 0) return std::nullopt;
     const Shape& all = n.operands[0].shape;
-    const int64_t columns = numel(all) / numel(n.shape);
+    const int64_t rows = numel(n.shape), columns = numel(all) / rows;
+    int64_t wanted = splits_of_reduction(dag_, n, machine_, /*chained=*/false);
+    const Operand& x = dag_.nodes[total].operands[0];
+    if (wanted < 2) {
+      if (!reads_again(rows, columns, size_of(dag_.nodes[at(x.node)].dtype))) return std::nullopt;
+      constexpr int64_t kProgramsPerProcessor = 4;
+      wanted = cdiv(kProgramsPerProcessor * machine_.multiprocessors, rows);
+    }
     const bool across = n.axes.back() != static_cast<int>(all.size()) - 1;
     const int64_t most = across ? 256 : 8192, least = across ? 32 : 1024;
     const int64_t first = std::max<int64_t>(2, cdiv(columns, most)), last = columns / least;
