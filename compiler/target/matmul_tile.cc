@@ -123,6 +123,9 @@ std::vector<RankedTile> ranked(const ProductSize& size, int multiprocessors, Til
   for (const TileSpeed& t : kTiles) {
     const double share = size.operand_bytes < 4 ? t.share : t.share_of_words;
     if (t.ctas > limits.most_ctas || share == 0 || multiprocessors < t.ctas || (t.tail && !limits.has_tail)) continue;
+    // Of few rows narrow tiles would read many empty ones for each of their columns: others read no more of them.
+    constexpr int kFewestRows = 16, kNarrow = 32;
+    if (size.m <= kFewestRows && t.m > kFewestRows && t.n <= kNarrow) continue;
     if (t.ctas > 1 && are_few(tiles_of(size, t.m, t.n) * t.ctas, multiprocessors)) continue;  // rather split sums
     const auto [rows, columns] = share_of(t);
     const int64_t stage = int64_t{rows + columns} * t.row_bytes,
