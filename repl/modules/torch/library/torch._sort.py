@@ -12,6 +12,7 @@ from triton.language.extra import kiln as kl
 
 _NARROWEST = 256  # elements of a row up to which exchanges take less time than digits (an H100: 42 and 96 us for 4M
                   # floats in rows of 64, 67 and 90 of 256, 88 and 86 of 512)
+_PAIRED = 32    # elements of a row up to which each is compared with each, where keys have 64 bits
 _WIDEST = 8192  # elements of a row that one program sorts
 _CHUNK = 4096   # of a row of which topk keeps the first
 _TILE = 8192    # of a pass: 32 elements to a thread, in registers
@@ -129,6 +130,23 @@ def _narrow_kernel(x, values, out_places, rows, width, keep, ROWS: tl.constexpr,
     # Keys do not tell -0.0 from 0.0, or one NaN from another.
     tl.store(values + row * keep + column, tl.load(x + row * width + place, mask=kept, other=0), mask=kept)
     tl.store(out_places + row * keep + column, place, mask=kept)
+
+
+@triton.jit
+def _ranks_kernel(x, values, out_places, rows, width, keep, ROWS: tl.constexpr, WIDTH: tl.constexpr,
+                  BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr):
+    """The same for short rows of wide numbers: each goes where those ahead of it in their order end."""
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    column = tl.arange(0, WIDTH)[None, :]
+    inside = (row < rows) & (column < width)
+    key = _loaded_key(x + row * width + column, inside, BITS, False)
+    order = _order(key, FLOATS, DESCENDING, BITS)
+    mine, other = order[:, :, None], order[:, None, :]
+    ahead = (other < mine) | (other == mine) & (column[:, None, :] < column[:, :, None])
+    rank = tl.sum((ahead & inside[:, None, :]).to(tl.int32), 2)
+    kept = inside & (rank < keep)
+    tl.store(values + row * keep + rank, tl.load(x + row * width + column, mask=inside, other=0), mask=kept)
+    tl.store(out_places + row * keep + rank, (column + 0 * row).to(tl.int64), mask=kept)
 
 
 @triton.jit
@@ -342,6 +360,13 @@ def _sort_rows(x, in_places, values, places, rows, width, keep, common, in_keys)
         _narrow_kernel[(triton.cdiv(rows, together), )](x, values, values if places is None else places, rows, width,
                                                         keep, ROWS=together, WIDTH=wide, PLACES=places is not None,
                                                         num_warps=max(1, together * wide // 256), **common)
+        return
+    if wide <= _PAIRED and not in_keys:
+        together = min(4096 // wide**2, triton.next_power_of_2(rows))
+        while together > 1 and triton.cdiv(rows, together) < 512:
+            together //= 2
+        _ranks_kernel[(triton.cdiv(rows, together), )](x, values, places, rows, width, keep, ROWS=together, WIDTH=wide,
+                                                       num_warps=max(1, together * wide**2 // 1024), **common)
         return
     together = _few(x, rows, min(max(1, 2048 // wide), triton.next_power_of_2(rows)), wide)
     _rows_kernel[(triton.cdiv(rows, together), )](x, in_places, values, places, rows, width, keep, ROWS=together,

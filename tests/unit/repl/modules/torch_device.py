@@ -62,8 +62,8 @@ for i in range(len(shapes) * 2):
         k = min(k, shape[dim] if shape else 1)
         same_bits(f"topk {shape} {dt} {k} {down}", lambda: torch.topk(x, k, dim, largest=down))
 x = torch.randint(0, 1 << 40, (9000,))
-for shape, dim in (((2, 700), 0), ((4, 3, 5), 1), ((301, 3), 1), ((1, 4), 1)):
-    for dt in (torch.float32, torch.float16, torch.int64, torch.bool):
+for shape, dim in (((2, 700), 0), ((4, 3, 5), 1), ((301, 3), 1), ((1, 4), 1), ((40, 8), 1), ((9, 30), 1)):
+    for dt in (torch.float32, torch.float16, torch.int64, torch.float64, torch.bool):
         for down in (False, True):
             x = (torch.randn(shape) * 2).round()
             x = torch.where(torch.rand(shape) < 0.2, float("nan"), x).to(dt) if dt.is_floating_point else (x > 0).to(dt)
