@@ -9,17 +9,31 @@ namespace kiln {
 
 namespace {
 
+enum class Special : uint8_t { kInfinityAndNan, kNan, kNone };
+
 struct Format {
   int exponent_bits, mantissa_bits;
   uint64_t max_finite, nan;  // without the sign bit
   bool saturates;            // overflow gives max_finite instead of infinity
+  Special special = Special::kInfinityAndNan;
+  int bias = (1 << (exponent_bits - 1)) - 1;
+  bool ties_away = false;  // to nearest: a tie goes away from zero instead of to even
 
-  int bias() const { return (1 << (exponent_bits - 1)) - 1; }
   int sign_shift() const { return exponent_bits + mantissa_bits; }
   uint64_t infinity() const { return ((uint64_t{1} << exponent_bits) - 1) << mantissa_bits; }
+  bool is_infinity(uint64_t magnitude) const { return special == Special::kInfinityAndNan && magnitude == infinity(); }
+  bool is_nan(uint64_t magnitude) const {
+    return special != Special::kNone && magnitude > max_finite && !is_infinity(magnitude);
+  }
+  /// What torch makes of a number that is too large.
+  uint64_t unsaturated() const {
+    return special == Special::kInfinityAndNan ? infinity() : special == Special::kNan ? nan : max_finite;
+  }
 };
 
-constexpr Format kF8E4M3{4, 3, 0x7e, 0x7f, true};
+constexpr Format kF8E4M3{4, 3, 0x7e, 0x7f, true, Special::kNan};
+// Each pattern is a number; conversions stop at the one before the largest, and make it of a NaN.
+constexpr Format kF8E4B15{4, 3, 0x7e, 0x7e, true, Special::kNone, 15, true};
 constexpr Format kF8E5M2{5, 2, 0x7b, 0x7f, true};
 constexpr Format kF16{5, 10, 0x7bff, 0x7e00, false};
 constexpr Format kBF16{8, 7, 0x7f7f, 0x7fc0, false};
@@ -32,6 +46,8 @@ const Format& format_of(DType dtype) {
       return kF8E4M3;
     case DType::kF8E5M2:
       return kF8E5M2;
+    case DType::kF8E4B15:
+      return kF8E4B15;
     case DType::kF16:
       return kF16;
     case DType::kBF16:
@@ -64,19 +80,18 @@ uint64_t encode(const Format& f, double value, Rounding rounding, uint64_t overf
   if (biased == 0x7ff) return sign | overflow;
   // A subnormal double is far below half of the smallest subnormal of every narrower format.
   if (biased == 0) return sign;
-  const int exponent = biased - 1023, lowest = 1 - f.bias();
+  const int exponent = biased - 1023, lowest = 1 - f.bias;
   const bool subnormal = exponent < lowest;
   int shift = 52 - f.mantissa_bits + (subnormal ? lowest - exponent : 0);
   if (shift > 62) shift = 62;  // all of the 53 bits are below half a unit
   const uint64_t significand = mantissa | uint64_t{1} << 52;
   uint64_t kept = significand >> shift;
   const uint64_t rest = significand & ((uint64_t{1} << shift) - 1), half = uint64_t{1} << (shift - 1);
-  if (rounding == Rounding::kNearestEven && (rest > half || (rest == half && (kept & 1)))) ++kept;
+  if (rounding == Rounding::kNearestEven && (rest > half || (rest == half && (f.ties_away || (kept & 1))))) ++kept;
   // A carry out of the mantissa moves into the exponent by itself.
-  const uint64_t exponent_field = subnormal ? 0 : static_cast<uint64_t>(exponent + f.bias() - 1);
+  const uint64_t exponent_field = subnormal ? 0 : static_cast<uint64_t>(exponent + f.bias - 1);
   const uint64_t magnitude = (exponent_field << f.mantissa_bits) + kept;
-  if (exponent > f.bias() + 1 || magnitude > f.max_finite)
-    return sign | (rounding == Rounding::kTowardZero ? f.max_finite : overflow);
+  if (magnitude > f.max_finite) return sign | (rounding == Rounding::kTowardZero ? f.max_finite : overflow);
   return sign | magnitude;
 }
 
@@ -86,13 +101,15 @@ double decode(const Format& f, uint64_t bits) {
   const int exponent = static_cast<int>(magnitude >> f.mantissa_bits);
   const uint64_t mantissa = magnitude & ((uint64_t{1} << f.mantissa_bits) - 1);
   double v;
-  if (magnitude > f.max_finite) {
-    v = magnitude == f.infinity() ? HUGE_VAL : std::nan("");
+  if (f.is_infinity(magnitude)) {
+    v = HUGE_VAL;
+  } else if (f.is_nan(magnitude)) {
+    v = std::nan("");
   } else if (exponent == 0) {
-    v = std::ldexp(static_cast<double>(mantissa), 1 - f.bias() - f.mantissa_bits);
+    v = std::ldexp(static_cast<double>(mantissa), 1 - f.bias - f.mantissa_bits);
   } else {
-    v = std::bit_cast<double>(static_cast<uint64_t>(exponent - f.bias() + 1023) << 52 | mantissa
-                                                                                            << (52 - f.mantissa_bits));
+    v = std::bit_cast<double>(static_cast<uint64_t>(exponent - f.bias + 1023) << 52 | mantissa
+                                                                                          << (52 - f.mantissa_bits));
   }
   return negative ? -v : v;
 }
@@ -134,7 +151,7 @@ uint64_t float_to_bits(DType format, double value, Rounding rounding) {
 uint64_t unsaturated_float_bits(DType format, double value) {
   if (format == DType::kF64) return float_to_bits(format, value);
   const Format& f = format_of(format);
-  return encode(f, value, Rounding::kNearestEven, format == DType::kF8E4M3 ? f.nan : f.infinity());
+  return encode(f, value, Rounding::kNearestEven, f.unsaturated());
 }
 
 uint64_t float_bits_from_int(DType format, int64_t value) {
@@ -149,7 +166,7 @@ uint64_t nan_bits(DType format) { return format_of(format).nan; }
 bool is_nan_bits(DType format, uint64_t bits) {
   const Format& f = format_of(format);
   const uint64_t magnitude = bits & ((uint64_t{1} << f.sign_shift()) - 1);
-  return magnitude > f.max_finite && magnitude != f.infinity();
+  return f.is_nan(magnitude);
 }
 
 uint64_t max_finite_bits(DType format) { return format_of(format).max_finite; }

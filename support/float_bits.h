@@ -1,5 +1,6 @@
-// Bits of the float formats: f8e4m3 (no infinity, NaN 0x7f), f8e5m2, f16, bf16, f32, f64. Everything here is exact or
-// rounded once; arithmetic on narrow formats is built on these in compiler/interp/eval.cc.
+// Bits of the float formats: f8e4m3 (no infinity, NaN 0x7f), f8e5m2, f8e4b15 (neither, f16 without its highest bit of
+// the exponent), f16, bf16, f32, f64. Everything here is exact or rounded once; arithmetic on narrow formats is built
+// on these in compiler/interp/eval.cc.
 #pragma once
 #include <cstdint>
 
@@ -14,18 +15,18 @@ double float_from_bits(DType format, uint64_t bits);
 
 /// `value` rounded once to the format, as its low bits. Overflow: the fp8 formats saturate to their largest finite
 /// value (infinities too); the others give infinity, or the largest finite value when rounding toward zero. A NaN gives
-/// nan_bits(format).
+/// nan_bits(format). f8e4b15 has 1.875, but saturates to 1.75, and its ties go away from zero, as Triton converts.
 uint64_t float_to_bits(DType format, double value, Rounding rounding = Rounding::kNearestEven);
 
 /// The same to nearest even, as torch rounds: what is too large for f8e5m2 is infinity, and for f8e4m3, which has none,
-/// NaN.
+/// NaN. f8e4b15, which torch has not, saturates.
 uint64_t unsaturated_float_bits(DType format, double value);
 
 /// An integer rounded once to the format (directly, not through double).
 uint64_t float_bits_from_int(DType format, int64_t value);
 uint64_t float_bits_from_uint(DType format, uint64_t value);
 
-/// The NaN that conversions and arithmetic produce.
+/// The NaN that conversions and arithmetic produce; what a NaN becomes in f8e4b15, which has none.
 uint64_t nan_bits(DType format);
 bool is_nan_bits(DType format, uint64_t bits);
 /// The largest finite value's bits.

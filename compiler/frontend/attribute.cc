@@ -23,7 +23,7 @@ constexpr Predicate kPredicates[] = {
     {"is_fp8", [](const Type& t) { return t.is_float() && is_fp8(t.dtype); }},
     {"is_fp8e4nv", [](const Type& t) { return t.is_float() && t.dtype == DType::kF8E4M3; }},
     {"is_fp8e5", [](const Type& t) { return t.is_float() && t.dtype == DType::kF8E5M2; }},
-    {"is_fp8e4b15", [](const Type&) { return false; }},
+    {"is_fp8e4b15", [](const Type& t) { return t.is_float() && t.dtype == DType::kF8E4B15; }},
     {"is_fp8e4b8", [](const Type&) { return false; }},
     {"is_fp8e5b16", [](const Type&) { return false; }},
     {"is_fp16", [](const Type& t) { return t.is_float() && t.dtype == DType::kF16; }},
@@ -62,6 +62,7 @@ Value shape_value(const ir::Shape& shape) {
 int mantissa_width(DType t) {
   switch (t) {
     case DType::kF8E4M3:
+    case DType::kF8E4B15:
       return 3;
     case DType::kF8E5M2:
       return 2;

@@ -116,6 +116,8 @@ Result<Value> dot(Codegen& g, const BoundArgs& a) {
   enum { kInput, kOther, kAcc, kPrecision, kAllowTf32, kImprecise, kOutDtype };
   KILN_TRY(ir::Value * x, g.tensor(a.args[kInput]));
   KILN_TRY(ir::Value * y, g.tensor(a.args[kOther]));
+  for (ir::Value** v : {&x, &y})  // no instruction takes it
+    if ((*v)->type.is_float() && (*v)->type.dtype == DType::kF8E4B15) *v = g.b.cast(*v, DType::kF16);
   KILN_CHECK_OK(check_operands(g, a, x->type, y->type));
   KILN_TRY(DType dtype, result_dtype(g, a, x->type, kOutDtype));
   KILN_TRY(const auto precision, precision_arg(g, a, x->type, kPrecision, kAllowTf32));

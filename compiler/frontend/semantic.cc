@@ -80,6 +80,7 @@ Result<ir::Value*> Codegen::cast(ir::Value* v, Type to, SourceRange range, std::
   if (rounding && !narrows)
     return fail(range, ErrorKind::kValue, "a rounding mode is only for conversions to a narrower float, not {} to {}",
                 describe(v->type), describe(target));
+  if (to.is_float() && to.dtype == DType::kF8E4B15) rounding = std::nullopt;  // Triton has one way
   // A constant is converted here and now.
   if (!rounding && v->op && v->op->kind == OpKind::kConstant && v->type.is_scalar()) {
     uint64_t folded = interp::convert(v->type.dtype, to.dtype, interp::constant_bits(*v->op));

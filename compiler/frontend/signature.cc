@@ -47,14 +47,6 @@ std::optional<ast::Constant> number(std::string_view s) {
   return std::nullopt;
 }
 
-/// Triton's short names beside those of dtype.def: "fp8e4nv", "u1", "B"…
-std::optional<DType> element_type(std::string_view s) {
-  if (s == "u1") return DType::kI1;
-  if (s == "fp8e4nv") return DType::kF8E4M3;
-  if (s == "fp8e5") return DType::kF8E5M2;
-  return parse_dtype(s);
-}
-
 /// "fp16[128, 64]", as it stands in tensordesc<…>.
 Result<ArgSpec> parse_descriptor(const ast::Param& param, std::string_view entry, SourceRange where) {
   auto wrong = [&] {
@@ -68,7 +60,7 @@ Result<ArgSpec> parse_descriptor(const ast::Param& param, std::string_view entry
   const std::string_view inner = entry.substr(kName.size(), entry.size() - kName.size() - 2);
   const size_t bracket = inner.find('[');
   if (bracket == std::string_view::npos) return wrong();
-  const std::optional<DType> dtype = element_type(trim(inner.substr(0, bracket)));
+  const std::optional<DType> dtype = parse_dtype(trim(inner.substr(0, bracket)));
   ArgSpec spec;
   for (std::string_view size : split(inner.substr(bracket + 1), ',')) {
     const std::optional<ast::Constant> n = number(size);
@@ -98,16 +90,17 @@ Result<ArgSpec> parse_entry(const ast::Param& param, std::string_view entry, Sou
   bool pointer = type.starts_with('*');
   std::string_view element = pointer ? type.substr(1) : type;
   if (pointer && element.starts_with('k')) element.remove_prefix(1);  // a pointer to const
-  std::optional<DType> dtype = element_type(element);
+  std::optional<DType> dtype = parse_dtype(element);
   if (!dtype) {
     std::vector<std::string> names = {"constexpr", "fp16", "fp32", "fp64", "bf16"};
     for (const DTypeInfo& t : kDTypes) names.emplace_back(t.name);
     Diagnostic d =
         error_at(where, ErrorKind::kType, "unknown type '{}' for the parameter {} in the signature", type, param.name);
     std::string near = nearest_name(element, names);
-    return with_note(std::move(d), near.empty() ? "help: types are i1 … i64, u8 … u64, fp16, bf16, fp32, fp64, "
-                                                  "fp8e4nv, fp8e5; * makes a pointer, :16 says divisible by 16"
-                                                : fmt::format("help: did you mean {}{}?", pointer ? "*" : "", near));
+    return with_note(std::move(d), near.empty()
+                                       ? "help: types are i1 … i64, u8 … u64, fp16, bf16, fp32, fp64, "
+                                         "fp8e4nv, fp8e5, fp8e4b15; * makes a pointer, :16 says divisible by 16"
+                                       : fmt::format("help: did you mean {}{}?", pointer ? "*" : "", near));
   }
   spec.type = pointer ? ir::pointer_type(*dtype) : ir::scalar_type(*dtype);
   if (colon == std::string_view::npos) return spec;

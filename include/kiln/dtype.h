@@ -37,6 +37,8 @@ constexpr bool is_float(DType t) { return info(t).cls == DTypeClass::kFloat; }
 constexpr bool is_int(DType t) { return !is_float(t); }
 constexpr bool is_signed(DType t) { return info(t).cls == DTypeClass::kSigned; }
 constexpr bool is_fp8(DType t) { return is_float(t) && bits(t) == 8; }
+/// A dtype of torch, under the name in the table.
+constexpr bool is_in_torch(DType t) { return t != DType::kF8E4B15; }
 /// f16 and bf16.
 constexpr bool is_half(DType t) { return is_float(t) && bits(t) == 16; }
 

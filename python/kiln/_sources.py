@@ -330,8 +330,8 @@ def _literal(value: Any, depth: int = 0) -> str:
                      f"'{module}.{kind.__qualname__}'")
 
 
-_DTYPES = {"fp8e4nv": "float8e4nv", "fp8e5": "float8e5", "fp16": "float16", "bf16": "bfloat16", "fp32": "float32",
-           "fp64": "float64"}
+_DTYPES = {"fp8e4nv": "float8e4nv", "fp8e5": "float8e5", "fp8e4b15": "float8e4b15", "fp16": "float16",
+           "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -69,7 +69,7 @@ class _Name:
 
 
 for _name in ("int1", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float8e4nv",
-              "float8e5", "float16", "bfloat16", "float32", "float64"):
+              "float8e5", "float8e4b15", "float16", "bfloat16", "float32", "float64"):
     globals()[_name] = dtype(_name)
 
 

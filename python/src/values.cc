@@ -5,8 +5,6 @@ namespace kiln::python {
 namespace {
 
 DType dtype_of(std::string_view name) {
-  if (name == "fp8e4nv") return DType::kF8E4M3;
-  if (name == "fp8e5") return DType::kF8E5M2;
   if (std::optional<DType> dtype = parse_dtype(name)) return *dtype;
   raise(PyExc_ValueError, "Kiln has no element type '%s'", std::string(name).c_str());
 }

@@ -29,8 +29,9 @@ std::string_view keyword_before(std::string_view text) {
 void offer_keyword_values(script::Session& session, Completion& to, std::string_view keyword, std::string_view word) {
   if (keyword == "dtype") {
     const bool has_torch = !session.preview("torch").empty();
-    for (const DTypeInfo& row : kDTypes)
-      offer(to, word, has_torch ? "torch." + std::string(row.torch) : std::string(row.name));
+    for (int i = 0; i < kNumDTypes; ++i)
+      if (is_in_torch(static_cast<DType>(i)))
+        offer(to, word, has_torch ? "torch." + std::string(kDTypes[i].torch) : std::string(kDTypes[i].name));
   } else if (keyword == "device") {
     for (const char* name : {"'cpu'", "'cuda'"}) offer(to, word, name);
   } else {

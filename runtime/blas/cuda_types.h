@@ -35,6 +35,7 @@ inline CudaType cuda_type(DType t) {
     case DType::kU16:
     case DType::kU32:
     case DType::kU64:
+    case DType::kF8E4B15:
       break;
   }
   KILN_UNREACHABLE("{} has no row in the table of types", name(t));

@@ -20,6 +20,7 @@ int tensor_map_data_type(DType dtype) {
     case DType::kU8:
     case DType::kF8E4M3:
     case DType::kF8E5M2:
+    case DType::kF8E4B15:
       return 0;
     case DType::kI16:
     case DType::kU16:

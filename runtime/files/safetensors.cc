@@ -23,7 +23,7 @@ constexpr DTypeName kDTypeNames[] = {
     {DType::kU64, "U64"},   {DType::kF8E4M3, "F8_E4M3"}, {DType::kF8E5M2, "F8_E5M2"}, {DType::kF16, "F16"},
     {DType::kBF16, "BF16"}, {DType::kF32, "F32"},        {DType::kF64, "F64"},
 };
-static_assert(std::size(kDTypeNames) == kNumDTypes);
+static_assert(std::size(kDTypeNames) == kNumDTypes - 1);  // the format has all but f8e4b15
 
 struct Row {
   std::string name, dtype;
@@ -200,6 +200,8 @@ Status save_safetensors(const Safetensors& content, const std::string& path) {
                                   : error(ErrorKind::kValue, "{}: two tensors are named '{}'", path, name);
     const auto dtype = std::find_if(std::begin(kDTypeNames), std::end(kDTypeNames),
                                     [&, wanted = tensor.dtype()](auto& n) { return n.dtype == wanted; });
+    if (dtype == std::end(kDTypeNames))
+      return error(ErrorKind::kUnsupported, "{}: .safetensors files have no {}", path, kiln::name(tensor.dtype()));
     const auto bytes = static_cast<uint64_t>(tensor.numel() * size_of(tensor.dtype()));
     header[name] = {{"dtype", dtype->name},
                     {"shape", std::vector<int64_t>(tensor.shape().begin(), tensor.shape().end())},

@@ -46,6 +46,8 @@ void with_storage_type(DType t, Fn fn) {
       return fn(Element<uint8_t>{});
     case DType::kF8E5M2:
       return fn(Element<uint8_t>{});
+    case DType::kF8E4B15:
+      return fn(Element<uint8_t>{});
     case DType::kF16:
       return fn(Element<uint16_t>{});
     case DType::kBF16:

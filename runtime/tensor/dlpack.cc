@@ -148,6 +148,8 @@ struct Exported {
 template <class Managed>
 Result<Managed*> export_tensor(const Tensor& tensor) {
   if (!tensor || tensor.is_freed()) return freed_error("the tensor");
+  if (!is_in_torch(tensor.dtype()))
+    return error(ErrorKind::kUnsupported, "DLPack has no type for {}", name(tensor.dtype()));
   auto exported = std::make_unique<Exported<Managed>>();
   exported->tensor = tensor;
   exported->shape.assign(tensor.shape().begin(), tensor.shape().end());

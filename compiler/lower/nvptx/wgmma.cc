@@ -190,6 +190,7 @@ std::string_view ptx_element(DType t) {
     case DType::kU32:
     case DType::kU64:
     case DType::kF64:
+    case DType::kF8E4B15:
       return "";
   }
   KILN_UNREACHABLE("element type");

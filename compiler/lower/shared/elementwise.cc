@@ -14,6 +14,7 @@
 #include "compiler/lower/shared/float_rem.h"
 #include "compiler/lower/shared/math.h"
 #include "support/diag.h"
+#include "support/float_bits.h"
 
 namespace kiln::lower {
 
@@ -430,10 +431,6 @@ std::vector<Value*> combine_block(llvm::IRBuilderBase& b, const ir::Block& block
 
 const llvm::fltSemantics& semantics(DType t) {
   switch (t) {
-    case DType::kF8E4M3:
-      return llvm::APFloat::Float8E4M3FN();
-    case DType::kF8E5M2:
-      return llvm::APFloat::Float8E5M2();
     case DType::kF16:
       return llvm::APFloat::IEEEhalf();
     case DType::kBF16:
@@ -451,9 +448,12 @@ const llvm::fltSemantics& semantics(DType t) {
     case DType::kU16:
     case DType::kU32:
     case DType::kU64:
+    case DType::kF8E4M3:
+    case DType::kF8E5M2:
+    case DType::kF8E4B15:
       break;
   }
-  KILN_UNREACHABLE("{} is not a float", name(t));
+  KILN_UNREACHABLE("{} is no float of LLVM's", name(t));
 }
 
 }  // namespace
@@ -474,6 +474,7 @@ llvm::Type* element_type(const ir::Type& type, llvm::LLVMContext& context, const
     case DType::kU64:
     case DType::kF8E4M3:
     case DType::kF8E5M2:
+    case DType::kF8E4B15:
       return llvm::Type::getIntNTy(context, static_cast<unsigned>(bits(type.dtype)));
     case DType::kF16:
       return llvm::Type::getHalfTy(context);
@@ -508,14 +509,10 @@ llvm::Constant* emit_constant(const ir::Op& op, llvm::LLVMContext& context, cons
         element, llvm::APInt(element->getIntegerBitWidth(), static_cast<uint64_t>(n), true, /*implicitTrunc=*/true));
   }
   double real = is_real ? std::get<double>(*value) : static_cast<double>(std::get<int64_t>(*value));
-  if (is_fp8(type.dtype) && !std::isnan(real)) {
-    const double largest = llvm::APFloat::getLargest(semantics(type.dtype)).convertToDouble();
-    real = std::clamp(real, -largest, largest);
-  }
+  if (is_fp8(type.dtype)) return ConstantInt::get(element, float_to_bits(type.dtype, real));
   llvm::APFloat rounded(real);
   bool loses_info = false;
   rounded.convert(semantics(type.dtype), llvm::APFloat::rmNearestTiesToEven, &loses_info);
-  if (is_fp8(type.dtype)) return ConstantInt::get(element, rounded.bitcastToAPInt());
   return ConstantFP::get(context, rounded);
 }
 

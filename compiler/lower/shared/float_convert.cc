@@ -97,7 +97,28 @@ struct Converter {
     return cast_bits(step_back(b, cast_bits(h, b.getInt16Ty()), b.CreateFPExt(h, v->getType()), v), b.getHalfTy());
   }
 
+  /// f8e4b15 is f16 without the highest bit of its exponent and the lowest seven of its mantissa.
+  Value* f8e4b15_to_f32(Value* v) const {
+    Value* wide = b.CreateZExt(v, type(b.getInt16Ty(), v));
+    Value* sign = b.CreateShl(b.CreateAnd(wide, num(wide, 0x80)), num(wide, 8));
+    Value* magnitude = b.CreateShl(b.CreateAnd(wide, num(wide, 0x7f)), num(wide, 7));
+    return b.CreateFPExt(cast_bits(b.CreateOr(magnitude, sign), b.getHalfTy()), type(b.getFloatTy(), v));
+  }
+
+  /// The first rounding is toward zero, so that it makes no ties.
+  Value* f32_to_f8e4b15(Value* v, bool to_zero) const {
+    Value* half = cast_bits(f32_to_f16(v, /*to_zero=*/true), b.getInt16Ty());
+    Value* magnitude = b.CreateAnd(half, num(half, 0x7fff));
+    magnitude = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, magnitude, num(half, 0x3f00));  // 1.75
+    if (!to_zero) magnitude = b.CreateAdd(magnitude, num(half, 0x40));
+    Value* sign = b.CreateLShr(b.CreateAnd(half, num(half, 0x8000)), num(half, 8));
+    Value* out = b.CreateOr(b.CreateLShr(magnitude, num(half, 7)), sign);
+    out = b.CreateSelect(b.CreateFCmpUNO(v, v), num(half, 0x7e), out);
+    return b.CreateTrunc(out, type(b.getInt8Ty(), v));
+  }
+
   Value* fp8_to_f32(Value* v, DType from) const {
+    if (from == DType::kF8E4B15) return f8e4b15_to_f32(v);
     if (target.has(target::kFp8Convert) && target.is_cuda()) {
       auto id =
           from == DType::kF8E4M3 ? llvm::Intrinsic::nvvm_e4m3x2_to_f16x2_rn : llvm::Intrinsic::nvvm_e5m2x2_to_f16x2_rn;
@@ -124,6 +145,7 @@ struct Converter {
   }
 
   Value* f32_to_fp8(Value* v, DType to, bool to_zero) const {
+    if (to == DType::kF8E4B15) return f32_to_f8e4b15(v, to_zero);
     if (target.has(target::kFp8Convert) && target.is_cuda() && !to_zero) {
       auto id = to == DType::kF8E4M3 ? llvm::Intrinsic::nvvm_ff_to_e4m3x2_rn : llvm::Intrinsic::nvvm_ff_to_e5m2x2_rn;
       return by_pairs(v, b.getInt8Ty(), [&](Value* lo, Value* hi) -> Value* {
@@ -179,6 +201,7 @@ struct Converter {
         return bf16_to_f32(v);
       case DType::kF8E4M3:
       case DType::kF8E5M2:
+      case DType::kF8E4B15:
         return fp8_to_f32(v, from);
       case DType::kI1:
       case DType::kI8:
@@ -206,6 +229,7 @@ struct Converter {
         return f32_to_bf16(v, to_zero);
       case DType::kF8E4M3:
       case DType::kF8E5M2:
+      case DType::kF8E4B15:
         return f32_to_fp8(v, to, to_zero);
       case DType::kI1:
       case DType::kI8:

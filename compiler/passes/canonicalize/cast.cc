@@ -21,7 +21,7 @@ int exact_bits(DType t) {
     case 16:
       return t == DType::kF16 ? 11 : 8;
     default:
-      return t == DType::kF8E4M3 ? 4 : 3;
+      return t == DType::kF8E5M2 ? 3 : 4;
   }
 }
 
@@ -33,7 +33,7 @@ bool lossless(DType from, DType to) {
     return !is_fp8(to) && exact_bits(from) <= exact_bits(to) && to != DType::kI1;
   }
   if (is_int(to) || is_fp8(to)) return false;
-  if (is_fp8(from)) return true;  // f16 and bf16 hold both fp8 formats
+  if (is_fp8(from)) return true;  // f16 and bf16 hold all fp8 formats
   return bits(from) < bits(to);
 }
 
@@ -41,8 +41,9 @@ bool lossless(DType from, DType to) {
 bool chain_is_one_cast(const Op* inner, const Op* outer) {
   const DType a = inner->operand(0)->type.dtype, b = inner->result()->type.dtype, c = outer->result()->type.dtype;
   if (outer->has(AttrName::kRounding) && a != c) return false;
-  // A cast to fp8 saturates, so there and back turns the infinities of f8e5m2 into its largest numbers.
-  if (a == c && a == DType::kF8E5M2) return false;
+  // A cast to fp8 saturates, so there and back turns the infinities of f8e5m2 into its largest numbers, and 1.875 of
+  // f8e4b15 into 1.75.
+  if (a == c && (a == DType::kF8E5M2 || a == DType::kF8E4B15)) return false;
   if (lossless(a, b)) {
     // A float in the middle saturates where integers wrap.
     return !(is_int(a) && is_float(b) && is_int(c)) || lossless(a, c) || c == DType::kI1;

@@ -40,8 +40,8 @@ class _Unknown(Exception):
 
 # Of dtypes by Triton's short names; others are known to Triton alone.
 _DTYPES = {
-    "int1", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "fp8e4nv", "fp8e5", "fp16",
-    "bf16", "fp32", "fp64"
+    "int1", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "fp8e4nv", "fp8e5", "fp8e4b15",
+    "fp16", "bf16", "fp32", "fp64"
 }
 _MISSING = object()
 

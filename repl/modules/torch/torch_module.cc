@@ -536,7 +536,8 @@ void fill_torch(Interp& in, ModuleObject& m) {
   add_functions(m, cat_functions());
   add_functions(m, file_functions());
   for (std::string_view name : kForwarded) m.members.set(name, forwarded(name));
-  for (int i = 0; i < kNumDTypes; ++i) m.members.set(kDTypes[i].torch, Value::dtype(static_cast<DType>(i)));
+  for (int i = 0; i < kNumDTypes; ++i)
+    if (is_in_torch(static_cast<DType>(i))) m.members.set(kDTypes[i].torch, Value::dtype(static_cast<DType>(i)));
   for (const DTypeAlias& d : kAliases) m.members.set(d.name, Value::dtype(d.dtype));
   m.members.set("Tensor", in.type_of(TensorObject::kKind));
   m.members.set("dtype", in.type_of(Kind::kDType));

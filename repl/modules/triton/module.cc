@@ -31,11 +31,18 @@ Value next_power_of_2(Interp& in, NativeArgs& a) {
   return Value::integer(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n))));
 }
 
+/// Triton's has the dtypes that torch lacks; here tensors have them too.
+Value reinterpret(Interp& in, NativeArgs& a) {
+  tensor_of(in, a[0], "reinterpret()");
+  return in.call(in.attribute(a[0], "view"), {a[1]});
+}
+
 Value set_allocator(Interp&, NativeArgs&) { return Value::none(); }
 
 constexpr NativeDef kTriton[] = {
     {"cdiv(x, y)", cdiv, "x / y rounded up"},
     {"next_power_of_2(n)", next_power_of_2, "the least power of 2 that is not below n"},
+    {"reinterpret(tensor, dtype)", reinterpret, "the same memory as elements of another dtype: tensor.view(dtype)"},
     {"set_allocator(allocator)", set_allocator, "accepted: Kiln allocates scratch memory itself"},
 };
 

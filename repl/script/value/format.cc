@@ -9,7 +9,8 @@ namespace kiln::script {
 
 std::string Interp::repr(const Value& v) {
   if (v.missing()) return "<unset>";
-  if (v.is_dtype()) return fmt::format("torch.{}", info(v.dtype()).torch);
+  if (v.is_dtype())
+    return fmt::format("{}.{}", is_in_torch(v.dtype()) ? "torch" : "triton.language", info(v.dtype()).torch);
   if (auto* o = v.object()) {
     check_stack();
     return o->repr(*this);

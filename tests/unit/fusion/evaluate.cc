@@ -28,6 +28,7 @@ double epsilon(DType t) {
     case DType::kBF16:
       return 1.0 / 256;
     case DType::kF8E4M3:
+    case DType::kF8E4B15:
       return 1.0 / 8;
     case DType::kF8E5M2:
       return 1.0 / 4;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <random>
@@ -54,6 +55,24 @@ TEST(FloatBits, RoundsToTheNearerNeighbour) {
       EXPECT_EQ(float_to_bits(t, std::nextafter(high, 0.0), Rounding::kTowardZero), bits) << name(t);
     }
   }
+}
+
+// As Triton's assembly makes it of an f16: the magnitude up to 1.75, half a unit added, and the low bits dropped.
+TEST(FloatBits, F8E4B15IsTheMiddleOfF16) {
+  const DType t = DType::kF8E4B15;
+  for (uint64_t half = 0; half < 0x10000; ++half) {
+    const uint64_t magnitude = std::min<uint64_t>(half & 0x7fff, 0x3f00), sign = half >> 8 & 0x80;
+    const double v = float_from_bits(DType::kF16, half);
+    if (std::isnan(v)) continue;
+    EXPECT_EQ(float_to_bits(t, v), sign | (magnitude + 0x40) >> 7) << v;
+    EXPECT_EQ(float_to_bits(t, v, Rounding::kTowardZero), sign | magnitude >> 7) << v;
+  }
+  for (uint64_t bits = 0; bits < 256; ++bits) {
+    EXPECT_EQ(float_from_bits(t, bits), float_from_bits(DType::kF16, (bits & 0x80) << 8 | (bits & 0x7f) << 7));
+    EXPECT_FALSE(is_nan_bits(t, bits));
+  }
+  EXPECT_EQ(float_to_bits(t, std::nan("")), 0x7eu);
+  EXPECT_EQ(unsaturated_float_bits(t, -HUGE_VAL), 0xfeu);
 }
 
 TEST(FloatBits, F32AgreesWithTheCompiler) {

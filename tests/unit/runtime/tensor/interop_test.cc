@@ -87,6 +87,10 @@ TEST(Interop, GivesEveryDtypeAndTakesItBack) {
     const int64_t shape[] = {3, 5};
     auto tensor = *Tensor::full(host(), dtype, shape, 1);
     auto managed = to_dlpack_versioned(tensor);
+    if (!is_in_torch(dtype)) {
+      EXPECT_EQ(managed.error().message, "DLPack has no type for f8e4b15");
+      continue;
+    }
     ASSERT_TRUE(managed.ok());
     const void* data = (*managed)->tensor.data;
     tensor = {};
