@@ -252,10 +252,12 @@ Rmw rmw_of(const BoundArgs& a) {
 Result<ir::Value*> emit_rmw(Codegen& g, const BoundArgs& a, const Ordering& order, ir::Value* p, ir::Value* v,
                             ir::Value* mask) {
   const Rmw kind = rmw_of(a);
-  KILN_CHECK_OK(check_rmw(g, a, kind, p->type));
   const DType t = p->type.dtype;
-  if ((kind == Rmw::kMax || kind == Rmw::kMin) && is_float(t))
-    return float_min_max(g, order, kind == Rmw::kMax, p, v, mask);
+  const bool picks = kind == Rmw::kMax || kind == Rmw::kMin;
+  // TMA has what atomics on pointers have not.
+  if (a.builtin->where == std::string_view("B") && picks && is_half(t)) return make_rmw(g, order, kind, p, v, mask);
+  KILN_CHECK_OK(check_rmw(g, a, kind, p->type));
+  if (picks && is_float(t)) return float_min_max(g, order, kind == Rmw::kMax, p, v, mask);
   return make_rmw(g, order, kind == Rmw::kAdd && is_float(t) ? Rmw::kFAdd : kind, p, v, mask);
 }
 

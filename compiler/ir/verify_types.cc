@@ -203,9 +203,10 @@ bool fits_rmw(Rmw rmw, const Type& element) {
       return element.is_float() && element.element_bits() >= 16;
     case Rmw::kExchange:
       return element.element_bits() >= 32;
-    case Rmw::kAdd:
     case Rmw::kMin:
     case Rmw::kMax:
+      return wide_int(element) || (element.is_float() && element.element_bits() == 16);
+    case Rmw::kAdd:
     case Rmw::kAnd:
     case Rmw::kOr:
     case Rmw::kXor:

@@ -41,6 +41,7 @@ Result<std::string> ptx_type(Lowering& l, const ir::Op& op, Rmw rmw) {
       return fmt::format("u{}", bits);
     case Rmw::kMin:
     case Rmw::kMax:
+      if (type.is_float()) return std::string("b16");  // swapped in
       return fmt::format("{}{}", is_signed(type.dtype) ? 's' : 'u', bits);
     case Rmw::kAnd:
     case Rmw::kOr:
@@ -52,8 +53,9 @@ Result<std::string> ptx_type(Lowering& l, const ir::Op& op, Rmw rmw) {
 }
 
 struct Instruction {
-  std::string name, type;  // "add", and "f32": of one element
-  Packing packing;         // the elements that one instruction does
+  std::string name, type;     // "add", and "f32": of one element
+  Packing packing;            // the elements that one instruction does
+  std::string computed = {};  // "max.f16": computed and swapped in, by a name of "cas", as no atomic does it
 
   /// "v2.f32", "noftz.v2.f16x2".
   std::string vector_type() const {
@@ -116,6 +118,31 @@ std::vector<Value*> emit_atomic(Lowering& l, const std::string& opcode, Value* a
   for (size_t i = 0; wanted && i < words; ++i)
     got.push_back(words == 1 ? call : b.CreateExtractValue(call, static_cast<unsigned>(i)));
   return got;
+}
+
+/// The same by compare and swap of one element of 16 bits, until nobody came in between: `swap` is the whole opcode of
+/// that, `computed` the instruction that gives the new value.
+Value* emit_swapped(Lowering& l, const std::string& swap, const std::string& computed, ir::Scope scope, Value* address,
+                    Value* operand, Value* predicate) {
+  llvm::IRBuilder<>& b = l.b;
+  std::string text = "{ .reg .pred again; .reg .b16 seen, best; mov.b16 $0, 0; ";
+  std::vector<Value*> args{address, operand};
+  std::string constraints = "=&h,l,h";
+  if (predicate) {
+    text += "@!$3 bra DONE; ";
+    constraints += ",b";
+    args.push_back(predicate);
+  }
+  text += fmt::format(
+      "ld.relaxed.{}.global.b16 seen, [$1]; RETRY: {} best, seen, $2; {} $0, [$1], seen, best; "
+      "setp.ne.b16 again, $0, seen; mov.b16 seen, $0; @again bra RETRY; DONE: }}",
+      ir::spelling(scope), computed, swap);
+  std::vector<llvm::Type*> types;
+  for (Value* a : args) types.push_back(a->getType());
+  auto* type = llvm::FunctionType::get(operand->getType(), types, false);
+  llvm::CallInst* call = b.CreateCall(type, llvm::InlineAsm::get(type, text, constraints + ",~{memory}", true), args);
+  call->setDoesNotThrow();
+  return call;
 }
 
 /// A fence of the threads that an atomic of `scope` orders.
@@ -188,6 +215,8 @@ Status lower_atomic(Lowering& l, const ir::Op& op, const Instruction& what, int 
         bits.push_back(to_bits(b, l.of(op.operand(i))[r + k]));
       std::ranges::copy(packing.width == 1 ? bits : pack(b, bits, packing), std::back_inserter(operands));
     }
+    if (!what.computed.empty())
+      return std::vector{emit_swapped(l, opcode + what.type, what.computed, scope, address, operands[0], predicate)};
     std::vector<Value*> old =
         emit_atomic(l, opcode + (packing.width == 1 ? what.type : what.vector_type()), address, operands,
                     operands.size() / static_cast<size_t>(num_values), predicate, wanted);
@@ -235,8 +264,13 @@ template <>
 Status lower<OpKind::kAtomicRmw>(Lowering& l, const ir::Op& op) {
   const auto rmw = op.word<Rmw>();
   KILN_TRY(const std::string type, ptx_type(l, op, rmw));
+  const ir::Type& result = op.result()->type;
+  if (result.is_float() && (rmw == Rmw::kMin || rmw == Rmw::kMax))
+    return lower_atomic(
+        l, op, {"cas", type, {1, element_bytes(result)}, fmt::format("{}.{}", ptx_name(rmw), name(result.dtype))}, 1,
+        2);
   const int width = l.target.has(target::kVectorAtomics) ? l.axis.vector_width(&op) : 1;
-  return lower_atomic(l, op, {std::string(ptx_name(rmw)), type, {width, element_bytes(op.result()->type)}}, 1, 2);
+  return lower_atomic(l, op, {std::string(ptx_name(rmw)), type, {width, element_bytes(result)}}, 1, 2);
 }
 
 template <>
