@@ -23,6 +23,9 @@ Result<std::optional<E>> word_arg(Codegen& g, const BoundArgs& a, int i, std::st
   return index ? std::optional(static_cast<E>(*index)) : std::nullopt;
 }
 
+/// The value with one more dimension, of one element.
+Result<ir::Value*> with_axis(Codegen& g, ir::Value* v, int axis, SourceRange range);
+
 /// A tuple or list of integers (argument `i`), each a constexpr or a scalar of the running program, as scalars of
 /// `dtype`.
 Result<std::vector<ir::Value*>> scalars_arg(Codegen& g, const BoundArgs& a, int i, DType dtype);

@@ -1,4 +1,4 @@
-// Shapes, reductions and scans.
+// Shapes, and what moves elements.
 #include <algorithm>
 #include <numeric>
 
@@ -10,15 +10,11 @@ using ir::OpKind;
 using ir::Shape;
 using ir::Type;
 
-namespace {
-
 Result<ir::Value*> with_axis(Codegen& g, ir::Value* v, int axis, SourceRange range) {
   if (v->type.shape.rank >= ir::kMaxRank)
     return g.fail(range, ErrorKind::kValue, "a tensor has at most {} dimensions", ir::kMaxRank);
   return v->type.is_scalar() ? g.b.splat(v, {1}) : g.b.expand_dims(v, axis);
 }
-
-}  // namespace
 
 Result<Value> expand_dims(Codegen& g, const BoundArgs& a) {
   KILN_TRY(ir::Value * v, g.tensor(a.args[0]));
@@ -159,132 +155,6 @@ Result<Value> split(Codegen& g, const BoundArgs& a) {
   std::vector<Value> out;
   for (ir::Value* part : op->results) out.push_back(Value(g.only_element(part)));
   return Value::tuple(std::move(out));
-}
-
-namespace {
-
-/// The tensors of a reduction's or scan's input, all of one shape.
-Result<std::vector<ir::Value*>> inputs_of(Codegen& g, const BoundArgs& a) {
-  std::vector<Value> items = a[0].as_tuple() ? a[0].as_tuple()->items : std::vector<Value>{a[0]};
-  std::vector<ir::Value*> out;
-  for (const Value& item : items) {
-    ir::Value* v = item.tensor();
-    if (!v || v->type.is_scalar())
-      return g.fail(a.at(0), ErrorKind::kType, "{} needs a tensor with at least one dimension, got {}",
-                    a.builtin->display_name(), describe(item));
-    if (v->type.pointer)
-      return g.fail(a.at(0), ErrorKind::kType, "{} takes numbers, got {}", a.builtin->display_name(),
-                    describe(v->type));
-    if (!out.empty() && v->type.shape != out.front()->type.shape)
-      return g.fail(a.at(0), ErrorKind::kType, "the inputs of {} must have one shape, got {} and {}",
-                    a.builtin->display_name(), describe(out.front()->type), describe(v->type));
-    out.push_back(v);
-  }
-  if (out.empty()) return g.fail(a.at(0), ErrorKind::kType, "{} needs at least one tensor", a.builtin->display_name());
-  return out;
-}
-
-/// Inlines the combine function into the op's region; it must give scalars of the inputs' types.
-Status fill_combine(Codegen& g, const BoundArgs& a, ir::Op* op, const std::vector<ir::Value*>& inputs) {
-  ir::Block* after = g.b.block();
-  g.b.set_to_end(op->region());
-  std::vector<Arg> args;
-  for (ir::Value* v : op->region()->args) args.push_back({Value(v), a.at(2)});
-  const bool before = std::exchange(g.sanitizes, false);
-  Result<Value> made = g.call(a[2], std::move(args), {}, a.at(2), a.at(2));
-  g.sanitizes = before;
-  KILN_TRY(Value combined, std::move(made));
-  std::vector<Value> items = combined.as_tuple() ? combined.as_tuple()->items : std::vector<Value>{combined};
-  if (items.size() != inputs.size())
-    return g.fail(a.at(2), ErrorKind::kType, "the combine function of {} must return {} value{}, got {}",
-                  a.builtin->display_name(), inputs.size(), inputs.size() == 1 ? "" : "s", items.size());
-  std::vector<ir::Value*> yields;
-  for (size_t i = 0; i < items.size(); ++i) {
-    Type wanted = inputs[i]->type.scalar();
-    ir::Value* v =
-        items[i].is_number() && !wanted.pointer ? g.constant(*items[i].constant(), wanted.dtype) : items[i].tensor();
-    if (!v || v->type != wanted)
-      return with_note(
-          g.fail(a.at(2), ErrorKind::kType, "the combine function of {} gets {} and must return that type, got {}",
-                 a.builtin->display_name(), describe(wanted), describe(items[i])),
-          "help: cast the tensor before the reduction, or the result inside the function");
-    yields.push_back(v);
-  }
-  // Tiles that serve only to ask for a type (`(x + tl.zeros([1], tl.int1)).dtype`) are gone before anybody minds them.
-  std::vector<ir::Op*> ops;
-  for (ir::Op* inner : *op->region()) ops.push_back(inner);
-  auto is_used = [&](const ir::Value* v) {
-    return !v->uses.empty() || std::find(yields.begin(), yields.end(), v) != yields.end();
-  };
-  for (; !ops.empty(); ops.pop_back())
-    if (ir::Op* o = ops.back();
-        ir::is_pure(o) && o->regions.empty() && std::none_of(o->results.begin(), o->results.end(), is_used))
-      o->erase();
-  const ir::Op* bad = nullptr;
-  for (ir::Op* inner : *op->region())
-    ir::any_nested(inner, [&](const ir::Op* o) {
-      bool scalar_math = o->kind == OpKind::kConstant || o->kind == OpKind::kIf || o->kind == OpKind::kYield ||
-                         (ir::is_pure(o) && ir::is_elementwise(o) && ir::stands_at(o->kind, 'c'));
-      const bool wrong = !scalar_math || std::any_of(o->results.begin(), o->results.end(),
-                                                     [](const ir::Value* v) { return v->type.is_tile(); });
-      if (wrong && !bad) bad = o;
-      return wrong;
-    });
-  if (bad)
-    return with_note(
-        g.fail(a.at(2), ErrorKind::kType,
-               "the combine function of {} computes on scalars only: no memory, program ids, loops or tensors",
-               a.builtin->display_name()),
-        "not scalar arithmetic", bad->range);
-  g.b.yield(yields);
-  g.b.set_to_end(after);
-  return {};
-}
-
-}  // namespace
-
-Result<Value> reduce(Codegen& g, const BoundArgs& a) {
-  KILN_TRY(std::vector<ir::Value*> inputs, inputs_of(g, a));
-  KILN_TRY(bool keep_dims, g.const_bool(a, 3));
-  Shape shape = inputs[0]->type.shape;
-  bool all = a[1].is_none();
-  int axis = 0;
-  if (all) {
-    for (ir::Value*& v : inputs) v = g.b.reshape(v, {static_cast<int32_t>(shape.numel())});
-  } else {
-    KILN_TRY(axis, g.axis_arg(a, 1, shape.rank));
-  }
-  ir::Op* op = g.b.reduce(inputs, axis);
-  KILN_CHECK_OK(fill_combine(g, a, op, inputs));
-  std::vector<Value> out;
-  for (ir::Value* v : op->results) {
-    if (keep_dims && all) {
-      Shape ones;
-      for (int i = 0; i < shape.rank; ++i) ones.dims[ones.rank++] = 1;
-      v = g.b.splat(v, ones);
-    } else if (keep_dims) {
-      KILN_TRY(v, with_axis(g, v, axis, a.range));
-    }
-    out.push_back(Value(v));
-  }
-  return a[0].as_tuple() ? Value::tuple(std::move(out)) : out[0];
-}
-
-Result<Value> associative_scan(Codegen& g, const BoundArgs& a) {
-  KILN_TRY(std::vector<ir::Value*> inputs, inputs_of(g, a));
-  KILN_TRY(int axis, g.axis_arg(a, 1, inputs[0]->type.shape.rank));
-  KILN_TRY(bool reverse, g.const_bool(a, 3));
-  std::vector<Type> types;
-  for (ir::Value* v : inputs) types.push_back(v->type);
-  std::vector<std::pair<ir::AttrName, ir::Attr>> attrs = {{ir::AttrName::kAxis, int64_t{axis}}};
-  if (reverse) attrs.emplace_back(ir::AttrName::kReverse, true);
-  ir::Op* op = g.b.create(OpKind::kScan, inputs, types, std::move(attrs));
-  for (int side = 0; side < 2; ++side)
-    for (ir::Value* v : inputs) g.module.add_arg(op->region(), v->type.scalar());
-  KILN_CHECK_OK(fill_combine(g, a, op, inputs));
-  std::vector<Value> out;
-  for (ir::Value* v : op->results) out.push_back(Value(v));
-  return a[0].as_tuple() ? Value::tuple(std::move(out)) : out[0];
 }
 
 Result<Value> gather(Codegen& g, const BoundArgs& a) {
