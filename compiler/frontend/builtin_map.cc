@@ -1,7 +1,8 @@
 // tl.map_elementwise: a function of scalars on each element of tensors.
 //
 // The function is compiled as one of scalars, and its ops are then repeated on tiles. A branch becomes a selection:
-// both sides are computed for all elements, which differs in nothing but time, since neither may touch memory.
+// both sides are computed for all elements, which differs in nothing but time, since neither may touch memory. An
+// assert is masked by the branches around it.
 #include <unordered_map>
 
 #include "compiler/frontend/builtin_impl.h"
@@ -26,7 +27,7 @@ class Spreader {
     for (ir::Op* op : block)
       ir::any_nested(op, [&](const ir::Op* o) {
         const bool fine = o->kind == OpKind::kConstant || o->kind == OpKind::kIf || o->kind == OpKind::kYield ||
-                          (ir::is_pure(o) && ir::is_elementwise(o));
+                          o->kind == OpKind::kAssert || (ir::is_pure(o) && ir::is_elementwise(o));
         const bool wrong = !fine || std::any_of(o->results.begin(), o->results.end(),
                                                 [](const ir::Value* v) { return !v->type.is_scalar(); });
         if (wrong && !bad) bad = o;
@@ -42,8 +43,9 @@ class Spreader {
     return it->second;
   }
 
-  /// Repeats the block's ops at the builder's place; the values of its yield.
-  std::vector<ir::Value*> spread(const ir::Block& block) {
+  /// Repeats the block's ops at the builder's place; the values of its yield. `here`: for which elements the program
+  /// comes by, all where it is null.
+  std::vector<ir::Value*> spread(const ir::Block& block, ir::Value* here = nullptr) {
     std::vector<ir::Value*> yields;
     for (ir::Op* op : block) {
       g_.b.set_range(op->range);
@@ -54,8 +56,18 @@ class Spreader {
           yields = std::move(operands);
           break;
         case OpKind::kIf: {
-          const std::vector<ir::Value*> x = spread(*op->region(0)), y = spread(*op->region(1));
+          ir::Value* all = g_.b.splat(g_.b.constant_int(ir::scalar_type(DType::kI1), 1), shape_);
+          ir::Value* otherwise = g_.b.binary(OpKind::kXor, operands[0], all);
+          const std::vector<ir::Value*> x = spread(*op->region(0), both(here, operands[0])),
+                                        y = spread(*op->region(1), both(here, otherwise));
           for (size_t i = 0; i < x.size(); ++i) tiles_[op->results[i]] = g_.b.select(operands[0], x[i], y[i]);
+          break;
+        }
+        case OpKind::kAssert: {
+          ir::Value* mask = operands.size() == 2 ? both(here, operands[1]) : here;
+          operands.resize(1);
+          if (mask) operands.push_back(mask);
+          g_.b.create(OpKind::kAssert, operands, {}, op->attrs);
           break;
         }
         case OpKind::kConstant: {
@@ -73,6 +85,8 @@ class Spreader {
   }
 
  private:
+  ir::Value* both(ir::Value* a, ir::Value* b) { return a ? g_.b.binary(OpKind::kAnd, a, b) : b; }
+
   Codegen& g_;
   const Shape shape_;
   std::unordered_map<const ir::Value*, ir::Value*> tiles_;
