@@ -1,4 +1,6 @@
 // Attributes and methods: of tensors, types, modules, tuples and constants.
+#include <algorithm>
+
 #include "compiler/frontend/codegen.h"
 
 namespace kiln::frontend {
@@ -171,12 +173,24 @@ Result<Value> Codegen::block_pointer_attribute(const Value& base, std::string_vi
                    "help: tl.load and tl.store read and write its block, tl.advance moves it");
 }
 
+namespace {
+
+/// What a name under tl.constexpr may hold as a value.
+bool is_constexpr_value(const Value& v) {
+  const TupleValue* t = v.as_tuple();
+  return v.constant() || v.type() || v.function() || v.builtin() ||
+         (t && std::all_of(t->items.begin(), t->items.end(), is_constexpr_value));
+}
+
+}  // namespace
+
 Result<Value> Codegen::attribute(const Arg& of, std::string_view name, SourceRange range, SourceRange name_range) {
   const Value& base = of.value;
-  if (base.tensor() || base.is_number()) return tensor_attribute(of, name, range, name_range);
   if (const TupleValue* t = base.as_tuple())
     for (size_t i = 0; i < t->fields.size(); ++i)
       if (t->fields[i] == name) return t->items[i];
+  if (name == "type" && is_constexpr_value(base)) return Value::type_of_constexpr(base);
+  if (base.tensor() || base.is_number()) return tensor_attribute(of, name, range, name_range);
   // What a constexpr holds: dtypes, strings, None, functions and tuples, as much as numbers.
   if (name == "value" && (base.constant() || base.type() || base.function() || base.builtin() || base.as_tuple()))
     return base;
@@ -202,6 +216,7 @@ Result<Value> Codegen::attribute(const Arg& of, std::string_view name, SourceRan
     if (!near.empty()) return with_note(std::move(d), fmt::format("help: did you mean {}?", near));
     return d;
   }
+  if (const ConstexprTypeValue* t = base.constexpr_type(); t && name == "value") return t->value;
   if (const DescriptorValue* d = base.descriptor()) return descriptor_attribute(base, *d, name, range, name_range);
   if (base.block_pointer()) return block_pointer_attribute(base, name, range, name_range);
   if (const TypeValue* t = base.type()) return type_attribute(t->type, name, range, name_range);

@@ -92,6 +92,12 @@ Result<Value> constexpr_value(Codegen& g, const BoundArgs& a) {
   return a[0];
 }
 
+Result<Value> constexpr_type(Codegen& g, const BoundArgs& a) {
+  KILN_CHECK_OK(g.is_known(a[0], a.at(0)));
+  if (!a[0].tensor()) return Value::type_of_constexpr(a[0]);
+  return g.fail(a.at(0), ErrorKind::kType, "tl.constexpr_type takes a compile-time value, got {}", describe(a[0]));
+}
+
 Result<Value> to_tensor(Codegen& g, const BoundArgs& a) {
   KILN_TRY(ir::Value * v, g.tensor(a.args[0]));
   return Value(v);
@@ -457,6 +463,8 @@ Result<Value> is_instance(Codegen& g, const BoundArgs& a) {
       found = found || (v.type() && v.type()->type.pointer && !v.type()->type.is_tile());
     else if (n == "block_type")
       found = found || (v.type() && v.type()->type.is_tile());
+    else if (n == "constexpr_type")
+      found = found || v.constexpr_type();
     else if (n == "tensor_descriptor" || n == "tensor_descriptor_base")
       found = found || v.descriptor();
     else if (n == "int")
@@ -472,8 +480,8 @@ Result<Value> is_instance(Codegen& g, const BoundArgs& a) {
     else
       return g.fail(
           a.at(1), ErrorKind::kType,
-          "isinstance in a kernel knows tl.tensor, tl.tensor_descriptor, tl.constexpr, tl.dtype, tl.pointer_type, "
-          "tl.block_type, tl.tuple, int, float, bool and str, not {}",
+          "isinstance in a kernel knows tl.tensor, tl.tensor_descriptor, tl.constexpr, tl.constexpr_type, tl.dtype, "
+          "tl.pointer_type, tl.block_type, tl.tuple, int, float, bool and str, not {}",
           describe(t));
   }
   return Value::boolean(found);

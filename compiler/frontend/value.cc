@@ -11,6 +11,10 @@ Value Value::tuple(std::vector<Value> items, std::vector<std::string> fields) {
   return Value(std::make_shared<const TupleValue>(TupleValue{std::move(items), std::move(fields)}));
 }
 
+Value Value::type_of_constexpr(Value v) {
+  return Value(std::make_shared<const ConstexprTypeValue>(ConstexprTypeValue{std::move(v)}));
+}
+
 bool Value::is_number() const { return constant_as<bool>() || constant_as<ast::Int>() || constant_as<double>(); }
 
 const std::vector<Value>* parts_of(const Value& value) {
@@ -100,6 +104,7 @@ std::string describe(const Value& value) {
     return fmt::format("a tensor descriptor of {} blocks {}", info(d->type.dtype).triton, ir::to_string(d->type.shape));
   if (const BlockPointerValue* b = value.block_pointer())
     return fmt::format("a block pointer to {} blocks {}", info(b->base()->type.dtype).triton, ir::to_string(b->block));
+  if (value.constexpr_type()) return fmt::format("the type {}", to_text(value));
   return "a range";
 }
 
@@ -109,6 +114,7 @@ std::string to_text(const Value& value) {
     return ast::repr(*c);
   }
   if (const TypeValue* t = value.type()) return describe(t->type);
+  if (const ConstexprTypeValue* t = value.constexpr_type()) return fmt::format("constexpr_type[{}]", to_text(t->value));
   if (const TupleValue* t = value.as_tuple()) {
     std::string out = "(";
     for (size_t i = 0; i < t->items.size(); ++i) {
@@ -144,6 +150,7 @@ bool same(const Value& a, const Value& b) {
   if (a.builtin()) return a.builtin() == b.builtin();
   if (a.module()) return *a.module() == *b.module();
   if (a.method()) return a.method() == b.method();
+  if (const ConstexprTypeValue* t = a.constexpr_type()) return same(t->value, b.constexpr_type()->value);
   return a.range() == b.range();
 }
 

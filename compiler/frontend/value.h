@@ -15,6 +15,7 @@ namespace kiln::frontend {
 
 struct Builtin;
 struct TupleValue;
+struct ConstexprTypeValue;
 struct MethodValue;
 struct RangeValue;
 struct DescriptorValue;
@@ -30,7 +31,8 @@ struct TypeValue {
 struct Value {
   std::variant<ast::Constant, ir::Value*, TypeValue, std::shared_ptr<const TupleValue>, FunctionPtr, const Builtin*,
                ModulePath, std::shared_ptr<const MethodValue>, std::shared_ptr<const RangeValue>,
-               std::shared_ptr<const DescriptorValue>, std::shared_ptr<const BlockPointerValue>>
+               std::shared_ptr<const DescriptorValue>, std::shared_ptr<const BlockPointerValue>,
+               std::shared_ptr<const ConstexprTypeValue>>
       data;
 
   Value() : data(ast::Constant(ast::None{})) {}
@@ -45,11 +47,13 @@ struct Value {
   Value(std::shared_ptr<const RangeValue> r) : data(std::move(r)) {}
   Value(std::shared_ptr<const DescriptorValue> d) : data(std::move(d)) {}
   Value(std::shared_ptr<const BlockPointerValue> b) : data(std::move(b)) {}
+  Value(std::shared_ptr<const ConstexprTypeValue> t) : data(std::move(t)) {}
 
   static Value boolean(bool v) { return Value(ast::Constant(v)); }
   static Value integer(ast::Int v) { return Value(ast::Constant(v)); }
   static Value text(std::string v) { return Value(ast::Constant(std::move(v))); }
   static Value tuple(std::vector<Value> items, std::vector<std::string> fields = {});
+  static Value type_of_constexpr(Value v);
 
   const ast::Constant* constant() const { return std::get_if<ast::Constant>(&data); }
   /// The alternative of a constant, or nullptr.
@@ -92,6 +96,10 @@ struct Value {
     auto* p = std::get_if<std::shared_ptr<const BlockPointerValue>>(&data);
     return p ? p->get() : nullptr;
   }
+  const ConstexprTypeValue* constexpr_type() const {
+    auto* p = std::get_if<std::shared_ptr<const ConstexprTypeValue>>(&data);
+    return p ? p->get() : nullptr;
+  }
 };
 
 /// A value with the place of the expression that gave it.
@@ -103,6 +111,11 @@ struct Arg {
 struct TupleValue {
   std::vector<Value> items;
   std::vector<std::string> fields = {};  // of a NamedTuple
+};
+
+/// The type of a constexpr, which has its value: `x.type == tl.constexpr_type(4)`.
+struct ConstexprTypeValue {
+  Value value;
 };
 
 /// `x.sum`: a function with its first argument; or, with neither function, a predicate (`dtype.is_fp16`) with its
