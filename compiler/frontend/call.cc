@@ -175,6 +175,7 @@ Result<Value> Codegen::inline_call(const FunctionPtr& function, std::vector<Arg>
                                    std::vector<std::pair<std::string, Arg>> keywords, SourceRange range) {
   const ast::FunctionDef& def = *function->def;
   KILN_CHECK_OK(step(range));
+  KILN_CHECK_OK(check_language(*function));
   if (function->evaluate) return evaluate_call(*function, positional, keywords, range);
   KILN_TRY(std::vector<Arg> bound, bind_function(function, std::move(positional), std::move(keywords), range));
   // Recursion is allowed as long as a constexpr argument changes. The same function with the same constexprs and types

@@ -225,9 +225,18 @@ bool is_constexpr(const ast::Param& param) {
   return param.annotation && ast::is_constexpr_annotation(*param.annotation);
 }
 
+Status check_language(const JitFunction& function) {
+  if (!function.gluon) return {};
+  return with_note(error_at(function.def->name_range, ErrorKind::kUnsupported,
+                            "{} is a Gluon function, and Kiln compiles Triton's language only", function.def->name),
+                   "help: write it with triton.language under @triton.jit; layouts, shared memory and the "
+                   "instructions of a GPU follow from the program there (docs/language.md)");
+}
+
 Result<std::unique_ptr<ir::Module>> lower_kernel(const JitFunction& function, std::span<const ArgSpec> args,
                                                  const Options& options) {
   const ast::FunctionDef& def = *function.def;
+  KILN_CHECK_OK(check_language(function));
   if (function.constexpr_function)
     return error_at(def.name_range, ErrorKind::kType,
                     "{} is a constexpr_function, which runs at compile time and cannot be launched", def.name);

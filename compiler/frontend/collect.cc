@@ -313,12 +313,13 @@ class Collector {
   }
 
   void function(const ast::FunctionDef& def) {
-    bool jit = false, constexpr_function = false;
+    bool jit = false, constexpr_function = false, gluon = false;
     std::vector<std::string> do_not_specialize;
     for (const ast::ExprPtr& d : def.decorators) {
       const auto* call = ast::dyn_as<ast::Call>(d.get());
       std::string path = path_of(call ? *call->callee : *d);
-      if (path == "triton.jit" || path == "triton.runtime.jit" || path == "triton.runtime.jit.jit") {
+      gluon = gluon || path == "triton.experimental.gluon.jit" || path == "triton.experimental.gluon._runtime.jit";
+      if (gluon || path == "triton.jit" || path == "triton.runtime.jit" || path == "triton.runtime.jit.jit") {
         jit = true;
         for (size_t i = 0; call && i < call->keywords.size(); ++i)
           if (call->keywords[i].name == "do_not_specialize") do_not_specialize = listed(*call->keywords[i].value, def);
@@ -334,6 +335,7 @@ class Collector {
     JitFunction& f = file_->functions.emplace_back();
     bind(f, def);
     f.plain = plain;
+    f.gluon = gluon;
     if (jit) {
       f.constexpr_function = false;
       f.do_not_specialize = std::move(do_not_specialize);

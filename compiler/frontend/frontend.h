@@ -45,6 +45,7 @@ struct JitFunction {
   const ast::FunctionDef* def = nullptr;
   bool constexpr_function = false;
   bool plain = false;                          // no decorator: constexpr functions call it, kernels do not see it
+  bool gluon = false;                          // under @gluon.jit: known by name, and refused (check_language)
   std::vector<std::string> do_not_specialize;  // parameter names
   /// Module-level names, asked for when the kernel is compiled (so functions may be defined in any order).
   std::function<std::optional<Global>(std::string_view)> lookup;
@@ -68,6 +69,10 @@ using LoadModule =
 /// finds. Runs nothing.
 Result<std::vector<std::shared_ptr<const JitFunction>>> jit_functions(const std::shared_ptr<const ast::Module>& module,
                                                                       LoadModule load = {});
+
+/// An error for a function under @gluon.jit. Gluon is another language: layouts, shared memory, barriers and
+/// instructions of one GPU, all of which Kiln chooses itself.
+Status check_language(const JitFunction& function);
 
 /// How one parameter is bound: a runtime value of a type, or a constexpr.
 struct ArgSpec {

@@ -90,6 +90,7 @@ Result<Function> find(const KernelFile& file, const std::string& name) {
 }
 
 Result<Specialisation> specialise(const frontend::JitFunction& function, const CompileArgs& args, Evidence evidence) {
+  KILN_CHECK_OK(frontend::check_language(function));  // before anybody asks for types
   std::vector<std::pair<std::string, frontend::Global>> constexprs;
   for (const std::string& text : args.constexprs) {
     KILN_TRY(constexprs.emplace_back(), parse_constexpr(text));

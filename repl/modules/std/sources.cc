@@ -47,6 +47,7 @@ constexpr NearestWay kNearestWays[] = {
     {"threading", "a script has one thread; launches on several streams overlap"},
     {"torchvision", "torch.randn makes inputs"},
     {"tqdm", "print the progress"},
+    {"triton.experimental", "kernels of Gluon are written with triton.language (docs/language.md)"},
     {"transformers", "copy the kernel's shapes into the script"},
     {"unittest", "assert, and torch.testing.assert_close"},
     {"yaml", "json"},
@@ -102,7 +103,8 @@ ModuleObject::Text library_module(std::string_view path) {
 std::string help_without(std::string_view path) {
   const std::string_view top = path.substr(0, path.find('.'));
   for (const NearestWay& w : kNearestWays)
-    if (w.module == top) return fmt::format("help: Kiln runs without Python and has no {}: {}", top, w.way);
+    if (w.module == top || w.module == path)
+      return fmt::format("help: Kiln runs without Python and has no {}: {}", w.module, w.way);
   return "help: Kiln runs without Python: it has modules of its own (docs/scripts.md), and imports .py files beside "
          "the script or in a folder of sys.path";
 }
