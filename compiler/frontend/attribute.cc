@@ -197,12 +197,7 @@ Result<Value> Codegen::attribute(const Arg& of, std::string_view name, SourceRan
   if (const ModulePath* m = base.module()) {
     if (std::optional<Value> member = module_member(m->path, name)) return *std::move(member);
     if (const JitFunction& f = *frame().function; f.member)
-      if (std::optional<Global> g = f.member(m->path, name)) {
-        Value found = from_global(*g);
-        if (found.module())
-          if (std::optional<Value> resolved = resolve_path(found.module()->path)) return *std::move(resolved);
-        return found;
-      }
+      if (std::optional<Global> g = f.member(m->path, name)) return from_global(*g);
     if (std::optional<Value> v = host_attribute(of, name)) return *std::move(v);
     if (!is_known_module(m->path))
       return with_note(

@@ -98,8 +98,6 @@ Result<Value> Codegen::global(std::string_view id, SourceRange range) {
     if (std::optional<Global> g = function.lookup(id)) found = from_global(*g);
   // A constexpr function calls any function of its file; a kernel only those that are decorated.
   if (found && found->function() && (*found->function())->plain && !function.constexpr_function) found.reset();
-  if (found && found->module())
-    if (std::optional<Value> member = resolve_path(found->module()->path)) found = std::move(member);
   if (!found)
     if (const Builtin* python = find_builtin(id, kIsPython)) found = Value(python);
   if (!found) found = host_name(id);
@@ -182,12 +180,7 @@ Value Codegen::argument(const ast::Param& param, const ArgSpec& spec, const std:
       items.push_back(argument(param, spec.items[i], fmt::format("{}.{}", name, i)));
     return Value::tuple(std::move(items), spec.fields);
   }
-  if (spec.is_constexpr) {
-    Value value = from_global(spec.value);
-    if (value.module())
-      if (std::optional<Value> member = resolve_path(value.module()->path)) return *std::move(member);
-    return value;
-  }
+  if (spec.is_constexpr) return from_global(spec.value);
   if (!spec.block.empty()) return host_descriptor(param, spec, name);
   module.params.push_back({name, spec.divisibility});
   return Value(module.add_arg(module.body(), spec.type, name));

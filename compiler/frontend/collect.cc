@@ -247,6 +247,12 @@ class Collector {
     const auto* m = std::get_if<ModulePath>(&g);
     return m && m->path.starts_with("triton") && !resolve_path(m->path);
   }
+  /// A value, not a module or a member of one that is not known.
+  static bool is_value(const Global& g) {
+    const auto* m = std::get_if<ModulePath>(&g);
+    const std::optional<Value> found = m ? resolve_path(m->path) : std::nullopt;
+    return !m || (found && !found->module());
+  }
 
   void import(const ast::Import& s) {
     const std::string& here = module_->source->file_name();
@@ -347,9 +353,7 @@ class Collector {
       f.default_of = [program = program_, file = file_, &def](std::string_view name) -> std::optional<Global> {
         for (const ast::Param& p : def.params)
           if (p.name == name && p.default_value && p.default_value->kind != ast::ExprKind::kConstant)
-            if (std::optional<Global> v = program->value_of(*p.default_value, *file);
-                v && !std::holds_alternative<ModulePath>(*v))
-              return v;
+            if (std::optional<Global> v = program->value_of(*p.default_value, *file); v && is_value(*v)) return v;
         return std::nullopt;
       };
     }

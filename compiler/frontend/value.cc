@@ -45,7 +45,7 @@ Value from_global(const Global& global) {
   if (auto* c = std::get_if<ast::Constant>(&global)) return Value(*c);
   if (auto* d = std::get_if<DType>(&global)) return Value(TypeValue{ir::scalar_type(*d)});
   if (auto* f = std::get_if<FunctionPtr>(&global)) return Value(*f);
-  if (auto* m = std::get_if<ModulePath>(&global)) return Value(*m);
+  if (auto* m = std::get_if<ModulePath>(&global)) return resolve_path(m->path).value_or(Value(*m));
   if (auto* p = std::get_if<PointerTo>(&global)) return Value(TypeValue{ir::pointer_type(p->element)});
   const GlobalTuple& tuple = *std::get<std::shared_ptr<const GlobalTuple>>(global);
   std::vector<Value> items;

@@ -173,6 +173,7 @@ Value with_parts(const Value& like, std::vector<Value> parts);
 /// Both are made of parts, as many and for the same purpose.
 bool same_kind_of_parts(const Value& a, const Value& b);
 
+/// A path of Triton's becomes what it leads to.
 Value from_global(const Global& global);
 /// nullopt for what exists in the running program only, or in the frontend.
 std::optional<Global> to_global(const Value& value);

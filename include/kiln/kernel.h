@@ -27,10 +27,16 @@ class KernelImpl;
 
 class Kernel;
 
+/// A function of the language as an argument, by its path: "triton.language.sigmoid".
+struct LanguageFunction {
+  std::string path;
+  bool operator==(const LanguageFunction&) const = default;
+};
+
 /// One argument of a launch, as Triton's host side would take it. `monostate` is None; uint64_t is for integers of 2^63
 /// and above. A `const Tensor*` is a tensor that the caller keeps until the call returns: nothing is copied.
 using Arg = std::variant<std::monostate, bool, int64_t, double, std::string, DType, Tensor, Kernel, uint64_t,
-                         const Tensor*, std::shared_ptr<const TensorDescriptor>>;
+                         const Tensor*, std::shared_ptr<const TensorDescriptor>, LanguageFunction>;
 
 struct ParamDesc {
   std::string name;

@@ -47,6 +47,7 @@ std::string describe(const Arg& arg) {
     std::string operator()(const Tensor& t) const { return fmt::format("tensor {}", t ? t.address() : 0); }
     std::string operator()(const Tensor* t) const { return operator()(*t); }
     std::string operator()(const Kernel& k) const { return k ? k.name() : "None"; }
+    std::string operator()(const LanguageFunction& f) const { return f.path; }
     std::string operator()(const std::shared_ptr<const TensorDescriptor>& d) const {
       return fmt::format("descriptor {}", static_cast<const void*>(d.get()));
     }

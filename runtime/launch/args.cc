@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "compiler/ast/annotation.h"
+#include "compiler/frontend/builtins.h"
 #include "runtime/device/device.h"
 #include "runtime/launch/kernel_launched.h"
 #include "support/diag.h"
@@ -25,6 +26,7 @@ enum Tag : uint8_t {
   kString,
   kDtype,
   kFunction,
+  kLanguageFunction,
   kRuntime = 0x20,    // + dtype: a scalar by value
   kPointer = 0x40,    // + dtype
   kBlocks = 0x60,     // + dtype: a tensor descriptor; its rank and block follow
@@ -67,9 +69,10 @@ enum ArgIndex : size_t {
   kArgKernel,
   kArgUint,
   kArgTensorPointer,
-  kArgDescriptor
+  kArgDescriptor,
+  kArgLanguageFunction
 };
-static_assert(std::variant_size_v<Arg> == kArgDescriptor + 1);
+static_assert(std::variant_size_v<Arg> == kArgLanguageFunction + 1);
 
 std::string_view type_text(const Arg& arg) {
   static constexpr std::string_view kNames[] = {"None",
@@ -82,7 +85,8 @@ std::string_view type_text(const Arg& arg) {
                                                 "a jit function",
                                                 "an int",
                                                 "a tensor",
-                                                "a tensor descriptor"};
+                                                "a tensor descriptor",
+                                                "a function of the language"};
   return kNames[arg.index()];
 }
 
@@ -259,6 +263,10 @@ bool bind_constexpr(const ParamInfo& param, const Arg& arg, Sink& sink) {
       if (!function) return sink.fail(arg_error(sink.kernel, param, ErrorKind::kValue, "is an empty kernel handle"));
       return sink.tag(kFunction) && sink.word(reinterpret_cast<uint64_t>(function_of(function).get()));
     }
+    case kArgLanguageFunction: {
+      const std::string& path = std::get<LanguageFunction>(arg).path;
+      return sink.tag(kLanguageFunction) && sink.word(path.size()) && sink.bytes(path);
+    }
     default:
       return sink.fail(arg_error(sink.kernel, param, ErrorKind::kType,
                                  fmt::format("is a tl.constexpr parameter and got {}", type_text(arg))));
@@ -368,6 +376,8 @@ frontend::Global global_of(const Arg& arg) {
       return std::get<DType>(arg);
     case kArgKernel:
       return function_of(std::get<Kernel>(arg));
+    case kArgLanguageFunction:
+      return frontend::ModulePath{std::get<LanguageFunction>(arg).path};
     default:
       KILN_UNREACHABLE("a tensor is no constexpr");
   }
@@ -376,6 +386,10 @@ frontend::Global global_of(const Arg& arg) {
 std::optional<Arg> arg_of(const frontend::Global& value, const MakeKernel& make_kernel) {
   if (auto* type = std::get_if<DType>(&value)) return Arg(*type);
   if (auto* function = std::get_if<std::shared_ptr<const JitFunction>>(&value)) return Arg(make_kernel(*function));
+  if (auto* path = std::get_if<frontend::ModulePath>(&value)) {
+    const auto found = frontend::resolve_path(path->path);
+    return found && found->builtin() ? std::optional<Arg>(LanguageFunction{path->path}) : std::nullopt;
+  }
   auto* constant = std::get_if<ast::Constant>(&value);
   if (!constant) return std::nullopt;
   if (std::holds_alternative<ast::None>(*constant)) return Arg(std::monostate{});
@@ -435,7 +449,7 @@ size_t piece_bytes(std::string_view key) {
   if (tag >= kRuntime || tag <= kTrue) return 1;
   if (tag == kDtype) return 2;
   uint64_t text = 0;
-  if (tag == kString) std::memcpy(&text, key.data() + 1, sizeof text);
+  if (tag == kString || tag == kLanguageFunction) std::memcpy(&text, key.data() + 1, sizeof text);
   return 9 + text;
 }
 

@@ -523,15 +523,18 @@ void KernelObject::convert(Interp& in, const Bound& bound, std::vector<std::opti
       arg.emplace(s->text);
     else if (auto* k = innermost_kernel(*v))
       arg.emplace(k->kernel);
+    else if (auto* m = v->get<KernelMember>())
+      arg.emplace(LanguageFunction{m->path});
     else if (auto* d = v->get<TensorDescriptorObject>()) {
       PendingTensors& pending = *torch_state(in).pending();
       if (!pending.empty()) pending.run_readers(in, d->descriptor->tensor.storage().get());
       arg.emplace(d->descriptor);
     } else
-      in.fail(with_note(
-          error(ErrorKind::kType, "the argument '{}' of the kernel {} cannot be of type '{}'", kernel.params()[i].name,
-                kernel.name(), in.type_name(*v)),
-          "help: kernels take tensors, tensor descriptors, numbers, bools, None, strings, dtypes and kernels"));
+      in.fail(
+          with_note(error(ErrorKind::kType, "the argument '{}' of the kernel {} cannot be of type '{}'",
+                          kernel.params()[i].name, kernel.name(), in.type_name(*v)),
+                    "help: kernels take tensors, tensor descriptors, numbers, bools, None, strings, dtypes, kernels "
+                    "and functions of the language"));
   }
 }
 
