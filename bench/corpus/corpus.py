@@ -332,6 +332,16 @@ def triton_child():
     except BaseException as e:
         module, problem = None, "import: %s: %s" % (type(e).__name__, e)
     values = {"inf": float("inf"), "nan": float("nan"), "tl": tl}
+
+    def read_type(text, path, attrs):
+        """A type as Triton's signature has it, "(i32:16, i32:16)" as a tuple; notes in attrs what is divisible by 16."""
+        if text.startswith("("):
+            items = [item.strip() for item in text[1:-1].split(",") if item.strip()]
+            return tuple(read_type(item, path + (i, ), attrs) for i, item in enumerate(items))
+        if text.endswith(":16"):
+            attrs[path] = [["tt.divisibility", 16]]
+        return text.split(":")[0]
+
     dtypes = {"float": tl.float32, "double": tl.float64, "half": tl.float16}
     for k in job["kernels"]:
         fn = vars(module).get(k["kernel"]) if module else None
@@ -348,11 +358,9 @@ def triton_child():
                 name, type_, value = ASSUMED.fullmatch(entry).groups()
                 if type_ is None:
                     signature[name] = "constexpr"
-                    constexprs[name] = eval(value, {"__builtins__": {}}, dict(values, **dtypes))
+                    constexprs[name] = eval(value, {"__builtins__": {}}, dict(vars(module), **values, **dtypes))
                     continue
-                signature[name] = type_.split(":")[0]
-                if type_.endswith(":16"):
-                    attrs[(fn.arg_names.index(name), )] = [["tt.divisibility", 16]]
+                signature[name] = read_type(type_, (fn.arg_names.index(name), ), attrs)
             ordered = {n: signature[n] for n in fn.arg_names}
             triton.compile(ASTSource(fn, ordered, constexprs, attrs), target=target)
             used = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -103,8 +103,8 @@ bool is_constexpr(const ast::Param& param);
 Result<std::unique_ptr<ir::Module>> lower_kernel(const JitFunction& function, std::span<const ArgSpec> args,
                                                  const Options& options);
 
-/// "*fp32:16, i32, tensordesc<fp16[128, 64]>" → specs (a `:16` sets divisibility); "constexpr" entries are taken from
-/// `constexprs` by name.
+/// "*fp32:16, i32, (i32, i32), tensordesc<fp16[128, 64]>" → specs (a `:16` sets divisibility); "constexpr" entries are
+/// taken from `constexprs` by name.
 Result<std::vector<ArgSpec>> parse_signature(const JitFunction& function, std::string_view signature,
                                              std::span<const std::pair<std::string, Global>> constexprs);
 /// One entry of it: "*fp32:16". Errors name the parameter.

@@ -24,7 +24,7 @@ std::vector<std::string_view> split(std::string_view text, char by) {
   int depth = 0;  // of brackets
   for (size_t at = 0; at <= text.size(); ++at) {
     const char c = at < text.size() ? text[at] : by;
-    depth += c == '<' || c == '[' ? 1 : c == '>' || c == ']' ? -1 : 0;
+    depth += c == '<' || c == '[' || c == '(' ? 1 : c == '>' || c == ']' || c == ')' ? -1 : 0;
     if (c != by || (depth > 0 && at < text.size())) continue;
     out.push_back(trim(text.substr(begin, at - begin)));
     begin = at + 1;
@@ -75,8 +75,25 @@ Result<ArgSpec> parse_descriptor(const ast::Param& param, std::string_view entry
   return spec;
 }
 
+Result<ArgSpec> parse_entry(const ast::Param& param, std::string_view entry, SourceRange where);
+
+/// "(*fp32:16, i32, 2)", or "(i32,)".
+Result<ArgSpec> parse_tuple(const ast::Param& param, std::string_view entry, SourceRange where) {
+  if (!entry.ends_with(')'))
+    return error_at(where, ErrorKind::kType, "the tuple '{}' of the parameter {} does not end", entry, param.name);
+  ArgSpec spec;
+  spec.is_tuple = true;
+  std::vector<std::string_view> items = split(entry.substr(1, entry.size() - 2), ',');
+  if (!items.empty() && items.back().empty()) items.pop_back();
+  for (std::string_view item : items) {
+    KILN_TRY(spec.items.emplace_back(), parse_entry(param, item, where));
+  }
+  return spec;
+}
+
 Result<ArgSpec> parse_entry(const ast::Param& param, std::string_view entry, SourceRange where) {
   if (entry.starts_with("tensordesc<")) return parse_descriptor(param, entry, where);
+  if (entry.starts_with('(')) return parse_tuple(param, entry, where);
   ArgSpec spec;
   size_t colon = entry.find(':');
   std::string_view type = trim(entry.substr(0, colon));
@@ -154,12 +171,13 @@ Result<std::vector<ArgSpec>> parse_signature(const JitFunction& function, std::s
     if (by_default) {
       if (next < entries.size() && entries[next] == "constexpr") ++next;
       const auto* c = ast::dyn_as<ast::ConstantExpr>(p.default_value.get());
-      if (!c)
+      const std::optional<Global> known = !c && function.default_of ? function.default_of(p.name) : std::nullopt;
+      if (!c && !known)
         return error_at(p.range, ErrorKind::kValue,
                         "the default of {} is not a plain constant, so its value must be given as a constexpr", p.name);
       ArgSpec spec;
       spec.is_constexpr = true;
-      spec.value = c->value;
+      spec.value = c ? Global(c->value) : *known;
       out.push_back(std::move(spec));
       continue;
     }

@@ -175,6 +175,7 @@ class Uses {
     if (!slot) slot = std::move(value);
   }
   void dtype() { add(Use::kDType, DType::kF32); }
+  void format() { add(Use::kText, ast::Constant(std::string("e4m3"))); }
   void flag() { add(Use::kFlag, ast::Constant(false)); }
   void size() { is_size_ = true; }
 
@@ -272,6 +273,7 @@ class Uses {
     constexpr std::pair<std::string_view, size_t> kDTypePlaces[] = {
         {"to", 0}, {"cast", 1}, {"zeros", 1}, {"full", 2}, {"pointer_type", 0}, {"block_type", 0}};
     // x.cast(T), but not tl.cast(T, tl.float32).
+    if (function == "dot_scaled" && (place == 2 || place == 5)) return format();
     if (function == "cast" && place == 0 && c.args.size() == 1 && c.keywords.empty()) return dtype();
     for (const auto& [name, at] : kDTypePlaces)
       if (function == name && place == at) return dtype();
@@ -281,6 +283,7 @@ class Uses {
 
   void keyword(std::string_view name) {
     if (name.ends_with("dtype")) return dtype();
+    if (name == "lhs_format" || name == "rhs_format") return format();
     for (const auto& [word, value] : kWords)
       if (name == word) return add(Use::kText, ast::Constant(std::string(value)));
     if (among(name, kFlagKeywords)) return flag();
@@ -298,6 +301,7 @@ class Uses {
 
 std::optional<Global> assumed_constexpr(const frontend::JitFunction& function, const ast::Param& param) {
   if (auto v = literal(param.default_value.get())) return v;
+  if (auto v = param.default_value && function.default_of ? function.default_of(param.name) : std::nullopt) return v;
   if (auto v = configured(function, param.name)) return v;
   if (auto v = by_heuristics(function, param.name)) return v;
   Uses uses;

@@ -48,6 +48,10 @@ class Finder {
         Seen casts, loads;
         if (const std::string type = cast_to(cast, casts); !type.empty()) loaded_as(loaded, type, loads);
       }
+    for (const auto& [operand, type] : scaled_) {
+      Seen seen;
+      loaded_as(operand, std::string(type), seen);
+    }
     for (size_t before = 0; before != out_.narrow.size();) {
       before = out_.narrow.size();
       for (const Definition& d : definitions_)
@@ -111,6 +115,7 @@ class Finder {
       return address(at);
     }
     if (name == "dot" && call->args.size() >= 2) dots_.emplace_back(call->args[0].get(), call->args[1].get());
+    if (name == "dot_scaled") scaled(*call);
     if (name == "range" || name == "static_range" || name == "cdiv")
       for (const ast::ExprPtr& a : call->args) integer(a.get());
     if (name == "gather" || name == "histogram")
@@ -126,6 +131,19 @@ class Finder {
     for (size_t i = 0; i < std::min(call->args.size(), params.size()); ++i)
       handed_on(inside, params[i].name, call->args[i].get());
     for (const ast::Keyword& k : call->keywords) handed_on(inside, k.name, k.value.get());
+  }
+
+  /// Operands of tl.dot_scaled are bytes, of which the format says what they hold, or halves; their scales are bytes.
+  void scaled(const ast::Call& call) {
+    constexpr std::pair<std::string_view, size_t> kSides[] = {{"lhs", 0}, {"rhs", 3}};
+    for (const auto& [side, at] : kSides) {
+      const std::string prefix(side);
+      const auto format = literal(argument(call, prefix + "_format", at + 2));
+      const bool brain = format == frontend::Global(ast::Constant(std::string("bf16")));
+      const bool half = format == frontend::Global(ast::Constant(std::string("fp16")));
+      if (const Expr* e = argument(call, side, at)) scaled_.emplace_back(e, brain ? "bf16" : half ? "fp16" : "u8");
+      if (const Expr* e = argument(call, prefix + "_scale", at + 1)) scaled_.emplace_back(e, "u8");
+    }
   }
 
   void handed_on(const IntegerUses::Names& inside, std::string_view param, const Expr* argument) {
@@ -345,6 +363,7 @@ class Finder {
   IntegerUses::Names& out_;
   std::vector<Definition> definitions_;
   std::vector<std::pair<const Expr*, const Expr*>> dots_;
+  std::vector<std::pair<const Expr*, std::string_view>> scaled_;  // with what their pointers point to
   // Names that begin as an int, and that are updated.
   std::set<std::string, std::less<>> counters_, changed_;
 };

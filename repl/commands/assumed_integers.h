@@ -1,6 +1,7 @@
 // Which parameters of a kernel hold integers or truths, and which point to them, as far as its text shows: what is
 // loaded through a pointer and then added to an address, bounds a loop or is divided with // is an integer, and what
-// masks a load or a store is a truth. An operand of tl.dot has the type that the other one is cast to.
+// masks a load or a store is a truth. An operand of tl.dot has the type that the other one is cast to, and those of
+// tl.dot_scaled are bytes.
 #pragma once
 #include <map>
 #include <set>
@@ -28,7 +29,7 @@ class IntegerUses {
     std::set<std::string, std::less<>> flags;      // names that point to int1
     std::set<std::string, std::less<>> handles;    // names that point to addresses, as int64
     std::set<std::string, std::less<>> addresses;  // names of addresses
-    /// Names that point to halves or fp8, with the type: what is multiplied with such a tile is one.
+    /// Names that point to halves, fp8 or bytes of tl.dot_scaled, with the type.
     std::map<std::string, std::string, std::less<>> narrow;
   };
   /// The names of a function, parameters among them.

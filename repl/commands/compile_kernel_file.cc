@@ -93,7 +93,7 @@ Result<Specialisation> specialise(const frontend::JitFunction& function, const C
   KILN_CHECK_OK(frontend::check_language(function));  // before anybody asks for types
   std::vector<std::pair<std::string, frontend::Global>> constexprs;
   for (const std::string& text : args.constexprs) {
-    KILN_TRY(constexprs.emplace_back(), parse_constexpr(text));
+    KILN_TRY(constexprs.emplace_back(), parse_constexpr(text, &function));
   }
   // What this function has no parameter for belongs to another kernel of the file, unless only one is meant.
   std::erase_if(constexprs, [&](const auto& c) {

@@ -80,6 +80,73 @@ class Addresses {
   std::map<const ast::FunctionDef*, Names> names_;
 };
 
+// How many items a parameter has that is indexed by numbers or unpacked, by the function or by those that it hands it
+// to: `x[1]`, `a, b = x`. What is indexed by names alone has two.
+class Tuples {
+ public:
+  using Sizes = std::map<std::string, size_t, std::less<>>;
+
+  const Sizes& of(const frontend::JitFunction& f) {
+    auto [it, fresh] = sizes_.try_emplace(f.def);
+    if (fresh) {  // a call back to a function that is being looked at adds nothing
+      Sizes found = find(f);
+      it = sizes_.insert_or_assign(f.def, std::move(found)).first;
+    }
+    return it->second;
+  }
+
+ private:
+  Sizes find(const frontend::JitFunction& f) {
+    Sizes sizes;
+    auto add = [&](const Expr* e, size_t n) {
+      const auto* name = ast::dyn_as<ast::Name>(e);
+      const bool is_param = name && std::any_of(f.def->params.begin(), f.def->params.end(),
+                                                [&](const ast::Param& p) { return p.name == name->id; });
+      if (!is_param) return;
+      size_t& size = sizes.try_emplace(name->id, 0).first->second;
+      size = std::max(size, n);
+    };
+    auto on_stmt = [&](const Stmt& s) {
+      const auto* a = ast::dyn_as<ast::Assign>(&s);
+      for (size_t i = 0; a && i < a->targets.size(); ++i)
+        if (const auto* names = ast::dyn_as<ast::Tuple>(a->targets[i].get())) add(a->value.get(), names->items.size());
+    };
+    auto on_expr = [&](const Expr& e) {
+      if (const auto* s = ast::dyn_as<ast::Subscript>(&e)) {
+        const auto* index = ast::dyn_as<ast::ConstantExpr>(s->index.get());
+        const auto* n = index ? std::get_if<ast::Int>(&index->value) : nullptr;
+        constexpr ast::Int kMost = 64;
+        if (n && *n >= 0 && *n < kMost) add(s->base.get(), static_cast<size_t>(*n) + 1);
+        if (ast::dyn_as<ast::Name>(s->index.get())) add(s->base.get(), 2);
+        return;
+      }
+      const auto* call = ast::dyn_as<ast::Call>(&e);
+      const auto* callee = call ? ast::dyn_as<ast::Name>(call->callee.get()) : nullptr;
+      const auto found = callee && f.lookup ? f.lookup(callee->id) : std::nullopt;
+      const auto* helper = found ? std::get_if<std::shared_ptr<const frontend::JitFunction>>(&*found) : nullptr;
+      if (!helper) return;
+      const Sizes inside = of(**helper);
+      const std::vector<ast::Param>& params = (*helper)->def->params;
+      auto handed_on = [&](std::string_view param, const Expr* argument) {
+        if (auto it = inside.find(param); it != inside.end()) add(argument, it->second);
+      };
+      for (size_t i = 0; i < std::min(call->args.size(), params.size()); ++i)
+        handed_on(params[i].name, call->args[i].get());
+      for (const ast::Keyword& k : call->keywords) handed_on(k.name, k.value.get());
+    };
+    ast::walk(f.def->body, on_stmt, on_expr);
+    return sizes;
+  }
+
+  std::map<const ast::FunctionDef*, Sizes> sizes_;
+};
+
+std::string repeated(const std::string& item, size_t n) {
+  std::string out = item;
+  for (size_t i = 1; i < n; ++i) out += ", " + item;
+  return fmt::format("({}{})", out, n == 1 ? "," : "");
+}
+
 // "*fp32" or "i64" from an annotation, or "".
 std::string annotated_type(const Expr* annotation) {
   if (!annotation) return {};
@@ -119,7 +186,16 @@ bool makes_tiles(const ast::FunctionDef& f) {
 
 std::string show(const frontend::Global& g) {
   if (auto* c = std::get_if<ast::Constant>(&g)) return ast::repr(*c);
-  if (auto* t = std::get_if<DType>(&g)) return "tl." + std::string(info(*t).torch);
+  if (auto* t = std::get_if<DType>(&g)) return "tl." + std::string(info(*t).triton);
+  if (auto* m = std::get_if<frontend::ModulePath>(&g))
+    return m->path.starts_with("triton.language.") ? "tl." + m->path.substr(std::string("triton.language.").size())
+                                                   : m->path;
+  if (auto* f = std::get_if<std::shared_ptr<const frontend::JitFunction>>(&g)) return (*f)->def->name;
+  if (auto* tuple = std::get_if<std::shared_ptr<const frontend::GlobalTuple>>(&g)) {
+    std::string items;
+    for (const frontend::Global& item : (*tuple)->items) items += show(item) + ", ";
+    return "(" + items.substr(0, items.size() - ((*tuple)->items.size() > 1 ? 2 : 1)) + ")";
+  }
   return "…";
 }
 
@@ -159,6 +235,12 @@ AssumedSignature assume_signature(const frontend::JitFunction& function,
   auto given = [&](const std::string& name) {
     return std::any_of(constexprs.begin(), constexprs.end(), [&](const auto& c) { return c.first == name; });
   };
+  Tuples tuples;
+  const Tuples::Sizes& tuple_sizes = tuples.of(function);
+  auto tuple_of = [&](const std::string& name) {
+    const auto it = tuple_sizes.find(name);
+    return it == tuple_sizes.end() ? 0 : it->second;
+  };
   std::map<std::string_view, std::optional<frontend::Global>> assumed;
   for (const ast::Param& p : f.params)
     if (!given(p.name) && p.annotation && ast::is_constexpr_annotation(*p.annotation))
@@ -174,11 +256,15 @@ AssumedSignature assume_signature(const frontend::JitFunction& function,
       type = "constexpr";
     } else if (auto it = assumed.find(param.name); it != assumed.end() || none_by_default) {
       type = "constexpr";
-      out.constexprs.emplace_back(param.name,
-                                  it == assumed.end() ? ast::Constant(ast::None{}) : it->second.value_or(size));
+      frontend::Global value = it == assumed.end() ? ast::Constant(ast::None{}) : it->second.value_or(size);
+      if (const size_t n = tuple_of(param.name); n > 0 && it != assumed.end() && !it->second)
+        value = std::make_shared<const frontend::GlobalTuple>(
+            frontend::GlobalTuple{std::vector<frontend::Global>(n, value)});
+      out.constexprs.emplace_back(param.name, std::move(value));
       out.assumptions.push_back(fmt::format("{}={}", param.name, show(out.constexprs.back().second)));
     } else {
       type = assumed_type(param, addresses, integers, evidence);
+      if (const size_t n = tuple_of(param.name); n > 0) type = repeated(type, n);
       out.assumptions.push_back(fmt::format("{}: {}", param.name, type));
     }
     out.signature += (out.signature.empty() ? "" : ", ") + type;

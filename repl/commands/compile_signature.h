@@ -8,7 +8,9 @@
 //   pointers                  parameters that lead the address of a load, store, atomic or descriptor, directly,
 //                             through local names or through functions that they are handed to: *fp32 (aligned to 16
 //                             bytes); *i32, *i64 or *i1 where what is read indexes, is an address or masks;
-//                             *fp16, … where tl.dot multiplies it with what is cast to that type
+//                             *fp16, … where tl.dot multiplies it with what is cast to that type; *u8 for operands
+//                             and scales of tl.dot_scaled
+//   tuples                    parameters that are indexed by numbers or unpacked: as many pointers or integers
 //   None by default           the constexpr None
 //   float by default          fp32
 //   masks of loads and stores i1

@@ -115,6 +115,23 @@ TEST(Signature, AcceptsPlaceholdersAndValues) {
   EXPECT_EQ((*args)[5].type, ir::scalar_type(DType::kF32));
 }
 
+TEST(Signature, TakesTuples) {
+  const std::pair<std::string, Global> block{"BLOCK", ast::Constant(ast::Int{4})};
+  auto args = parse("(*fp32:16, (i32, 3)), (i64,), ()", {block});
+  ASSERT_TRUE(args.ok()) << render(args.error());
+  const ArgSpec &x = (*args)[0], &n = (*args)[1];
+  ASSERT_TRUE(x.is_tuple);
+  ASSERT_EQ(x.items.size(), 2u);
+  EXPECT_EQ(x.items[0].type, ir::pointer_type(DType::kF32));
+  EXPECT_EQ(x.items[0].divisibility, 16);
+  ASSERT_TRUE(x.items[1].is_tuple);
+  EXPECT_EQ(x.items[1].items[0].type, ir::scalar_type(DType::kI32));
+  EXPECT_EQ(constant(x.items[1].items[1]), ast::Constant(ast::Int{3}));
+  ASSERT_EQ(n.items.size(), 1u);
+  EXPECT_EQ(n.items[0].type, ir::scalar_type(DType::kI64));
+  EXPECT_TRUE((*args)[2].is_tuple && (*args)[2].items.empty());
+}
+
 TEST(Signature, SaysWhatIsWrong) {
   const std::pair<std::string, Global> block{"BLOCK", ast::Constant(ast::Int{4})};
   auto message = [&](std::string_view signature, std::vector<std::pair<std::string, Global>> constexprs) {
@@ -126,6 +143,8 @@ TEST(Signature, SaysWhatIsWrong) {
             "BLOCK is a tl.constexpr parameter, so it needs a value, not the type 'i32'");
   EXPECT_EQ(message("*fp32,i32,fp32,constexpr", {}), "the constexpr BLOCK has no value");
   EXPECT_EQ(message("*fp23,i32,fp32", {block}), "unknown type '*fp23' for the parameter x in the signature");
+  EXPECT_EQ(message("(*fp32, i23),i32,fp32", {block}), "unknown type 'i23' for the parameter x in the signature");
+  EXPECT_EQ(message("(*fp32,i32", {block}), "the tuple '(*fp32,i32' of the parameter x does not end");
   EXPECT_EQ(message("*fp32,i32:6,fp32", {block}),
             "the hint ':6' of the parameter n must be :16, :8, :4 or :1, on an integer");
   EXPECT_EQ(message("*fp32,i32,fp32", {block, {"BLOK", ast::Constant(ast::Int{4})}}), "first has no parameter BLOK");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "compiler/parse/parser.h"
 
@@ -277,6 +278,84 @@ TEST(AssumedSignature, WhatIsGivenIsNotAssumed) {
   auto a = assume("@triton.jit\ndef k(n, BLOCK: tl.constexpr):\n    pass\n", {"BLOCK=64", "n=1"});
   EXPECT_EQ(a.signature, "constexpr, constexpr");
   EXPECT_TRUE(a.assumptions.empty());
+}
+
+TEST(AssumedSignature, OperandsOfScaledProductsAreBytes) {
+  auto a = assume(R"(
+@triton.jit
+def k(a_ptr, a_scale, b_ptr, b_scale, c_ptr, out, FORMAT: tl.constexpr, BM: tl.constexpr, BK: tl.constexpr):
+    i = tl.arange(0, BM)[:, None] * BK + tl.arange(0, BK)[None, :]
+    a = tl.load(a_ptr + i)
+    a_pointers = a_scale + tl.arange(0, BM)[:, None]
+    c = tl.load(c_ptr + i).T
+    acc = tl.dot_scaled(a, tl.load(a_pointers), FORMAT, tl.load(b_ptr + i).T, tl.load(b_scale + i), "e2m1")
+    acc = tl.dot_scaled(a, tl.load(a_pointers), "e5m2", rhs=c, rhs_scale=None, rhs_format="bf16", acc=acc)
+    tl.store(out + i, acc)
+)");
+  EXPECT_EQ(a.signature, "*u8:16, *u8:16, *u8:16, *u8:16, *bf16:16, *fp32:16, constexpr, constexpr, constexpr");
+  EXPECT_EQ(a.assumptions[6], "FORMAT='e4m3'");
+}
+
+TEST(AssumedSignature, WhatNumbersIndexIsATuple) {
+  const auto module = *parse::parse_module(SourceText::make("k.py", R"(
+import triton
+import triton.language as tl
+@triton.jit
+def second(pair):
+    return pair[1]
+@triton.jit
+def k(x_ptrs, strides, sizes, one, plain, SHAPE: tl.constexpr, AXES: tl.constexpr = (0, 1)):
+    m, n, p = sizes
+    i = tl.arange(0, 16)
+    for j in tl.static_range(2):
+        tl.store(x_ptrs[j] + i * strides[0] + one[0], second(strides) + m + n + p)
+    tl.store(plain + i[None, :], i[:, None] + SHAPE[1])
+)"));
+  const auto functions = *frontend::jit_functions(module);
+  const AssumedSignature a = assume_signature(*functions.back(), {}, Evidence::kUse);
+  EXPECT_EQ(a.signature,
+            "(*fp32:16, *fp32:16), (i32:16, i32:16), (i32:16, i32:16, i32:16), (i32:16,), *fp32:16, constexpr, "
+            "constexpr");
+  EXPECT_EQ(a.assumptions[5], "SHAPE=(32, 32)");
+  EXPECT_EQ(a.assumptions[6], "AXES=(0, 1)");
+}
+
+TEST(AssumedSignature, DefaultsAreFunctionsToo) {
+  const auto module = *parse::parse_module(SourceText::make("k.py", R"(
+import triton
+import triton.language as tl
+@triton.jit
+def twice(x):
+    return x + x
+@triton.jit
+def k(x, ACT: tl.constexpr = tl.sigmoid, PRE: tl.constexpr = twice, T: tl.constexpr = tl.float16):
+    tl.store(x, ACT(PRE(tl.load(x))).to(T))
+)"));
+  const auto functions = *frontend::jit_functions(module);
+  EXPECT_EQ(assume_signature(*functions.back(), {}, Evidence::kUse).assumptions,
+            (std::vector<std::string>{"x: *fp32:16", "ACT=tl.sigmoid", "PRE=twice", "T=tl.float16"}));
+}
+
+TEST(ParseConstexpr, TuplesFunctionsAndInfinities) {
+  auto items = [](const char* text) {
+    return std::get<std::shared_ptr<const frontend::GlobalTuple>>(parse_constexpr(text)->second)->items;
+  };
+  ASSERT_EQ(items("S=(4, tl.float16, (1,))").size(), 3u);
+  EXPECT_EQ(items("S=[4, 'x']")[0], frontend::Global(ast::Constant(ast::Int{4})));
+  EXPECT_EQ(std::get<ast::Constant>(parse_constexpr("L=-inf")->second), ast::Constant(-HUGE_VAL));
+  EXPECT_EQ(std::get<ast::Constant>(parse_constexpr("L=float('-inf')")->second), ast::Constant(-HUGE_VAL));
+  EXPECT_TRUE(std::isnan(std::get<double>(std::get<ast::Constant>(parse_constexpr("L=nan")->second))));
+  EXPECT_EQ(std::get<frontend::ModulePath>(parse_constexpr("F=tl.sigmoid")->second).path, "triton.language.sigmoid");
+  EXPECT_EQ(std::get<frontend::ModulePath>(parse_constexpr("F=libdevice.tanh")->second).path,
+            "triton.language.extra.libdevice.tanh");
+  const auto module = *parse::parse_module(SourceText::make(
+      "k.py", "import triton\n@triton.jit\ndef f(x):\n    return x\n@triton.jit\ndef k(x):\n    pass\n"));
+  const auto functions = *frontend::jit_functions(module);
+  const auto named = parse_constexpr("F=f", functions.back().get());
+  ASSERT_TRUE(named.ok());
+  EXPECT_EQ(std::get<std::shared_ptr<const frontend::JitFunction>>(named->second)->def->name, "f");
+  for (const char* bad : {"F=tl.no_such", "F=float('x')", "F=(1, foo)", "F=tl", "F=-'x'"})
+    EXPECT_FALSE(parse_constexpr(bad).ok()) << bad;
 }
 
 TEST(ParseConstexpr, Values) {
