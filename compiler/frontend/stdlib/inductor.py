@@ -77,3 +77,64 @@ def welford_combine(mean_1, m2_1, weight_1, mean_2, m2_2, weight_2):
 @triton.jit
 def welford(mean, m2, weight, dim):
     return tl.reduce((mean, m2, weight), dim, welford_combine)
+
+
+# Of integers as Python divides them: the language's own `//` and `%` truncate.
+@triton.jit
+def div_floor_integer(a, b):
+    truncated = tl.to_tensor(a) // b
+    return tl.where((truncated * b != a) & ((a < 0) != (b < 0)), truncated - 1, truncated)
+
+
+@triton.jit
+def remainder_integer(a, b):
+    rest = tl.to_tensor(a) % b
+    return tl.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+
+
+# The lesser (greater) of two values with its index; of equal ones the first. NaN goes before all.
+@triton.jit
+def _is_first(ahead, a_value, a_index, b_value, b_index):
+    same = a_value == b_value
+    if is_floating(a_value):
+        a_nan = a_value != a_value
+        b_nan = b_value != b_value
+        ahead = a_nan | (ahead & (b_value == b_value))
+        same = same | (a_nan & b_nan)
+    return tl.where(same, a_index < b_index, ahead)
+
+
+@triton.jit
+def minimum_with_index(a_value, a_index, b_value, b_index):
+    first = _is_first(a_value < b_value, a_value, a_index, b_value, b_index)
+    return tl.where(first, a_value, b_value), tl.where(first, a_index, b_index)
+
+
+@triton.jit
+def maximum_with_index(a_value, a_index, b_value, b_index):
+    first = _is_first(a_value > b_value, a_value, a_index, b_value, b_index)
+    return tl.where(first, a_value, b_value), tl.where(first, a_index, b_index)
+
+
+@triton.jit
+def min_with_index(value, index, dim):
+    return tl.reduce((value, index), dim, minimum_with_index)
+
+
+@triton.jit
+def max_with_index(value, index, dim):
+    return tl.reduce((value, index), dim, maximum_with_index)
+
+
+@triton.jit
+def device_assert_then(cond, msg, r):
+    tl.device_assert(cond, msg)
+    return r
+
+
+# The one element along a dimension for which the mask holds, bit for bit.
+@triton.jit
+def select_one(x, mask, dim, keep_dims=False):
+    word: tl.constexpr = tl.core.get_int_dtype(x.dtype.primitive_bitwidth, signed=False)
+    found = tl.sum(tl.where(mask, x.to(word, bitcast=True), 0), dim, keep_dims=keep_dims)
+    return found.to(word).to(x.dtype, bitcast=True)

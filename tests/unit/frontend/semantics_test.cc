@@ -421,6 +421,62 @@ def k(x, out, n, BLOCK: tl.constexpr):
   EXPECT_EQ(out[3], std::abs(std::trunc(*std::max_element(x.begin(), x.end()))));
 }
 
+TEST(Semantics, IntegerAndIndexHelpersOfTorchCompile) {
+  std::vector<int32_t> a, b;
+  for (int x = -8; x < 8; ++x)
+    for (int y : {-3, -1, 2, 5}) a.push_back(x), b.push_back(y);
+  std::vector<int32_t> quotients(64), rests(64), by_three(64), indices(8);
+  std::vector<float> values = {3, 1, 1, 7, NAN, 7, NAN, 0, -1, 5, 5, -1, 2, 2, 2, 2}, extremes(6);
+  Launch(R"(
+from torch._inductor.runtime import triton_helpers
+
+@triton.jit
+def k(a, b, quotients, rests, by_three, values, extremes, indices, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(a + i)
+    y = tl.load(b + i)
+    tl.store(quotients + i, triton_helpers.div_floor_integer(x, y))
+    tl.store(rests + i, triton_helpers.remainder_integer(x, y))
+    tl.store(by_three + i, triton_helpers.div_floor_integer(x, 3))
+    row = tl.arange(0, 2)
+    at = tl.arange(0, 8)[None, :] + tl.zeros([2, 1], tl.int32)
+    v = triton_helpers.device_assert_then(at < 8, "inside", tl.load(values + row[:, None] * 8 + at))
+    least, least_at = triton_helpers.min_with_index(v, at, 1)
+    most, most_at = triton_helpers.max_with_index(v, at, 1)
+    tl.store(extremes + row, least)
+    tl.store(extremes + 2 + row, most)
+    tl.store(extremes + 4 + row, triton_helpers.select_one(v, at == 6, 1))
+    tl.store(indices + row, least_at)
+    tl.store(indices + 2 + row, most_at)
+    whole, whole_at = triton_helpers.max_with_index(v.to(tl.int32), at, 1)
+    tl.store(indices + 4 + row, whole_at)
+)",
+         "signature=*i32,*i32,*i32,*i32,*i32,*fp32,*fp32,*i32 N=64 debug=1")
+      .buffer(a)
+      .buffer(b)
+      .buffer(quotients)
+      .buffer(rests)
+      .buffer(by_three)
+      .buffer(values)
+      .buffer(extremes)
+      .buffer(indices)
+      .run({1, 1, 1});
+  auto floor_of = [](int x, int y) { return static_cast<int>(std::floor(static_cast<double>(x) / y)); };
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(quotients[i], floor_of(a[i], b[i])) << a[i] << " / " << b[i];
+    EXPECT_EQ(rests[i], a[i] - b[i] * floor_of(a[i], b[i])) << a[i] << " % " << b[i];
+    EXPECT_EQ(by_three[i], floor_of(a[i], 3)) << a[i];
+  }
+  // NaN is the least and the greatest; of equal values the first counts.
+  EXPECT_TRUE(std::isnan(extremes[0]) && std::isnan(extremes[2]));
+  EXPECT_EQ(extremes[1], -1);
+  EXPECT_EQ(extremes[3], 5);
+  EXPECT_TRUE(std::isnan(extremes[4]));
+  EXPECT_EQ(extremes[5], 2);
+  indices.resize(6);
+  EXPECT_EQ(indices, (std::vector<int32_t>{4, 0, 4, 1, 3, 1}));
+}
+
 TEST(Semantics, PhiloxIsBitExact) {
   EXPECT_EQ(philox({0, 0, 0, 0}, 0, 0), (std::array<uint32_t, 4>{0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8}));
   auto rng = generator();
