@@ -106,6 +106,14 @@ class Finder {
     const auto* call = ast::dyn_as<ast::Call>(&e);
     if (!call) return;
     const std::string_view name = last_name(call->callee.get());
+    if (name == "make_tensor_descriptor" || name == "make_block_ptr")
+      for (const auto& [keyword, at] : {std::pair("shape", size_t{1}), std::pair("strides", size_t{2})}) {
+        const Expr* sizes = argument(*call, keyword, at);
+        const auto* list = ast::dyn_as<ast::List>(sizes);
+        const auto* tuple = ast::dyn_as<ast::Tuple>(sizes);
+        if (list || tuple)
+          for (const ast::ExprPtr& size : list ? list->items : tuple->items) integer(size.get());
+      }
     if (const Expr* at = address_of(*call)) {
       if (name == "atomic_and" || name == "atomic_or" || name == "atomic_xor") {
         add(out_.pointees, at);
@@ -118,6 +126,12 @@ class Finder {
     if (name == "dot_scaled") scaled(*call);
     if (name == "range" || name == "static_range" || name == "cdiv")
       for (const ast::ExprPtr& a : call->args) integer(a.get());
+    if (name.starts_with("rand") || name == "philox")  // a seed, and offsets or counters
+      for (const ast::ExprPtr& a : call->args) integer(a.get());
+    const auto* method = ast::dyn_as<ast::Attribute>(call->callee.get());
+    const auto* owner = method ? ast::dyn_as<ast::Name>(method->base.get()) : nullptr;
+    if (owner && owner->id != "tl" && (name == "gather" || name == "scatter"))  // rows of a descriptor
+      if (const Expr* rows = argument(*call, "x_offsets", name == "gather" ? 0 : 1)) integer(rows);
     if (name == "gather" || name == "histogram")
       if (const Expr* places = name == "gather" ? argument(*call, "index", 1) : argument(*call, "input", 0))
         integer(places);

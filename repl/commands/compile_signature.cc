@@ -141,6 +141,48 @@ class Tuples {
   std::map<const ast::FunctionDef*, Sizes> sizes_;
 };
 
+/// Parameters that are tensor descriptors of the host, with how many offsets their blocks have: `x.load([i, j])`. Of
+/// `x.block_shape` alone it is taken for two.
+std::map<std::string, size_t, std::less<>> descriptors_of(const ast::FunctionDef& f) {
+  std::map<std::string, size_t, std::less<>> ranks;
+  ast::walk(
+      f.body, [](const Stmt&) {},
+      [&](const Expr& e) {
+        const auto* field = ast::dyn_as<ast::Attribute>(&e);
+        if (const auto* name = field ? ast::dyn_as<ast::Name>(field->base.get()) : nullptr;
+            name && field->name == "block_shape")
+          ranks.emplace(name->id, 2);
+        const auto* call = ast::dyn_as<ast::Call>(&e);
+        const auto* method = call ? ast::dyn_as<ast::Attribute>(call->callee.get()) : nullptr;
+        if (!method || call->args.empty() || (method->name != "load" && method->name != "store")) return;
+        const auto* name = ast::dyn_as<ast::Name>(method->base.get());
+        const auto* list = ast::dyn_as<ast::List>(call->args[0].get());
+        const auto* tuple = ast::dyn_as<ast::Tuple>(call->args[0].get());
+        if (name && (list || tuple)) ranks.insert_or_assign(name->id, list ? list->items.size() : tuple->items.size());
+      });
+  return ranks;
+}
+
+/// Names that are the last stride of a descriptor, which is 1: `strides=[stride_m, stride_k]`.
+std::set<std::string, std::less<>> last_strides_of(const ast::FunctionDef& f) {
+  std::set<std::string, std::less<>> names;
+  ast::walk(
+      f.body, [](const Stmt&) {},
+      [&](const Expr& e) {
+        const auto* call = ast::dyn_as<ast::Call>(&e);
+        if (!call || last_name(call->callee.get()) != "make_tensor_descriptor") return;
+        const Expr* strides = call->args.size() > 2 ? call->args[2].get() : nullptr;
+        for (const ast::Keyword& k : call->keywords)
+          if (k.name == "strides") strides = k.value.get();
+        const auto* list = ast::dyn_as<ast::List>(strides);
+        const auto* tuple = ast::dyn_as<ast::Tuple>(strides);
+        if ((!list && !tuple) || (list ? list->items : tuple->items).empty()) return;
+        const auto* last = ast::dyn_as<ast::Name>((list ? list->items : tuple->items).back().get());
+        if (last) names.insert(last->id);
+      });
+  return names;
+}
+
 std::string repeated(const std::string& item, size_t n) {
   std::string out = item;
   for (size_t i = 1; i < n; ++i) out += ", " + item;
@@ -241,9 +283,13 @@ AssumedSignature assume_signature(const frontend::JitFunction& function,
     const auto it = tuple_sizes.find(name);
     return it == tuple_sizes.end() ? 0 : it->second;
   };
+  const auto descriptors = descriptors_of(f);
+  const auto last_strides = last_strides_of(f);
   std::map<std::string_view, std::optional<frontend::Global>> assumed;
   for (const ast::Param& p : f.params)
-    if (!given(p.name) && p.annotation && ast::is_constexpr_annotation(*p.annotation))
+    if (last_strides.contains(p.name) && !given(p.name))
+      assumed.emplace(p.name, ast::Constant(ast::Int{1}));
+    else if (!given(p.name) && p.annotation && ast::is_constexpr_annotation(*p.annotation))
       assumed.emplace(p.name, assumed_constexpr(function, p));
   // One free size is a block of a vector; several, or one in a function of tiles, are the sides of a tile.
   const auto sizes = std::count_if(assumed.begin(), assumed.end(), [](const auto& a) { return !a.second; });
@@ -264,7 +310,16 @@ AssumedSignature assume_signature(const frontend::JitFunction& function,
       out.assumptions.push_back(fmt::format("{}={}", param.name, show(out.constexprs.back().second)));
     } else {
       type = assumed_type(param, addresses, integers, evidence);
-      if (const size_t n = tuple_of(param.name); n > 0) type = repeated(type, n);
+      if (const auto d = descriptors.find(param.name);
+          d != descriptors.end() && d->second > 0 && !addresses.contains(param.name)) {
+        const auto narrow = integers.narrow.find(param.name);
+        const std::string side = ast::repr(size);
+        type = fmt::format("tensordesc<{}[{}", narrow == integers.narrow.end() ? "fp32" : narrow->second, side);
+        for (size_t i = 1; i < d->second; ++i) type += ", " + side;
+        type += "]>";
+      } else if (const size_t n = tuple_of(param.name); n > 0) {
+        type = repeated(type, n);
+      }
       out.assumptions.push_back(fmt::format("{}: {}", param.name, type));
     }
     out.signature += (out.signature.empty() ? "" : ", ") + type;

@@ -11,6 +11,9 @@
 //                             *fp16, … where tl.dot multiplies it with what is cast to that type; *u8 for operands
 //                             and scales of tl.dot_scaled
 //   tuples                    parameters that are indexed by numbers or unpacked: as many pointers or integers
+//   descriptors               parameters that load or store blocks (`x.load([i, j])`): of that rank, of fp32 or what
+//                             tl.dot tells, with the size above in each dimension
+//   last strides              of a descriptor that the kernel makes: the constexpr 1
 //   None by default           the constexpr None
 //   float by default          fp32
 //   masks of loads and stores i1

@@ -320,6 +320,31 @@ def k(x_ptrs, strides, sizes, one, plain, SHAPE: tl.constexpr, AXES: tl.constexp
   EXPECT_EQ(a.assumptions[6], "AXES=(0, 1)");
 }
 
+TEST(AssumedSignature, DescriptorsAndTheirStrides) {
+  auto a = assume(R"(
+@triton.jit
+def k(a_desc, b_desc, row_desc, c_ptr, m, n, stride_m, stride_n, last: tl.constexpr, seeds, out, seeds2, rows, lds, BM: tl.constexpr, BN: tl.constexpr):
+    tl.static_assert(row_desc.block_shape[0] == out.block_shape[1])
+    a = a_desc.load([0, 0])
+    acc = tl.dot(a, b_desc.load((0, m)).to(tl.bfloat16).T)
+    row_desc.store([m], tl.sum(acc, 0) + tl.rand(tl.load(seeds), n))
+    c.scatter(a_desc.gather(tl.load(seeds2), 0), tl.load(rows), 0)
+    c = tl.make_tensor_descriptor(c_ptr, shape=[m, n], strides=[stride_m, stride_n], block_shape=[BM, BN])
+    d = tl.make_tensor_descriptor(c_ptr, [m, n], (stride_m, last), [BM, BN])
+    ld = tl.load(lds + 1)
+    e = tl.make_tensor_descriptor(c_ptr, shape=[m, n], strides=[ld, 1], block_shape=[BM, BN])
+    c.store([0, 0], acc + d.load([0, 0]))
+    c_ptr = c
+    c_ptr.store([0, 0], acc)
+)");
+  EXPECT_EQ(a.signature,
+            "tensordesc<bf16[32, 32]>, tensordesc<fp32[32, 32]>, tensordesc<fp32[32]>, *fp32:16, i32:16, i32:16, "
+            "i32:16, constexpr, constexpr, *i32:16, tensordesc<fp32[32, 32]>, *i32:16, *i32:16, *i32:16, constexpr, "
+            "constexpr");
+  EXPECT_EQ(a.assumptions[7], "stride_n=1");
+  EXPECT_EQ(a.assumptions[8], "last=1");
+}
+
 TEST(AssumedSignature, DefaultsAreFunctionsToo) {
   const auto module = *parse::parse_module(SourceText::make("k.py", R"(
 import triton
