@@ -232,13 +232,78 @@ Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target, con
   return Cubin{};
 }
 
+namespace {
+
+/// The most registers (of 32 bits) that are live at once where PTX is read from top to bottom. Assemblers order
+/// instructions anew, and what a loop carries counts too little: an estimate.
+int live_registers(std::string_view ptx) {
+  struct Range {
+    uint32_t first = UINT32_MAX, last = 0;
+  };
+  std::vector<Range> words, pairs;
+  uint32_t place = 0;
+  for (size_t at = ptx.find("%r"); at != std::string_view::npos; at = ptx.find("%r", at)) {
+    at += 2;
+    const bool pair = at < ptx.size() && ptx[at] == 'd';
+    at += pair || (at < ptx.size() && ptx[at] == 's');
+    uint32_t number = 0;
+    const auto [end, error] = std::from_chars(ptx.data() + at, ptx.data() + ptx.size(), number);
+    constexpr uint32_t kMost = 1 << 24;  // of a name that is no register
+    if (error != std::errc() || number >= kMost) continue;
+    at = static_cast<size_t>(end - ptx.data());
+    std::vector<Range>& ranges = pair ? pairs : words;
+    if (number >= ranges.size()) ranges.resize(number + 1);
+    ranges[number].first = std::min(ranges[number].first, place);
+    ranges[number].last = place++;
+  }
+  std::vector<int> change(place + 1, 0);
+  for (const auto& [ranges, size] : {std::pair(&words, 1), std::pair(&pairs, 2)})
+    for (const Range& r : *ranges)
+      if (r.first <= r.last) change[r.first] += size, change[r.last] -= size;
+  int now = 0, most = 0;
+  for (const int by : change) most = std::max(most, now += by);
+  return most;
+}
+
+}  // namespace
+
 Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target, const KernelFacts& facts,
                                  const Assembler* device) {
-  KILN_TRY(Cubin plain, link_cubin(ptx, target, device, facts.shares_registers));
   constexpr std::string_view kThreads = ".reqntid ";
   const size_t at = ptx.find(kThreads);
-  if (plain.registers < 0 || plain.spill_bytes != 0 || facts.limits_registers || at == std::string::npos) return plain;
   const size_t line_end = ptx.find('\n', at);
+  const bool is_free = !facts.limits_registers && at != std::string::npos;
+  auto limited = [&](std::string_view directive, int limit) {
+    std::string text = ptx;
+    text.insert(line_end, fmt::format("\n{} {}", directive, limit));
+    return text;
+  };
+  // Where not all values fit, ptxas up to 13.0 spills down to 32 registers, unless it is told how many there are
+  // (nvJitLink does not). It is told at once where twice as many values are live as fit: such code takes it up to half
+  // a minute.
+  const int most = target::registers_for(target, {.threads = facts.threads}, 1);
+  std::optional<Cubin> whole;
+  std::string whole_ptx;
+  if (is_free && live_registers(ptx) > 2 * most) {
+    whole_ptx = limited(".maxnreg", most);
+    KILN_TRY(whole, link_cubin(whole_ptx, target, device, facts.shares_registers));
+    if (whole->spill_bytes > 0) {
+      ptx = std::move(whole_ptx);
+      return *std::move(whole);
+    }
+  }
+  KILN_TRY(Cubin plain, link_cubin(ptx, target, device, facts.shares_registers));
+  if (is_free && plain.spill_bytes > 0 && plain.registers <= most / 2) {
+    if (!whole) {
+      whole_ptx = limited(".maxnreg", most);
+      KILN_TRY(whole, link_cubin(whole_ptx, target, device, facts.shares_registers));
+    }
+    if (whole->spill_bytes >= 0 && whole->spill_bytes < plain.spill_bytes) {
+      ptx = std::move(whole_ptx);
+      return *std::move(whole);
+    }
+  }
+  if (plain.registers < 0 || plain.spill_bytes != 0 || !is_free) return plain;
   target::BlockResources block{.threads = facts.threads, .shared_bytes = facts.shared_bytes};
   auto with = [&](int registers) {
     block.registers_per_thread = registers;
@@ -249,8 +314,7 @@ Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target,
   // Accumulators can do with no fewer. Other code rarely gives up more than two fifths, and each try is a compilation.
   if (!facts.products) blocks = std::min(blocks, with(plain.registers * 3 / 5).by_registers);
   for (int tries = facts.products ? 1 : 2; tries > 0 && blocks > now.blocks_per_sm; --tries) {
-    std::string crowded = ptx;
-    crowded.insert(line_end, fmt::format("\n.minnctapersm {}", blocks));
+    std::string crowded = limited(".minnctapersm", blocks);
     KILN_TRY(Cubin dense, link_cubin(crowded, target, device, facts.shares_registers));
     if (dense.spill_bytes == 0) {
       ptx = std::move(crowded);

@@ -37,10 +37,12 @@ struct KernelFacts {
 Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target, const Assembler* device = nullptr,
                          bool shares_registers = false);
 
-/// As link_cubin. When a kernel's registers keep an SM under half of its threads, and under the blocks that
-/// the shared memory of each allows, the assembler is asked for fewer of them (.minnctapersm), and for not so few when
-/// that spills; what spills is not kept: it likes instruction-level parallelism better than the threads that hide
-/// memory latency, for linking above all. `ptx` is changed to what was linked.
+/// As link_cubin. A kernel that spills although a thread may have twice the registers that it got is assembled with all
+/// of them (.maxnreg); so is, at once, one that holds far more values than a thread has registers. When a kernel's
+/// registers keep an SM under half of its threads, and under the blocks that the shared memory of each allows, the
+/// assembler is asked for fewer of them (.minnctapersm), and for not so few when that spills; what spills is not kept:
+/// it likes instruction-level parallelism better than the threads that hide memory latency, for linking above all.
+/// `ptx` is changed to what was linked.
 Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target, const KernelFacts& facts,
                                  const Assembler* device = nullptr);
 

@@ -304,6 +304,29 @@ TEST(NvptxCubin, OccupancyIsAskedForWhereRegistersLimitIt) {
   EXPECT_EQ(same, *narrow) << "few registers already: nothing to ask for";
 }
 
+// ptxas spills down to 32 registers where not all values fit, unless it is told how many there are.
+TEST(NvptxCubin, WhatSpillsHasAllRegisters) {
+  if (toolkit_assembler_name().empty()) GTEST_SKIP() << "neither nvJitLink nor ptxas is here";
+  for (int n : {300, 600}) {  // seen when it has spilled, and told at once
+    std::string text = fmt::format(
+        ".version 8.4\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n.reqntid 128\n{{\n"
+        ".reg .b32 %r<{}>;\n.reg .b64 %rd<2>;\nld.param.b64 %rd1, [p];\n",
+        n);
+    for (int i = 0; i < n; ++i) text += fmt::format("ld.volatile.global.b32 %r{}, [%rd1+{}];\n", i, 4 * i);
+    text += "bar.sync 0;\n";
+    for (int i = 0; i < n; ++i) text += fmt::format("st.volatile.global.b32 [%rd1+{}], %r{};\n", 4 * i, n - 1 - i);
+    text += "ret;\n}\n";
+    std::string linked = text;
+    // Of what shares registers ptxas is asked, where it is here.
+    auto cubin = link_for_occupancy(linked, sm_90a(), {.threads = 128, .shares_registers = true});
+    ASSERT_TRUE(cubin.ok()) << render(cubin.error());
+    EXPECT_EQ(cubin->registers, 255) << cubin->assembler;
+    EXPECT_GT(cubin->spill_bytes, 0);
+    EXPECT_LT(cubin->spill_bytes, 8 * (n - 200)) << cubin->assembler;
+    if (n == 600) EXPECT_NE(linked.find(".reqntid 128\n.maxnreg 255\n"), std::string::npos);
+  }
+}
+
 /// `n` stores at multiples of a stride, in one block.
 std::string strided_stores(int n) {
   std::string body;
