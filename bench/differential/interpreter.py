@@ -117,7 +117,7 @@ class Program:
         if b is None or self.random.random() < 0.3:
             text = self.literal("f" if a.kind == "f" else "i")
             pair = (a.name, text) if self.random.random() < 0.7 else (text, a.name)
-            return (*pair, "f" if a.kind == "f" else "i", a.shape)
+            return (*pair, "f" if a.kind == "f" else "b" if a.kind == "b" and text == "True" else "i", a.shape)
         kind = "f" if "f" in (a.kind, b.kind) else "i" if "i" in (a.kind, b.kind) else "b"
         return a.name, b.name, kind, self.joined(a.shape, b.shape)
 
