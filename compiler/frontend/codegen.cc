@@ -120,6 +120,13 @@ Diagnostic Codegen::unknown_name(std::string_view id, SourceRange range) {
                            "defined here", def->name_range);
         candidates.push_back(def->name);
       }
+      if (const auto* c = ast::dyn_as<ast::ClassDef>(s.get()); c && c->name == id)
+        return with_note(with_note(fail(range, ErrorKind::kUnsupported,
+                                        "{} is a class, and kernels make no objects: aggregates are no part of the "
+                                        "language",
+                                        id),
+                                   "defined here", c->range),
+                         "help: return a tuple; a NamedTuple that the host makes may be an argument");
       const ast::Assign* a = ast::dyn_as<ast::Assign>(s.get());
       for (size_t i = 0; a && i < a->targets.size(); ++i)
         if (const auto* n = ast::dyn_as<ast::Name>(a->targets[i].get()); n && n->id == id) {
