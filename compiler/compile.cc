@@ -130,7 +130,10 @@ Result<CompiledKernel> finish(std::unique_ptr<ir::Module> module, SourceRange pl
 Result<CompiledKernel> compile(const frontend::JitFunction& function, std::span<const frontend::ArgSpec> args,
                                const CompileOptions& options) {
   StopWatch watch;
-  KILN_TRY(auto module, frontend::lower_kernel(function, args, options.frontend));
+  frontend::Options seen = options.frontend;
+  if (const target::Target* target = target::find(options.target); target && target->is_cuda())
+    seen.capability = target->sm;
+  KILN_TRY(auto module, frontend::lower_kernel(function, args, seen));
   CompiledKernel out;
   add_phase(out, "frontend", watch.ms());
   return finish(std::move(module), function.def->name_range, options.frontend, options, std::move(out));

@@ -171,6 +171,16 @@ Result<Value> debug_barrier(Codegen& g, const BoundArgs&) {
 
 Result<Value> launched_warps(Codegen& g, const BoundArgs&) { return Value::integer(g.module.num_warps); }
 
+Result<Value> is_cuda_target(Codegen& g, const BoundArgs&) { return Value::boolean(g.options.capability > 0); }
+
+Result<Value> is_hip_target(Codegen&, const BoundArgs&) { return Value::boolean(false); }
+
+Result<Value> cuda_capability_geq(Codegen& g, const BoundArgs& a) {
+  KILN_TRY(const ast::Int major, g.const_int(a, 0));
+  KILN_TRY(const ast::Int minor, g.const_int(a, 1));
+  return Value::boolean(g.options.capability > 0 && g.options.capability >= 10 * major + minor);
+}
+
 Result<Value> launched_threads(Codegen& g, const BoundArgs&) { return Value::integer(g.module.num_warps * 32); }
 
 Result<Value> gdc_wait(Codegen& g, const BoundArgs&) {

@@ -23,7 +23,7 @@ constexpr Builtin kBuiltins[] = {
 #include "compiler/frontend/builtins.def"
 };
 
-constexpr std::string_view kLetters = "LMDSTPRCBKNIX";  // in the order of Exposure's bits
+constexpr std::string_view kLetters = "LMDSTPRCBKNIXA";  // in the order of Exposure's bits
 
 /// A module of Triton, the functions it shows, and its submodules (comma-separated).
 struct ModuleRow {
@@ -36,11 +36,12 @@ constexpr ModuleRow kModules[] = {
     {"triton.runtime", 0, ""},
     {"math", 0, ""},
     {"torch.version", 0, ""},
-    {"triton.language", kInLanguage, "math,core,standard,random,extra,PropagateNan"},
+    {"triton.language", kInLanguage, "math,core,standard,random,extra,target_info,PropagateNan"},
     {"triton.language.math", kInMath, ""},
     {"triton.language.core", kInLanguage, "PropagateNan"},
     {"triton.language.standard", kInLanguage | kInStandard, ""},
     {"triton.language.random", kInRandom, ""},
+    {"triton.language.target_info", kInTargetInfo, ""},
     {"triton.language.PropagateNan", 0, ""},
     {"triton.language.core.PropagateNan", 0, ""},
     {"triton.language.extra", 0, "libdevice,cuda,kiln"},
@@ -103,6 +104,7 @@ std::string Builtin::display_name() const {
   if (e & kInRandom) return fmt::format("tl.random.{}", name);
   if (e & kInInductor) return fmt::format("triton_helpers.{}", name);
   if (e & kInKiln) return fmt::format("tl.extra.kiln.{}", name);
+  if (e & kInTargetInfo) return fmt::format("tl.target_info.{}", name);
   if (e & kInCuda) return fmt::format("tl.extra.cuda.{}", name);
   return std::string(name);
 }

@@ -42,6 +42,7 @@ enum Exposure : unsigned {
   kInStandard = 1024,     // N: triton.language.standard alone
   kInInductor = 2048,     // I: torch._inductor.runtime.triton_helpers
   kInKiln = 4096,         // X: triton.language.extra.kiln
+  kInTargetInfo = 8192,   // A: triton.language.target_info
 };
 
 struct Builtin {

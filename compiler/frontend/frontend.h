@@ -92,6 +92,8 @@ struct ArgSpec {
 inline int descriptor_params(int rank) { return 2 * rank; }
 
 struct Options : CodeOptions {
+  /// The compute capability × 10 of the GPU that is compiled for; 0 where that is no GPU. What tl.target_info tells.
+  int capability = 0;
   /// Gets each line of tl.static_print; null: standard error.
   std::function<void(const std::string&)> on_static_print = {};
 };
