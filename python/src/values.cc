@@ -9,7 +9,7 @@ DType dtype_of(std::string_view name) {
   raise(PyExc_ValueError, "Kiln has no element type '%s'", std::string(name).c_str());
 }
 
-Ref tagged(const char* tag, Ref payload) { return Ref::take(PyTuple_Pack(2, text(tag).get(), payload.get())); }
+Ref tagged(const char* tag, const Ref& payload) { return Ref::take(PyTuple_Pack(2, text(tag).get(), payload.get())); }
 
 }  // namespace
 
