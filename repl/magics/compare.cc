@@ -42,6 +42,7 @@ Status magic_compare(MagicContext& context, std::string_view text) {
   KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, magic_options("compare")));
   add_budget(context, arguments);
   const double start = profiler::steady_seconds();
+  const auto stopped = context.session.interrupt_watch();
   KILN_TRY(ContenderSet set, make_contenders(context.session, context.variants, arguments));
   if (set.contenders.size() == 1) {
     KILN_CHECK_OK(std::move(set.contenders[0].problem));
@@ -50,6 +51,7 @@ Status magic_compare(MagicContext& context, std::string_view text) {
                      "help: %compare A, B compares two launches or calls; %bench measures one");
   }
   KILN_TRY(profiler::ContestOptions options, contest_options(context.session, arguments));
+  options.stop = stopped;
   // A CPU's samples are long, and their verdicts seldom change after some seconds.
   constexpr double kHostSeconds = 10, kHostAnswer = 28;
   if (!arguments.has("budget") && !arguments.has("pairs") && !set.contenders[set.baseline].device.is_cuda()) {

@@ -280,7 +280,6 @@ Result<profiler::ContestOptions> contest_options(script::Session& session, const
     if (*cache != "cold" && *cache != "hot") return error(ErrorKind::kValue, "cache= is cold or hot, not '{}'", *cache);
     o.cache = *cache == "hot" ? profiler::Cache::kHot : profiler::Cache::kCold;
   }
-  o.stop = [&session] { return session.is_interrupted(); };
   if (shows_progress(session)) o.progress = [&session](std::string_view what) { tell_progress(session, what); };
   return o;
 }

@@ -48,7 +48,7 @@ Result<std::function<Status()>> statement_runner(script::Session& session, std::
 /// has none.
 Result<ContenderSet> make_contenders(script::Session& session, const ExpandVariants& variants,
                                      const MagicArguments& arguments);
-/// From tol=, cache=, budget= and pairs=; stops at Ctrl-C and shows its progress on a terminal.
+/// From tol=, cache=, budget= and pairs=; shows its progress on a terminal. When to stop is the caller's.
 Result<profiler::ContestOptions> contest_options(script::Session& session, const MagicArguments& arguments);
 
 /// A line on the terminal that the next one replaces, cut to its width; empty: none. Nothing where stderr is none.

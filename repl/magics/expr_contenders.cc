@@ -223,7 +223,7 @@ Result<std::optional<ContenderSet>> expression_contenders(
   VariantOptions options;
   options.records = &script::tune_records(session.interp());
   if (auto known = edits.find(text); known != edits.end()) options.edits = known->second;
-  options.stop = [&session] { return session.is_interrupted(); };
+  options.stop = session.interrupt_watch();
   options.progress = [&session](std::string_view what) { tell_progress(session, what); };
   auto set = variant_contenders(**expr, session.tensor_names(), options);
   tell_progress(session, "");

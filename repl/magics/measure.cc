@@ -51,6 +51,7 @@ Status magic_bench(MagicContext& context, std::string_view text) {
   if (arguments.expressions.size() != 1)
     return with_note(error(ErrorKind::kValue, "%bench measures one expression, got {}", arguments.expressions.size()),
                      "help: %compare A, B compares them");
+  const auto interrupted = context.session.interrupt_watch();
   KILN_TRY(Declared declared, declared_by(context.session, arguments));
   double timeout_s = 5;
   if (const std::string* budget = arguments.find("budget")) {
@@ -84,7 +85,7 @@ Status magic_bench(MagicContext& context, std::string_view text) {
     std::vector<double> mhz, call_us;
     bool held = true;
     auto sampler = [&, take = timer.taker(what, cache)]() -> Result<double> {
-      if (context.session.is_interrupted()) return error(ErrorKind::kInterrupted, "interrupted");
+      if (interrupted()) return error(ErrorKind::kInterrupted, "interrupted");
       KILN_TRY(profiler::Sample s, take());
       if (s.sm_mhz > 0) mhz.push_back(s.sm_mhz);
       if (s.call_us >= 0) call_us.push_back(s.call_us);

@@ -40,6 +40,7 @@ Result<ProfileCycles> profile_cycles(script::Session& session, const std::string
   const profiler::Schedule& schedule = options.schedule;
   if (schedule.wait < 0 || schedule.warmup < 0 || schedule.active < 1 || schedule.repeat < 1)
     return error(ErrorKind::kValue, "a profile keeps at least one run: active= and repeat= are 1 or more");
+  const auto stopped = session.interrupt_watch();
   if (session.computed_tensor(trimmed(statement)))
     return with_note(error(ErrorKind::kValue, "'{}' is computed already: nothing would run", trimmed(statement)),
                      "help: profile what makes it, as in x + 1");
@@ -73,6 +74,8 @@ Result<ProfileCycles> profile_cycles(script::Session& session, const std::string
       KILN_TRY(profile, ProfileSession::start(device, options.session));
     }
     Status ran = action == StepAction::kActive ? run_kept(run) : run();
+    // A statement that caught it was cut short nevertheless.
+    if (ran.ok() && stopped()) ran = error(ErrorKind::kInterrupted, "interrupted");
     const bool interrupted = !ran.ok() && ran.error().kind == ErrorKind::kInterrupted;
     if (!interrupted) KILN_CHECK_OK(ran);
     if (action == StepAction::kActive && (interrupted || schedule.ends_cycle(i))) {

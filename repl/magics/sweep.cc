@@ -61,12 +61,12 @@ Status magic_sweep(MagicContext& context, std::string_view text) {
   Sweep sweep;
   for (const SweepAxis& a : points.axes()) sweep.axes.push_back(a.name);
   const bool progress = shows_progress(context.session);
-  for (size_t n = 0; n < points.size() && !sweep.interrupted; ++n) {
+  for (size_t n = 0; n < points.size(); ++n) {
     if (progress) tell_progress(context.session, fmt::format("{} of {}", n + 1, points.size()));
     auto cells = measured(context, points, n, lock == "on");
     if (!cells.ok() && cells.error().kind != ErrorKind::kInterrupted) return std::move(cells.error());
-    sweep.interrupted = !cells.ok() || context.session.is_interrupted();
-    if (!cells.ok()) break;
+    sweep.interrupted = !cells.ok();
+    if (sweep.interrupted) break;
     sweep.points.push_back({points.texts(n), *std::move(cells)});
   }
   if (progress) tell_progress(context.session, "");

@@ -53,12 +53,11 @@ SweepCell failed_cell(const std::string& name, bool is_baseline, const Diagnosti
 }
 
 // One contender alone: there is nothing to pair it with.
-Result<SweepCell> measure_alone(const script::Session& session, const profiler::Contender& c,
-                                const profiler::ContestOptions& options) {
+Result<SweepCell> measure_alone(const profiler::Contender& c, const profiler::ContestOptions& options) {
   if (!c.problem.ok()) return failed_cell(c.name, true, c.problem.error());
   KILN_TRY(profiler::Timer timer, profiler::Timer::make(c.device));
-  auto sampler = [&session, take = timer.sampler({c.name, c.device, c.launch}, options.cache)]() -> Result<double> {
-    if (session.is_interrupted()) return error(ErrorKind::kInterrupted, "interrupted");
+  auto sampler = [&options, take = timer.sampler({c.name, c.device, c.launch}, options.cache)]() -> Result<double> {
+    if (options.stop()) return error(ErrorKind::kInterrupted, "interrupted");
     return take();
   };
   profiler::MeasureOptions o;
@@ -82,7 +81,8 @@ Result<SweepCell> measure_alone(const script::Session& session, const profiler::
   return cell;
 }
 
-Result<std::vector<SweepCell>> measure_point(MagicContext& context, const MagicArguments& arguments) {
+Result<std::vector<SweepCell>> measure_point(MagicContext& context, const MagicArguments& arguments,
+                                             const std::function<bool()>& stop) {
   if (const std::string* setup = arguments.find("setup"))
     KILN_CHECK_OK(context.session.run(std::string(unquoted(*setup)), "<setup>"));
   KILN_TRY(ContenderSet set, make_contenders(context.session, context.variants, arguments));
@@ -90,11 +90,12 @@ Result<std::vector<SweepCell>> measure_point(MagicContext& context, const MagicA
   if (!set.check && !arguments.has("bytes"))
     for (profiler::Contender& c : set.contenders) c.facts.bytes = -1;
   KILN_TRY(profiler::ContestOptions options, contest_options(context.session, arguments));
+  options.stop = stop;
   if (!arguments.has("budget")) options.timeout_s = kSecondsPerPoint;
   if (!arguments.has("pairs")) options.max_pairs = kPairsPerPoint;
   options.progress = {};
   if (set.contenders.size() == 1) {
-    KILN_TRY(SweepCell cell, measure_alone(context.session, set.contenders[0], options));
+    KILN_TRY(SweepCell cell, measure_alone(set.contenders[0], options));
     return std::vector<SweepCell>{std::move(cell)};
   }
   options.extras = false;
@@ -173,7 +174,10 @@ std::vector<std::string> SweepPoints::texts(size_t number) const {
 Result<std::vector<SweepCell>> SweepPoints::measure(size_t number) {
   const std::vector<size_t> at = index(number);
   for (size_t a = 0; a < axes_.size(); ++a) context_.session.set_variable(axes_[a].name, axes_[a].values[at[a]]);
-  return measure_point(context_, arguments_);
+  auto cells = measure_point(context_, arguments_, interrupted_);
+  // What took the interrupt may have gone on with less.
+  if (cells.ok() && interrupted_()) return error(ErrorKind::kInterrupted, "interrupted");
+  return cells;
 }
 
 }  // namespace kiln::repl

@@ -1,5 +1,6 @@
 // The points of a sweep, numbered: the last axis runs fastest. What %sweep and `kiln sweep` measure.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,14 +32,19 @@ class SweepPoints {
   std::vector<size_t> index(size_t number) const;
   std::vector<std::string> texts(size_t number) const;
 
-  /// A cell per contender; a contender's own problem is in its cell. kInterrupted, and errors of the arguments.
+  /// A cell per contender; a contender's own problem is in its cell. kInterrupted, from the first Ctrl-C on, and errors
+  /// of the arguments.
   Result<std::vector<profiler::SweepCell>> measure(size_t number);
 
  private:
   SweepPoints(MagicContext& context, MagicArguments arguments, std::vector<SweepAxis> axes)
-      : context_(context), arguments_(std::move(arguments)), axes_(std::move(axes)) {}
+      : context_(context),
+        interrupted_(context.session.interrupt_watch()),
+        arguments_(std::move(arguments)),
+        axes_(std::move(axes)) {}
 
   MagicContext& context_;
+  std::function<bool()> interrupted_;  // since it was made: one between two points counts for both
   MagicArguments arguments_;
   std::vector<SweepAxis> axes_;  // empty once moved from
 };

@@ -581,10 +581,14 @@ Result<std::string> Session::source_of(std::string expression) const {
 }
 
 void Session::interrupt() {
+  interrupts_.fetch_add(1);
   request_interrupt();
   interp_->interrupted.store(true);
 }
 bool Session::is_interrupted() const { return interp_->interrupted.load(); }
+std::function<bool()> Session::interrupt_watch() const {
+  return [this, before = interrupts_.load()] { return is_interrupted() || interrupts_.load() != before; };
+}
 void Session::forget_interrupt() { interp_->take_interrupt(); }
 
 Result<Device> Session::device() {

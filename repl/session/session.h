@@ -1,6 +1,8 @@
 // A script session: one set of global variables, fed with texts. What the prompt, `kiln run` and embedders of the
 // script language use; nothing else of this folder needs to be included.
 #pragma once
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -151,6 +153,9 @@ class Session {
   /// Takes back an interrupt that no script has met yet.
   void forget_interrupt();
   bool is_interrupted() const;
+  /// True from the next interrupt on, also when a script has met and caught it. For what runs a statement many times:
+  /// the end of one run does not say that the next may begin.
+  std::function<bool()> interrupt_watch() const;
 
   Result<Device> device();
   void set_device(Device device);
@@ -165,6 +170,7 @@ class Session {
 
  private:
   std::unique_ptr<Interp> interp_;
+  std::atomic<uint64_t> interrupts_{0};  // how many came
   std::map<std::string, std::string, std::less<>> launches_;
 };
 

@@ -368,12 +368,13 @@ Result<SessionFileReport> load_session(Session& session, const std::string& path
   SessionFileReport report;
   report.tensors = static_cast<int>(file.tensors.size());
   Reader reader(session.interp(), std::move(file.tensors));
+  const auto interrupted = session.interrupt_watch();
   // Functions look at other variables when they are defined: at defaults and decorators.
   for (const char* kind : {"module", "value", "source"})
     for (const Json& row : rows) {
       if (!row.is_object() || !row.contains(kind)) continue;
       const std::string name = text_field(row, "name");
-      if (session.is_interrupted()) return error(ErrorKind::kInterrupted, "interrupted");
+      if (interrupted()) return error(ErrorKind::kInterrupted, "interrupted");
       std::string problem;
       try {
         if (Status s = load_row(session, reader, row, path, report); !s.ok()) problem = s.error().message;

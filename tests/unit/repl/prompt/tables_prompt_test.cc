@@ -98,6 +98,23 @@ TEST_F(PromptTables, AnInterruptedRooflineHasThePointsThatAreDone) {
   EXPECT_NE(screen.find("interrupted: 1 of 2 points"), std::string::npos) << screen;
 }
 
+TEST_F(PromptTables, AStatementThatCatchesCtrlCDoesNotKeepACommandGoing) {
+  auto t = start(120, 120);
+  t->type("import time\rdef f(n):\rtry:\rtime.sleep(0.02)\r\bexcept KeyboardInterrupt:\rpass\r\r");
+  ASSERT_TRUE(t->wait_for("\n[3]")) << t->screen().text();
+  int number = 4;  // of the prompt behind each
+  for (const std::string command : {"%sweep f(n) n=[1,2,3] budget=20s", "%bench f(1) budget=20s",
+                                    "%compare f(1), f(2) budget=20s"}) {
+    t->type(command + "\r");
+    ASSERT_TRUE(t->wait([&] { return t->is_quiet(); })) << t->screen().text();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2000));
+    t->send("\x03");
+    ASSERT_TRUE(t->wait_for("\n[" + std::to_string(number++) + "]", 5)) << command << "\n" << t->screen().text();
+    EXPECT_NE(t->screen().text().find("interrupted"), std::string::npos) << t->screen().text();
+    t->type("\x0c");
+  }
+}
+
 TEST_F(PromptTables, LongLinesOfWordsAreBrokenAtBlanks) {
   auto t = start(100, 60);
   const size_t before = t->raw_output().size();
