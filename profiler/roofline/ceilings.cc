@@ -5,9 +5,11 @@
 #include <mutex>
 
 #include "kiln/blas.h"
+#include "kiln/interrupt.h"
 #include "kiln/kernel.h"
 #include "profiler/measure/copy.h"
 #include "profiler/measure/measure.h"
+#include "profiler/measure/timer.h"
 #include "profiler/report/table.h"
 #include "runtime/device/device.h"
 #include "support/diag.h"
@@ -15,6 +17,11 @@
 namespace kiln::profiler {
 
 namespace {
+
+Status not_interrupted() {
+  if (interrupt_requested()) return error(ErrorKind::kInterrupted, "interrupted");
+  return {};
+}
 
 // What was measured of one device.
 class Measured : public runtime::Companion {
@@ -24,6 +31,7 @@ class Measured : public runtime::Companion {
     std::lock_guard lock(mutex_);
     auto found = ceilings_.find(key);
     if (found != ceilings_.end()) return found->second;
+    KILN_CHECK_OK(not_interrupted());  // to allocate what is measured takes long, too
     KILN_TRY(Ceiling made, make());
     ceilings_[key] = made;
     return made;
@@ -43,14 +51,22 @@ Result<Measured*> measured(const Device& device) {
   return static_cast<Measured*>(found);
 }
 
-// A ceiling is what is reached at best, so the fast quarter of the samples counts.
+// A ceiling is what is reached at best, so the fast quarter of the samples counts. Of what was cut short nothing is
+// kept: the ceiling would stay.
 Result<double> best_us(const Launchable& what, Cache cache = Cache::kCold) {
   MeasureOptions options;
   options.cache = cache;
   options.max_noise = 0.01;
   options.min_total_s = 0.05;
   options.timeout_s = 3;
-  KILN_TRY(Measurement m, measure(what, options));
+  KILN_TRY(Timer timer, Timer::make(what.device));
+  // Neither copies nor products of a library on the host look at the stop word.
+  auto sampler = [take = timer.sampler(what, cache)]() -> Result<double> {
+    KILN_CHECK_OK(not_interrupted());
+    return take();
+  };
+  KILN_TRY(Measurement m, measure_samples(sampler, options, steady_seconds));
+  if (m.flags & kStopped) return error(ErrorKind::kInterrupted, "interrupted");
   return m.us.q1;
 }
 

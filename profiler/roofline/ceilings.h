@@ -1,5 +1,5 @@
 // What a device can do at most, measured on it: the ceilings of a roofline. Each is measured at its first use and kept
-// with the device for the life of the process.
+// with the device for the life of the process. kInterrupted: Ctrl-C came first.
 #pragma once
 #include <string>
 

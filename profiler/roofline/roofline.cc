@@ -1,5 +1,7 @@
 #include "profiler/roofline/roofline.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -58,11 +60,13 @@ RoofVerdict judge(const RooflineChart& chart, const RoofPoint& point) {
   const Ceiling* math = math_over(chart, point);
   if (point.bytes < 0 && point.flop < 0) {
     v.unknown = "neither bytes nor FLOP are known: bytes=N and flop=N say them, --measured counts them";
+  } else if (!chart.memory) {
+    v.unknown = "the ceiling of memory was not measured";
   } else if (point.flop > 0 && !math) {
     v.unknown = point.product ? "the ceiling of " + product_name(*point.product) + " could not be measured"
                               : "the ceiling of f32 math could not be measured";
   } else {
-    const Roofline r = roofline(point.us, point.bytes, point.flop, chart.memory, math);
+    const Roofline r = roofline(point.us, point.bytes, point.flop, *chart.memory, math);
     v.share = r.share;
     v.bound = r.bound == "memory" ? "memory" : point.product ? product_name(*point.product) : "f32 math";
   }
@@ -101,11 +105,13 @@ report::Table roofline_table(const RooflineChart& chart) {
   auto ceiling = [&](const Ceiling& c, double per_us, const char* unit) {
     return fmt::format("{:.4g} {} ({})", c.per_us / per_us, unit, c.what);
   };
-  std::string roofs = ceiling(chart.memory, 1e3, "GB/s");
-  if (chart.l2) roofs += ", " + ceiling(*chart.l2, 1e3, "GB/s");
-  if (chart.vector) roofs += ", " + ceiling(*chart.vector, rate.per_us, rate.name);
-  for (const auto& [type, c] : chart.products) roofs += ", " + ceiling(c, rate.per_us, rate.name);
-  table.add_note(fmt::format("{} ({}); ceilings measured here: {}", chart.device, chart.hardware, roofs));
+  std::vector<std::string> roofs;
+  if (chart.memory) roofs.push_back(ceiling(*chart.memory, 1e3, "GB/s"));
+  if (chart.l2) roofs.push_back(ceiling(*chart.l2, 1e3, "GB/s"));
+  if (chart.vector) roofs.push_back(ceiling(*chart.vector, rate.per_us, rate.name));
+  for (const auto& [type, c] : chart.products) roofs.push_back(ceiling(c, rate.per_us, rate.name));
+  table.add_note(fmt::format("{} ({}); ceilings measured here: {}", chart.device, chart.hardware,
+                             roofs.empty() ? "none" : fmt::format("{}", fmt::join(roofs, ", "))));
   table.add_note(fmt::format("times with caches {}; bytes and FLOP by the model unless they say counted or declared",
                              chart.cache));
   for (const std::string& note : chart.notes) table.add_note(note);
@@ -127,7 +133,8 @@ report::Plot roofline_plot(const RooflineChart& chart) {
   std::vector<Math> math;
   if (chart.vector) math.push_back({"f32 math", chart.vector->per_us});
   for (const auto& [type, c] : chart.products) math.push_back({product_name(type), c.per_us});
-  std::vector<Math> memory = {{"memory", chart.memory.per_us}};
+  std::vector<Math> memory;
+  if (chart.memory) memory.push_back({"memory", chart.memory->per_us});
   if (chart.l2) memory.push_back({"L2", chart.l2->per_us});
 
   double low = INFINITY, high = 0, most_math = 0, fastest = 0;
@@ -138,7 +145,7 @@ report::Plot roofline_plot(const RooflineChart& chart) {
     if (x <= 0) continue;
     low = std::min(low, x), high = std::max(high, x);
   }
-  if (high == 0 || most_math == 0) return plot;
+  if (high == 0 || most_math == 0 || memory.empty()) return plot;
   // Some room to both sides, and every ridge within sight.
   for (const Math& m : math)
     for (const Math& b : memory) low = std::min(low, m.per_us / b.per_us), high = std::max(high, m.per_us / b.per_us);

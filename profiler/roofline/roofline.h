@@ -26,10 +26,9 @@ struct RoofPoint {
 };
 
 struct RooflineChart {
-  std::string device, hardware, cache;  // "cuda:0", "NVIDIA H200", "cold"
-  Ceiling memory;
-  std::optional<Ceiling> l2, vector;
-  std::map<DType, Ceiling> products;  // by the operands' type
+  std::string device, hardware, cache;        // "cuda:0", "NVIDIA H200", "cold"
+  std::optional<Ceiling> memory, l2, vector;  // nullopt: not measured
+  std::map<DType, Ceiling> products;          // by the operands' type
   std::vector<RoofPoint> points;
   std::vector<std::string> notes;
 };

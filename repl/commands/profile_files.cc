@@ -48,21 +48,14 @@ profiler::HtmlReport page_of(const ProfileResult& r) {
 void add_roofline(const Device& device, const profiler::OpsOptions& options, ProfileResult& result) {
   std::vector<profiler::RoofPoint> points = declared_points(result.timeline, options);
   if (points.empty()) return;
-  auto chart = chart_of(device, std::move(points), "as the program left them");
-  if (!chart.ok()) {
-    report::Table table(std::vector<report::Column>{{"roofline", ""}});
-    table.add_note("there is no ceiling for the declared FLOP and bytes: " + chart.error().message);
-    result.tables.push_back({"roofline", std::move(table)});
-    return;
-  }
-  report::Table table = profiler::roofline_table(*chart);
+  const profiler::RooflineChart chart = chart_of(device, std::move(points), "as the program left them");
+  report::Table table = profiler::roofline_table(chart);
   table.set_title("roofline");
   table.add_note("of one call: the time is that of the kernels in it, as profiled");
   result.tables.push_back({"roofline", std::move(table)});
-  const report::Plot plot = profiler::roofline_plot(*chart);
+  const report::Plot plot = profiler::roofline_plot(chart);
   if (!plot.lines.empty())
-    result.plots.push_back(
-        {fmt::format("Roofline of {}, ceilings measured here", chart->device), report::to_svg(plot)});
+    result.plots.push_back({fmt::format("Roofline of {}, ceilings measured here", chart.device), report::to_svg(plot)});
 }
 
 Status write_files(const ProfileFiles& files, const ProfileResult& r) {

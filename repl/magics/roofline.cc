@@ -3,6 +3,7 @@
 
 #include "profiler/cupti/range_profiler.h"
 #include "profiler/measure/measure.h"
+#include "profiler/measure/timer.h"
 #include "profiler/roofline/roofline.h"
 #include "repl/editor/terminal.h"
 #include "repl/magics/expr_contenders.h"
@@ -32,9 +33,17 @@ Result<profiler::Contender> contender_of(script::Session& session, const std::st
   return *std::move(fused);
 }
 
-/// By Ctrl-C: what was measured so far is no point.
-bool was_stopped(const Result<profiler::Measurement>& m) {
-  return m.ok() ? (m->flags & profiler::kStopped) != 0 : m.error().kind == ErrorKind::kInterrupted;
+/// kInterrupted also when some samples were taken by then: a point that was cut short is none.
+Result<profiler::Measurement> measured(const profiler::Contender& c, const profiler::MeasureOptions& options,
+                                       const std::function<bool()>& interrupted) {
+  KILN_TRY(profiler::Timer timer, profiler::Timer::make(c.device));
+  auto sampler = [&, take = timer.sampler({c.name, c.device, c.launch}, options.cache)]() -> Result<double> {
+    if (interrupted()) return error(ErrorKind::kInterrupted, "interrupted");
+    return take();
+  };
+  auto m = profiler::measure_samples(sampler, options, profiler::steady_seconds);
+  if (m.ok() && interrupted()) return error(ErrorKind::kInterrupted, "interrupted");
+  return m;
 }
 
 // What one operation counts for, of the metrics of the tables.
@@ -89,11 +98,14 @@ Status magic_roofline(MagicContext& context, std::string_view text) {
   measuring.cache = cache == "hot" ? profiler::Cache::kHot : profiler::Cache::kCold;
 
   KILN_TRY(Device device, context.session.device());
+  const auto interrupted = context.session.interrupt_watch();
   std::vector<RoofPoint> points;
   std::vector<std::string> notes;
   const std::vector<std::string> names = short_names(arguments.expressions);
   for (size_t i = 0; i < names.size(); ++i) {
-    KILN_TRY(profiler::Contender c, contender_of(context.session, arguments.expressions[i], declared));
+    auto contender = contender_of(context.session, arguments.expressions[i], declared);
+    if (interrupted()) break;
+    KILN_TRY(const profiler::Contender c, std::move(contender));
     RoofPoint& point = points.emplace_back();
     point.name = names[i];
     if (!c.problem.ok()) {
@@ -105,15 +117,17 @@ Status magic_roofline(MagicContext& context, std::string_view text) {
       continue;
     }
     point.bytes = c.facts.bytes, point.flop = c.facts.flop, point.product = c.facts.product;
-    auto measured = profiler::measure({c.name, c.device, c.launch}, measuring);
-    if (context.session.is_interrupted() || was_stopped(measured)) {
+    const auto m = measured(c, measuring, interrupted);
+    if (!m.ok() && m.error().kind == ErrorKind::kInterrupted) {
       points.pop_back();
-      if (points.empty()) return error(ErrorKind::kInterrupted, "interrupted");
-      notes.push_back(fmt::format("interrupted: {} of {} points", points.size(), names.size()));
       break;
     }
-    KILN_TRY(profiler::Measurement m, std::move(measured));
-    point.us = m.us.median;
+    if (!m.ok() && names.size() == 1) return m.error();
+    if (!m.ok()) {
+      point.problem = m.error().message;
+      continue;
+    }
+    point.us = m->us.median;
     if (arguments.has("--measured")) {
       Status counted = device.is_cuda() ? count(c, point)
                                         : Status(error(ErrorKind::kUnsupported, "{} has no counters", device.name()));
@@ -122,11 +136,17 @@ Status magic_roofline(MagicContext& context, std::string_view text) {
                                     counted.error().message));
     }
   }
-  context.session.forget_interrupt();  // the points that are done are drawn
+  if (points.size() < names.size()) {
+    if (points.empty()) return error(ErrorKind::kInterrupted, "interrupted");
+    notes.push_back(fmt::format("interrupted: {} of {} points", points.size(), names.size()));
+    // A script may have taken it, and ceilings that are not known take seconds.
+    context.session.interrupt();
+  }
   const bool any = std::any_of(points.begin(), points.end(), [](const RoofPoint& p) { return p.problem.empty(); });
-  if (!points.empty() && !any)  // ceilings take seconds
+  if (!any)  // ceilings take seconds
     return error(ErrorKind::kValue, "{}: {}", points.front().name, points.front().problem);
-  KILN_TRY(RooflineChart chart, chart_of(device, std::move(points), cache));
+  RooflineChart chart = chart_of(device, std::move(points), cache);
+  context.session.forget_interrupt();  // what is done is printed
   chart.notes.insert(chart.notes.end(), notes.begin(), notes.end());
   context.print(profiler::roofline_table(chart));
   const report::Plot plot = profiler::roofline_plot(chart);

@@ -104,28 +104,30 @@ std::vector<RoofPoint> declared_points(const Timeline& timeline, const profiler:
   return points;
 }
 
-Result<RooflineChart> chart_of(const Device& device, std::vector<RoofPoint> points, std::string_view cache) {
+RooflineChart chart_of(const Device& device, std::vector<RoofPoint> points, std::string_view cache) {
   RooflineChart chart;
   chart.device = device.name(), chart.hardware = device.info().name, chart.cache = cache;
-  KILN_TRY(chart.memory, profiler::copy_ceiling(device));
-  // Ctrl-C ends all of them, each of which takes seconds on a CPU.
-  auto keep = [&](Result<profiler::Ceiling> ceiling,
-                  std::string_view what) -> Result<std::optional<profiler::Ceiling>> {
-    if (ceiling.ok()) return std::optional(*ceiling);
-    if (ceiling.error().kind == ErrorKind::kInterrupted) return std::move(ceiling.error());
-    chart.notes.push_back(fmt::format("no ceiling of {}: {}", what, ceiling.error().message));
-    return std::optional<profiler::Ceiling>();
-  };
-  KILN_TRY(chart.vector, keep(profiler::vector_ceiling(device), "f32 math"));
-  if (device.is_cuda()) {
-    KILN_TRY(chart.l2, keep(profiler::l2_ceiling(device), "the L2"));
-  }
-  for (const RoofPoint& p : points) {
-    if (!p.product || chart.products.contains(*p.product)) continue;
-    KILN_TRY(auto ceiling, keep(profiler::product_ceiling(device, *p.product), "products"));
-    if (ceiling) chart.products[*p.product] = *ceiling;
-  }
   chart.points = std::move(points);
+  if (!std::ranges::any_of(chart.points, [](const RoofPoint& p) { return p.bytes >= 0 || p.flop >= 0; })) return chart;
+  // Ctrl-C ends all of them, each of which takes seconds on a CPU; those that are known already stay.
+  bool interrupted = false;
+  auto keep = [&](Result<profiler::Ceiling> ceiling, std::string_view what) -> std::optional<profiler::Ceiling> {
+    if (ceiling.ok()) return *ceiling;
+    if (ceiling.error().kind == ErrorKind::kInterrupted)
+      interrupted = true;
+    else
+      chart.notes.push_back(fmt::format("no ceiling of {}: {}", what, ceiling.error().message));
+    return std::nullopt;
+  };
+  chart.memory = keep(profiler::copy_ceiling(device), "memory");
+  chart.vector = keep(profiler::vector_ceiling(device), "f32 math");
+  if (device.is_cuda()) chart.l2 = keep(profiler::l2_ceiling(device), "the L2");
+  std::set<DType> asked;
+  for (const RoofPoint& p : chart.points)
+    if (p.product && asked.insert(*p.product).second)
+      if (auto ceiling = keep(profiler::product_ceiling(device, *p.product), "products"))
+        chart.products[*p.product] = *ceiling;
+  if (interrupted) chart.notes.emplace_back("interrupted: not all ceilings were measured");
   return chart;
 }
 

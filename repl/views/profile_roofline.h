@@ -17,10 +17,9 @@ namespace kiln::repl {
 std::vector<profiler::RoofPoint> declared_points(const profiler::Timeline& timeline,
                                                  const profiler::OpsOptions& options);
 
-/// The points under the ceilings that they need. An error says why the memory's could not be measured; others that
-/// could not are notes.
-Result<profiler::RooflineChart> chart_of(const Device& device, std::vector<profiler::RoofPoint> points,
-                                         std::string_view cache);
+/// The points under the ceilings that they need. Those that could not be measured, or not before Ctrl-C, are not there,
+/// and notes say so.
+profiler::RooflineChart chart_of(const Device& device, std::vector<profiler::RoofPoint> points, std::string_view cache);
 
 /// The type of the operands that a kernel multiplies on tensor cores, from its PTX; nullopt: it does not.
 std::optional<DType> product_in_ptx(std::string_view ptx);

@@ -3,7 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "kiln/device.h"
+#include "kiln/interrupt.h"
+#include "profiler/measure/timer.h"
 
 namespace kiln::profiler {
 namespace {
@@ -12,7 +17,7 @@ namespace {
 RooflineChart chart_of(std::vector<RoofPoint> points) {
   RooflineChart c;
   c.device = "cuda:0", c.hardware = "made up", c.cache = "cold";
-  c.memory = {4e6, "copy"};
+  c.memory = Ceiling{4e6, "copy"};
   c.vector = Ceiling{60e6, "multiply-adds"};
   c.l2 = Ceiling{6e6, "reads"};
   c.products[DType::kBF16] = {600e6, "a product"};
@@ -42,6 +47,20 @@ TEST(Roofline, NamesWhatBoundsAPoint) {
   v = judge(chart_of({}), product);
   EXPECT_EQ(v.bound, "bf16 products");
   EXPECT_DOUBLE_EQ(v.share, 0.5);
+}
+
+TEST(Roofline, WithoutTheCeilingOfMemoryAPointHasItsRates) {
+  RooflineChart chart = chart_of({point(100, 320e6, 80e6)});
+  chart.memory = std::nullopt;
+  const RoofVerdict v = judge(chart, chart.points[0]);
+  EXPECT_LT(v.share, 0);
+  EXPECT_EQ(v.unknown, "the ceiling of memory was not measured");
+  EXPECT_DOUBLE_EQ(v.bytes_per_us, 3.2e6);
+  const std::string text = report::to_text(roofline_table(chart));
+  EXPECT_NE(text.find("3200.0"), std::string::npos) << text;
+  EXPECT_NE(text.find("ceilings measured here: 6000 GB/s (reads)"), std::string::npos) << text;
+  chart.l2 = std::nullopt;
+  EXPECT_TRUE(roofline_plot(chart).lines.empty());
 }
 
 TEST(Roofline, WhatIsNotKnownIsNoFigure) {
@@ -99,6 +118,38 @@ TEST(Roofline, ThePlotHasRoofsThatMeetAndPointsUnderThem) {
     EXPECT_NE(report::to_terminal(plot, style).find("80 % of memory"), std::string::npos);
   EXPECT_TRUE(roofline_plot(chart_of({})).lines.empty());
   EXPECT_TRUE(report::to_terminal(roofline_plot(chart_of({})), report::PlotStyle::kPlain).empty());
+}
+
+// Of a ceiling that no other test measures: what is measured once is not measured again.
+TEST(Ceilings, CtrlCEndsTheirMeasurementsAndNothingOfThemIsKept) {
+  const Device cpu = *Device::open("cpu");
+  const auto measured = [&] { return product_ceiling(cpu, DType::kF64); };
+  request_interrupt();
+  const auto refused = measured();
+  clear_interrupt();
+  ASSERT_FALSE(refused.ok());
+  ASSERT_EQ(refused.error().kind, ErrorKind::kInterrupted) << refused.error().message;
+
+  std::jthread ctrl_c([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    request_interrupt();
+  });
+  const double start = steady_seconds();
+  const auto cut_short = measured();
+  const double seconds = steady_seconds() - start;
+  ctrl_c.join();
+  clear_interrupt();
+  if (!cut_short.ok() && cut_short.error().kind != ErrorKind::kInterrupted) GTEST_SKIP() << cut_short.error().message;
+  ASSERT_FALSE(cut_short.ok()) << "the library's product takes less than 20 ms in all";
+  EXPECT_LT(seconds, 2);
+
+  const auto whole = measured();
+  ASSERT_TRUE(whole.ok()) << whole.error().message;
+  request_interrupt();
+  const auto known = measured();
+  clear_interrupt();
+  ASSERT_TRUE(known.ok()) << "what is known takes no time";
+  EXPECT_EQ(known->per_us, whole->per_us);
 }
 
 TEST(Ceilings, TheCpuHasMemoryAndMathAndNoL2) {
