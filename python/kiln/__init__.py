@@ -17,8 +17,8 @@ __all__ = ["CommandError", "Error", "Expr", "Interrupted", "Kernel", "Opaque", "
 def bench(expression: str, **options: Any) -> "Table":
     """Measures an expression with cold and hot caches: quartiles, spread, rates.
 
-    expression: its text, as "softmax(x)"; its names are the caller's. options: bytes= and flop= moved and done by one
-    run (GB/s, TFLOP/s), budget= seconds for each cache state.
+    expression: its text, as "softmax(x, -1)"; its names are the caller's. options: bytes= and flop= moved and done by
+    one run (GB/s, TFLOP/s), budget= seconds for each cache state.
     """
     return _run_command("bench", expression, options)
 

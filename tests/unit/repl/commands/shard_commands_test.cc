@@ -284,7 +284,10 @@ TEST_F(ShardCommands, TheExamplesForClustersRun) {
                      "SLURM_ARRAY_TASK_COUNT=12", folder + "sweep.slurm"});
   ASSERT_TRUE(ran.ok());
   EXPECT_EQ(ran->status, 0) << ran->out;
-  EXPECT_EQ(profiler::read_shards(scratch_.path + "/results")->records.size(), 1u);
+  const auto shards = profiler::read_shards(scratch_.path + "/results");
+  ASSERT_EQ(shards->records.size(), 1u);
+  EXPECT_FALSE(shards->records[0].cells.empty());
+  for (const profiler::SweepCell& c : shards->records[0].cells) EXPECT_GT(c.us, 0) << c.problem;
 }
 
 TEST_F(ShardCommands, Mistakes) {

@@ -264,7 +264,7 @@ TEST(Magics, HelpShowsOptionsDefaultsAndAnExample) {
   Terminal t = type({line("%help bench"), line("%format json"), line("%help %bench")});
   EXPECT_EQ(t.err, "");
   EXPECT_NE(t.out.find("budget=SECONDS  seconds for each cache state (default: 5)\n"), std::string::npos) << t.out;
-  EXPECT_NE(t.out.find("example:\n  %bench softmax(x)"), std::string::npos) << t.out;
+  EXPECT_NE(t.out.find("example:\n  %bench softmax(x, -1) "), std::string::npos) << t.out;
   EXPECT_NE(t.out.find("\"command\":\"budget=SECONDS\",\"default\":\"5\""), std::string::npos) << t.out;
 }
 
