@@ -45,14 +45,9 @@ bool divides_by_zero(const Op* op, const Facts& f) {
   return (op->kind == OpKind::kDiv || op->kind == OpKind::kRem) && f.type.is_int() && f.zero(1);
 }
 
-/// Functions of which each target has its own approximation: a constant must not be another value than a variable.
-constexpr OpKind kApproximate[] = {OpKind::kExp,   OpKind::kExp2, OpKind::kExpm1, OpKind::kLog,  OpKind::kLog2,
-                                   OpKind::kLog1p, OpKind::kSin,  OpKind::kCos,   OpKind::kTanh, OpKind::kErf,
-                                   OpKind::kPow,   OpKind::kSqrt, OpKind::kRsqrt};
-
 Value* fold(Op* op, const Facts& f, ir::Builder& b) {
   if (!interp::has_scalar_meaning(op->kind) || op->operands.empty() || divides_by_zero(op, f)) return nullptr;
-  if (std::find(std::begin(kApproximate), std::end(kApproximate), op->kind) != std::end(kApproximate)) return nullptr;
+  if (ir::has_trait(op->kind, 'A')) return nullptr;  // a constant must not be another value than a variable
   uint64_t in[3] = {};
   for (size_t i = 0; i < op->operands.size(); ++i) {
     if (!f.bits[i]) return nullptr;
