@@ -187,7 +187,7 @@ Result<Value> map_elementwise(Codegen& g, const BoundArgs& a) {
   if (pack > 1) part[part.rank - 1] /= static_cast<int32_t>(pack);
   Spreader spreader(g, part);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const std::vector<ir::Value*> parts = strided_parts(g, inputs[i], pack);
+    const std::vector<ir::Value*> parts = strided_parts(g, inputs[i], static_cast<int64_t>(pack));
     for (size_t k = 0; k < step; ++k) spreader.substitute(scratch->args[i * step + k], parts[k]);
   }
   const std::vector<ir::Value*> tiles = spreader.spread(*scratch);

@@ -129,23 +129,23 @@ MagicResult run_magic_for_value(MagicContext& context, std::string_view line, bo
 
 // --- handlers, by file
 // -------------------------------------------------------------------------------------------------
-Status magic_time(MagicContext&, std::string_view);  // magics_measure.cc
+Status magic_time(MagicContext&, std::string_view);  // measure.cc
 Status magic_bench(MagicContext&, std::string_view);
-Status magic_compare(MagicContext&, std::string_view);   // magics_compare.cc
-Status magic_counters(MagicContext&, std::string_view);  // magics_counters.cc
-Status magic_roofline(MagicContext&, std::string_view);  // magics_roofline.cc
-Status magic_sweep(MagicContext&, std::string_view);     // magics_sweep.cc
-Status magic_tune(MagicContext&, std::string_view);      // magics_tune.cc
-Status magic_profile(MagicContext&, std::string_view);   // magics_profile.cc
-Status magic_dispatch(MagicContext&, std::string_view);  // magics_dispatch.cc
-Status magic_source(MagicContext&, std::string_view);    // magics_fusion.cc
+Status magic_compare(MagicContext&, std::string_view);   // compare.cc
+Status magic_counters(MagicContext&, std::string_view);  // counters.cc
+Status magic_roofline(MagicContext&, std::string_view);  // roofline.cc
+Status magic_sweep(MagicContext&, std::string_view);     // sweep.cc
+Status magic_tune(MagicContext&, std::string_view);      // tune.cc
+Status magic_profile(MagicContext&, std::string_view);   // profile.cc
+Status magic_dispatch(MagicContext&, std::string_view);  // dispatch.cc
+Status magic_source(MagicContext&, std::string_view);    // fusion.cc
 Status magic_plan(MagicContext&, std::string_view);
 Status magic_why(MagicContext&, std::string_view);
 Status magic_edit(MagicContext&, std::string_view);
-Status magic_check(MagicContext&, std::string_view);  // magics_check.cc
-Status magic_trace(MagicContext&, std::string_view);  // magics_trace.cc
+Status magic_check(MagicContext&, std::string_view);  // check.cc
+Status magic_trace(MagicContext&, std::string_view);  // trace.cc
 Status magic_report(MagicContext&, std::string_view);
-Status magic_ast(MagicContext&, std::string_view);  // magics_kernel.cc
+Status magic_ast(MagicContext&, std::string_view);  // kernel.cc
 Status magic_ir(MagicContext&, std::string_view);
 Status magic_layout(MagicContext&, std::string_view);
 Status magic_llvm(MagicContext&, std::string_view);
@@ -164,7 +164,7 @@ Status magic_sh(MagicContext&, std::string_view);     // shell_command.cc
 Status magic_set(MagicContext&, std::string_view);    // settings.cc
 Status magic_stats(MagicContext&, std::string_view);  // diff.cc
 Status magic_diff(MagicContext&, std::string_view);
-Status magic_lines(MagicContext&, std::string_view);  // magics_lines.cc
+Status magic_lines(MagicContext&, std::string_view);  // lines.cc
 Status magic_sass(MagicContext&, std::string_view);
 
 }  // namespace kiln::repl

@@ -75,9 +75,6 @@ Value rewritten(Interp& in, Lines& l, Fn&& change, const std::vector<int64_t>& p
       std::vector<Value>{unlined(in, l, values), unlined(in, l, store_ints(in, device, DType::kI64, shape, places))});
 }
 
-bool is_nan(double v) { return std::isnan(v); }
-bool is_nan(int64_t) { return false; }
-
 /// NaN is the greatest.
 bool is_less(double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); }
 bool is_less(int64_t a, int64_t b) { return a < b; }

@@ -155,7 +155,8 @@ TEST_F(ProfileCommand, TraceOfAStatement) {
   for (const json& e : trace["traceEvents"]) steps += e["ph"] == "X" && e["cat"] == "range";
   EXPECT_EQ(steps, 2);
   EXPECT_NE(prompt(setup + "%trace x + 1\n").err.find("%trace STATEMENT > FILE.json"), std::string::npos);
-  for (const std::string line : {"%trace x > " + file("x.json"), std::string("%profile x"), std::string("%dispatch x")})
+  for (const std::string& line :
+       {"%trace x > " + file("x.json"), std::string("%profile x"), std::string("%dispatch x")})
     EXPECT_NE(prompt(setup + line + "\n").err.find("'x' is computed already: nothing would run"), std::string::npos)
         << line;
   EXPECT_NE(prompt(setup + "%trace x + 1 > /nowhere/t.json\n").err.find("cannot write '/nowhere/t.json'"),
