@@ -1,19 +1,14 @@
-// math, os, sys, time and random; and the tables of all modules put together.
+// math, os, sys and random; and the tables of all modules put together.
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <random>
-#include <thread>
 
 #include "repl/modules/modules.h"
 #include "repl/modules/std/std.h"
-#include "repl/modules/torch/pending.h"
-#include "repl/modules/torch/torch_state.h"
 #include "repl/script/builtins/builtins.h"
 #include "repl/script/value/classes.h"
 #include "support/environment.h"
@@ -444,62 +439,8 @@ void fill_sys(Interp& in, ModuleObject& m) {
   add_stream(m, "stderr", kStderr);
 }
 
-// --- time and random
-// ----------------------------------------------------------------------------------------------------
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-Value perf_counter(Interp& in, NativeArgs&) {
-  torch_state(in).pending()->before_clock(in);
-  return Value::real(seconds_now());
-}
-Value perf_counter_ns(Interp& in, NativeArgs&) {
-  torch_state(in).pending()->before_clock(in);
-  return Value::integer(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-          .count());
-}
-Value wall_time(Interp& in, NativeArgs&) {
-  torch_state(in).pending()->before_clock(in);
-  return Value::real(std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count());
-}
-Value sleep(Interp& in, NativeArgs& a) {
-  double end = seconds_now() + in.to_double(a[0], "sleep()'s seconds");
-  for (double left; (left = end - seconds_now()) > 0; in.check_interrupt())
-    std::this_thread::sleep_for(std::chrono::duration<double>(std::min(left, 0.02)));
-  return Value::none();
-}
-Value time_ns(Interp& in, NativeArgs&) {
-  torch_state(in).pending()->before_clock(in);
-  return Value::integer(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count());
-}
-Value process_time(Interp&, NativeArgs&) { return Value::real(static_cast<double>(std::clock()) / CLOCKS_PER_SEC); }
-Value strftime(Interp& in, NativeArgs& a) {
-  const std::string& format = in.to_text(a[0], "strftime()'s format");
-  const std::time_t when = a[1].missing() || a[1].is_none() ? std::time(nullptr) : in.to_int(a[1], "the time");
-  std::tm parts{};
-  if (!localtime_r(&when, &parts)) in.fail(ErrorKind::kValue, "{} is no time", in.repr(a[1]));
-  // The result of an empty format cannot be told from an error: a character more makes it one.
-  std::string out(16 * format.size() + 64, 0);
-  out.resize(std::strftime(out.data(), out.size(), (format + " ").c_str(), &parts));
-  if (!out.empty()) out.pop_back();
-  return Value::str(std::move(out));
-}
-constexpr NativeDef kTime[] = {
-    {"time()", wall_time, "seconds since 1970"},
-    {"perf_counter()", perf_counter, "seconds of a clock that never jumps"},
-    {"perf_counter_ns()", perf_counter_ns, "the same in nanoseconds"},
-    {"monotonic()", perf_counter, "the same as perf_counter()"},
-    {"time_ns()", time_ns, "nanoseconds since 1970"},
-    {"monotonic_ns()", perf_counter_ns, "the same as perf_counter_ns()"},
-    {"process_time()", process_time, "seconds of CPU time"},
-    {"strftime(format, seconds=None)", strftime, "now, or a time of time(), as text"},
-    {"sleep(seconds)", sleep, "waits; Ctrl-C ends it"},
-};
-void fill_time(Interp&, ModuleObject& m) { add_functions(m, kTime); }
+// --- random
+// -------------------------------------------------------------------------------------------------------------
 
 /// The Mersenne twister, seeded as CPython seeds it, so that its numbers are the same.
 class Twister {
@@ -625,8 +566,8 @@ constexpr NativeDef kRandom[] = {{"generator(seed=None)", twister, "the function
 void fill_random(Interp&, ModuleObject& m) { add_functions(m, kRandom); }
 
 constexpr ModuleDef kStdModules[] = {
-    {"_kiln", fill_kiln}, {"_random", fill_random},  {"_re", fill_re},  {"json", fill_json}, {"math", fill_math},
-    {"os", fill_os},      {"os.path", fill_os_path}, {"sys", fill_sys}, {"time", fill_time},
+    {"_kiln", fill_kiln}, {"_random", fill_random}, {"_re", fill_re},  {"_time", fill_time},      {"json", fill_json},
+    {"math", fill_math},  {"os", fill_os},          {"sys", fill_sys}, {"os.path", fill_os_path},
 };
 
 }  // namespace

@@ -15,6 +15,8 @@ void fill_json(Interp& in, ModuleObject& m);
 void fill_kiln(Interp& in, ModuleObject& m);
 /// _re: what library/re.py is made of.
 void fill_re(Interp& in, ModuleObject& m);
+/// _time: what library/time.py is made of.
+void fill_time(Interp& in, ModuleObject& m);
 void install_open(Interp& in);
 
 }  // namespace kiln::script

@@ -60,8 +60,8 @@ class Formatter:
 
     def formatTime(self, record, datefmt=None):
         if datefmt:
-            return _time.strftime(datefmt, int(record.created))
-        return _time.strftime("%Y-%m-%d %H:%M:%S", int(record.created)) + f",{record.msecs:03d}"
+            return _time.strftime(datefmt, _time.localtime(record.created))
+        return _time.strftime("%Y-%m-%d %H:%M:%S", _time.localtime(record.created)) + f",{record.msecs:03d}"
 
     def format(self, record):
         values = dict(record.__dict__)

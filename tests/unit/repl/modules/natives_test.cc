@@ -27,7 +27,7 @@ namespace {
 constexpr std::string_view kLeftOut[] = {"exit",
                                          "quit",
                                          "sys.exit",
-                                         "time.sleep",
+                                         "_time.sleep",
                                          "triton.testing.do_bench",
                                          "torch._kiln.stay_lazy",
                                          "JITFunction.run",
