@@ -101,7 +101,7 @@ Parsed parse(Interp& in, TensorObject& t, const Value& index) {
   if (picked > shape.size())
     index_error(in, fmt::format("{} indices for a tensor of {} dimensions", picked, shape.size()));
   if (std::none_of(parts.begin(), parts.end(), [](const Value& v) { return v.kind() == Kind::kEllipsis; }))
-    parts.push_back(make<EllipsisObject>());
+    parts.push_back(in.ellipsis());
   Parsed out;
   out.starts.assign(shape.size(), 0);
   out.steps.assign(shape.size(), 1);

@@ -382,8 +382,9 @@ Value as_integer_ratio(Interp& in, NativeArgs& a) {
   if (std::isnan(v)) in.fail(ErrorKind::kValue, "nan is no ratio of ints");
   int exponent = 0;
   double mantissa = std::frexp(v, &exponent);
+  const bool is_large = exponent > 127;
   for (; mantissa != std::floor(mantissa); --exponent) mantissa *= 2;
-  if (exponent > 70 || exponent < -120)
+  if (is_large || exponent < -126)
     in.fail(ErrorKind::kValue, "the ratio of {} does not fit into Kiln's ints of 128 bits", ast::float_repr(v));
   const auto up = static_cast<ast::Int>(mantissa);
   return make<Tuple>(std::vector<Value>{Value::wide(exponent > 0 ? up * (ast::Int{1} << exponent) : up),

@@ -116,6 +116,8 @@ class Interp {
   Value handled() const { return handled_.empty() ? Value() : handled_.back(); }
   /// What an operator's method gives for operands that it does not take.
   const Value& not_implemented() const { return not_implemented_; }
+  /// `...`, of which there is one.
+  const Value& ellipsis() const { return ellipsis_; }
   Ref<IteratorObject> iterator(const Value& v);
   /// Calls `visit(Value)` for each; it returns false to stop.
   template <class Visit>
@@ -304,7 +306,7 @@ class Interp {
   void make_types();
 
   Globals globals_;
-  Value not_implemented_;
+  Value not_implemented_, ellipsis_;
   SourceRange where_;
   std::vector<Call> calls_;
   std::vector<Ref<TypeObject>> types_;

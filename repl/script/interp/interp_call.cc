@@ -574,8 +574,9 @@ void Interp::check_stack() {
       stack_limit_ = here - size / 2;
     }
   }
-  if (here < stack_limit_)
-    fail_as("RecursionError", "the calls are nested too deeply: {} functions are running", calls_.size());
+  if (here >= stack_limit_) return;
+  if (calls_.empty()) fail_as("RecursionError", "the value is nested too deeply");
+  fail_as("RecursionError", "the calls are nested too deeply: {} functions are running", calls_.size());
 }
 
 }  // namespace kiln::script

@@ -8,6 +8,27 @@ namespace kiln::script {
 
 using namespace ast;
 
+namespace {
+
+/// Builtins of Python that are left out, and what to use.
+struct OtherWay {
+  std::string_view name, way;
+};
+constexpr OtherWay kOtherWays[] = {
+    {"BaseExceptionGroup", "raise one exception, with the others as its arguments"},
+    {"ExceptionGroup", "raise one exception, with the others as its arguments"},
+    {"__import__", "import, also within functions"},
+    {"breakpoint", "print(), or %run FILE at the prompt, which leaves the variables"},
+    {"compile", "import a file"},
+    {"complex", "two floats, or tensors of them"},
+    {"eval", "a dict of functions, getattr(), or json.loads()"},
+    {"exec", "import a file"},
+    {"input", "sys.argv has what follows the script's name"},
+    {"memoryview", "slices of bytes, or a tensor"},
+};
+
+}  // namespace
+
 Value Interp::load(const void* node, std::string_view name, SourceRange range, Frame& f) {
   NameRef ref = f.program.names.find(node);
   const Value* v = nullptr;
@@ -44,8 +65,10 @@ Value Interp::load(const void* node, std::string_view name, SourceRange range, F
     if (!slot.value.missing() || !slot.builtin.missing()) names.push_back(slot.name);
   for (const std::string& local : f.code.slot_names)
     if (local.find('#') == std::string::npos) names.push_back(local);
-  std::string near = nearest_name(name, names);
   Diagnostic d = error(ErrorKind::kName, "the name '{}' is not defined", name);
+  for (const OtherWay& w : kOtherWays)
+    if (w.name == name) fail(with_note(std::move(d), fmt::format("help: Kiln has no {}: {}", name, w.way)));
+  std::string near = nearest_name(name, names);
   fail(near.empty() ? std::move(d) : with_note(std::move(d), fmt::format("help: did you mean '{}'?", near)));
 }
 
@@ -141,7 +164,7 @@ Value Interp::eval(const Expr& e, Frame& f) {
       return v;
     }
     case ExprKind::kEllipsis:
-      return make<EllipsisObject>();
+      return ellipsis_;
   }
   KILN_UNREACHABLE("expression");
 }

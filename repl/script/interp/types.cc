@@ -56,7 +56,10 @@ constexpr ExceptionRow kExceptions[] = {
     {"NotImplementedError", "RuntimeError", ErrorKind::kUnsupported},
     {"RecursionError", "RuntimeError", ErrorKind::kValue},
     {"StopIteration", "Exception", std::nullopt},
+    {"ReferenceError", "Exception", std::nullopt},
     {"SyntaxError", "Exception", ErrorKind::kSyntax},
+    {"IndentationError", "SyntaxError", std::nullopt},
+    {"TabError", "IndentationError", std::nullopt},
     {"SystemError", "Exception", ErrorKind::kInternal},
     {"TypeError", "Exception", ErrorKind::kType},
     {"ValueError", "Exception", std::nullopt},
@@ -72,6 +75,9 @@ constexpr ExceptionRow kExceptions[] = {
     {"ResourceWarning", "Warning", std::nullopt},
     {"RuntimeWarning", "Warning", std::nullopt},
     {"SyntaxWarning", "Warning", std::nullopt},
+    {"UnicodeWarning", "Warning", std::nullopt},
+    {"BytesWarning", "Warning", std::nullopt},
+    {"EncodingWarning", "Warning", std::nullopt},
 };
 
 class NotImplementedObject : public Opaque {
@@ -98,6 +104,8 @@ Interp::Interp(std::unique_ptr<Host> host) : states_(state_count()), host_(std::
   add_builtin("EnvironmentError", exception_type("OSError"));
   not_implemented_ = make<NotImplementedObject>();
   add_builtin("NotImplemented", not_implemented_);
+  ellipsis_ = make<EllipsisObject>();
+  add_builtin("Ellipsis", ellipsis_);
   install_builtins(*this);
 }
 

@@ -18,7 +18,7 @@ class Two:
         return 2
 
 
-print(hex(Two()), bin(Two()), oct(Two()), [1, 2, 3][Two()], (0.75).as_integer_ratio(), (-3.0).as_integer_ratio())
+print(hex(Two()), bin(Two()), oct(Two()), [1, 2, 3][Two()], (0.75).as_integer_ratio(), (-3.0).as_integer_ratio(), *(f.as_integer_ratio() for f in (1e-21, 2.0**-126, -1e38, 2.0**126)))
 
 # Exceptions.
 try:

@@ -90,3 +90,5 @@ try:
     raise OSError(errno.EISDIR, "x")
 except IsADirectoryError as e:
     print("folder", e.strerror)
+
+print(... is ..., Ellipsis is ..., ... == ..., [...].index(...), {...: 1}[Ellipsis])
