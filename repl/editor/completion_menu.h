@@ -13,6 +13,7 @@ namespace kiln::editor {
 struct Completion {
   std::vector<std::string> candidates;
   size_t replaced = 0;
+  size_t leading = 0;                             // of the candidates: stay ahead of others that are used more often
   std::map<std::string, std::string> notes = {};  // lines about candidates; others are asked for as they are chosen
 };
 

@@ -312,7 +312,10 @@ void Editor::tab() {
   if (!language_.complete) return;
   Completion found = language_.complete(before);
   if (found.candidates.empty()) return;
-  std::ranges::stable_sort(found.candidates, std::greater(), [&](const std::string& c) { return history_.uses(c); });
+  const auto rest = found.candidates.begin() + static_cast<std::ptrdiff_t>(found.leading);
+  for (const auto& part :
+       {std::ranges::subrange(found.candidates.begin(), rest), std::ranges::subrange(rest, found.candidates.end())})
+    std::ranges::stable_sort(part, std::greater(), [&](const std::string& c) { return history_.uses(c); });
   const std::string common = common_prefix(found.candidates);
   const std::string_view typed = before.substr(before.size() - std::min(found.replaced, before.size()));
   if (common.size() > typed.size() || found.candidates.size() == 1) {

@@ -41,9 +41,19 @@ void offer_keyword_values(script::Session& session, Completion& to, std::string_
 
 /// The keys of the dict or table that `text` ends with, each with the quote that is still to come, and closed.
 void offer_keys(script::Session& session, Completion& to, std::string_view text, std::string_view typed,
-                std::string_view open, char quote) {
+                std::string_view open, std::string_view close) {
   for (const std::string& key : session.keys(path_before(text)))
-    if (key.find_first_of("'\"\\\n") == std::string::npos) offer(to, typed, std::string(open) + key + quote + "]");
+    if (key.find_first_of("'\"\\\n") == std::string::npos)
+      offer(to, typed, std::string(open) + key + std::string(close));
+}
+
+/// The dict or table whose method takes a key as its first argument, in "r.sort(" or "d.get("; else empty.
+std::string_view keyed_by_call(std::string_view text) {
+  if (!text.ends_with('(')) return {};
+  std::string_view path = path_before(text.substr(0, text.size() - 1));
+  for (const std::string_view method : {".get", ".pop", ".setdefault", ".sort"})
+    if (path.ends_with(method)) return path.substr(0, path.size() - method.size());
+  return {};
 }
 
 /// A string that is a key, as in `d['`, or the value of an argument whose values are known: offered with its closing
@@ -56,9 +66,12 @@ bool complete_string(script::Session& session, std::string_view before, std::str
     for (const char* name : {"cpu", "cuda"}) offer(to, typed, name + std::string(1, before[quote - 1]));
     return true;
   }
-  if (before[quote - 2] != '[') return false;
-  offer_keys(session, to, before.substr(0, quote - 2), typed, "", before[quote - 1]);
-  return true;
+  const std::string_view ahead = before.substr(0, quote - 1), mark = before.substr(quote - 1, 1);
+  const bool is_index = ahead.ends_with('[');
+  const std::string_view keyed = is_index ? ahead.substr(0, ahead.size() - 1) : keyed_by_call(ahead);
+  if (keyed.empty()) return false;
+  offer_keys(session, to, keyed, typed, "", std::string(mark) + (is_index ? "]" : ""));
+  return is_index || !to.candidates.empty();
 }
 
 }  // namespace
@@ -118,7 +131,7 @@ Completion complete_line(script::Session& session, std::string_view before) {
   else if (c.replaced != word.size())
     return c;  // options alone: names would stand for a part of the word
   if (word.find('.') == std::string_view::npos) {
-    if (ahead.ends_with('[')) offer_keys(session, c, ahead.substr(0, ahead.size() - 1), word, "'", '\'');
+    if (ahead.ends_with('[')) offer_keys(session, c, ahead.substr(0, ahead.size() - 1), word, "'", "']");
     const std::string_view callee = open_call(before), keyword = keyword_before(ahead);
     if (!callee.empty() && keyword.empty()) {
       if (auto kernel = session.kernel(std::string(callee)); kernel.ok())
@@ -128,6 +141,8 @@ Completion complete_line(script::Session& session, std::string_view before) {
     }
     if (!callee.empty() && !keyword.empty()) offer_keyword_values(session, c, keyword, word);
   }
+  // Behind a whole expression, or within a call's brackets, names could be anything: what is taken there comes first.
+  if (word.empty()) c.leading = c.candidates.size();
   for (std::string& s : session.complete(word)) offer(c, word, std::move(s));
   return c;
 }

@@ -48,6 +48,7 @@ int edit_loop(const LoopSetup& setup) {
   language.complete = [](std::string_view before) {
     if (before.ends_with("crash")) std::abort();
     Completion c;
+    if (before.ends_with("f(")) return Completion{{"zeta=", "alpha.one", "alpha.x"}, 0, 1};
     for (const char* name : {"alpha.one", "alpha.other", "alpha.x", "beta\033[31m"})
       for (size_t n = std::min(before.size(), std::string_view(name).size()); n > 0; --n)
         if (before.ends_with(std::string_view(name).substr(0, n))) {
@@ -165,6 +166,9 @@ TEST(Editor, OffersFirstWhatIsUsedMost) {
   EXPECT_EQ(entry_of(*t, "alpha.other + alpha.x\r"), "<alpha.other + alpha.x>");
   EXPECT_EQ(entry_of(*t, "alp\t\t\r\r"), "<alpha.x>");
   EXPECT_EQ(entry_of(*t, "alp\t\t\t\r\r"), "<alpha.other>");
+  // But for those that lead.
+  EXPECT_EQ(entry_of(*t, "f(\t\t)\r"), "<f(zeta=)>");
+  EXPECT_EQ(entry_of(*t, "f(\t\t\t)\r"), "<f(alpha.x)>");
 }
 
 TEST(Editor, PastesBlocks) {

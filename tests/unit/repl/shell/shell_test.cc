@@ -389,7 +389,15 @@ TEST(Completion, OptionsOfCommandsAndTheirValues) {
   EXPECT_EQ(candidates(shell, "d['k'] = %benc"), "%bench ");
   ASSERT_TRUE(shell.entry("r = %who").ok());
   EXPECT_EQ(candidates(shell, "r['ty"), "type']");
+  EXPECT_EQ(candidates(shell, "r.sort('ty"), "type'");
+  EXPECT_EQ(candidates(shell, "r[0].nothing('/pro"), "/proc/");
   EXPECT_EQ(candidates(shell, "%bench x budget=1 bud"), "");
+  const editor::Completion behind = shell.complete("r = %bench x + 1 ");
+  EXPECT_EQ(std::vector(behind.candidates.begin(), behind.candidates.begin() + 3),
+            (std::vector<std::string>{"bytes=", "flop=", "budget="}));
+  EXPECT_EQ(behind.leading, 3u) << "what was used more often does not come first";
+  EXPECT_GT(behind.candidates.size(), 3u);
+  EXPECT_EQ(shell.complete("%bench x + 1 b").leading, 0u) << "a name may be meant as well";
   EXPECT_EQ(candidates(shell, "%compare x, x cache="), "cache=cold cache=hot");
   EXPECT_EQ(candidates(shell, "%compare x, x out="), "out=x");
   EXPECT_EQ(candidates(shell, "%compare x, x dtype=bf"), "dtype=bf16");
