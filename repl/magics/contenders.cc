@@ -14,6 +14,7 @@
 #include "repl/script/interp/interp.h"
 #include "repl/shell/files.h"
 #include "support/diag.h"
+#include "support/text.h"
 #include "support/text_width.h"
 
 namespace kiln::repl {
@@ -223,6 +224,14 @@ Result<std::function<Status()>> statement_runner(script::Session& session, std::
       return with_note(error(ErrorKind::kValue, "{} has not been launched yet, so there is nothing to run", statement),
                        fmt::format("help: {}[grid](…)", statement));
     statement = *launch;
+  }
+  // As a statement the first run would compute it, and there would be nothing left for the others.
+  if (const std::string name(trimmed(statement)); is_name(name)) {
+    if (auto expr = session.expression(name); !expr.ok() && expr.error().kind == ErrorKind::kValue)
+      return std::move(expr.error());
+    KILN_TRY(const std::optional<Contender> pending, fused_contender(session, name));
+    if (pending && !pending->problem.ok()) return pending->problem.error();
+    if (pending) return pending->launch;
   }
   return session.prepare_statements(std::move(statement), label);
 }

@@ -39,8 +39,9 @@ Result<Declared> declared_by(script::Session& session, const MagicArguments& arg
 Result<profiler::Contender> statement_contender(script::Session& session, const std::string& text,
                                                 const Declared& declared);
 
-/// Session::prepare_statements, where a kernel's name stands for its last launch. kValue for a kernel that was not
-/// launched yet. `label` takes the place of a file's name.
+/// Session::prepare_statements, where a kernel's name stands for its last launch, and a pending tensor's for its
+/// expression, computed anew by each run. kValue for a kernel that was not launched yet and a tensor that is computed.
+/// `label` takes the place of a file's name.
 Result<std::function<Status()>> statement_runner(script::Session& session, std::string statement,
                                                  const std::string& label);
 

@@ -117,7 +117,7 @@ Status magic_dispatch(MagicContext& context, std::string_view text) {
     read_device_side(seen, runs, report);
   }
 
-  KILN_TRY(auto run, context.session.prepare_statements(statement, "<%dispatch>"));
+  KILN_TRY(auto run, statement_runner(context.session, statement, "<%dispatch>"));
   report.ways.push_back(timed("as it is", device, runs, run));
   add_other_ways(context, statement, device, runs, run, report);
 

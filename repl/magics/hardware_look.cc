@@ -91,7 +91,7 @@ Result<HardwareLook> look_at_hardware(MagicContext& context, const std::string& 
                   "of program counters for half a second (several runs)",
                   counted_text(asked->names.size(), "metric"), *chip,
                   counted_text(static_cast<size_t>(cost->passes), "pass")));
-  KILN_TRY(auto run, context.session.prepare_statements(statement, "<%profile>"));
+  KILN_TRY(auto run, statement_runner(context.session, statement, "<%profile>"));
   auto collected = cupti::collect(device, asked->names, {}, run);
   if (!collected.ok()) {
     const ErrorKind kind = collected.error().kind;

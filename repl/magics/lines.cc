@@ -153,7 +153,7 @@ void print_kernel(MagicContext& context, const LinesArguments& arguments, const 
 
 Status show_samples(MagicContext& context, const LinesArguments& arguments, const Device& device,
                     const std::string& statement) {
-  KILN_TRY(auto run, context.session.prepare_statements(statement, "<%lines>"));
+  KILN_TRY(auto run, statement_runner(context.session, statement, "<%lines>"));
   KILN_TRY(Samples samples, sample_statement(device, run, arguments.sample));
   const profiler::SampleRun& r = samples.run;
   int64_t all = 0;
@@ -215,7 +215,7 @@ Status magic_lines(MagicContext& context, std::string_view text) {
                                             context.target, device.info().target)
                               : not_here;
   // Kernels that the statement launches are shown as it launches them.
-  KILN_TRY(auto run, context.session.prepare_statements(arguments.what, "<%lines>"));
+  KILN_TRY(auto run, statement_runner(context.session, arguments.what, "<%lines>"));
   KILN_TRY(std::vector<script::Launched> launched, context.session.launches_of(run));
   std::vector<std::string> names;
   for (const script::Launched& l : launched)

@@ -45,7 +45,7 @@ Result<ProfileCycles> profile_cycles(script::Session& session, const std::string
     return with_note(error(ErrorKind::kValue, "'{}' is computed already: nothing would run", trimmed(statement)),
                      "help: profile what makes it, as in x + 1");
   KILN_TRY(Device device, session.device());
-  KILN_TRY(auto prepared, session.prepare_statements(statement, "<%profile>"));
+  KILN_TRY(auto prepared, statement_runner(session, statement, "<%profile>"));
   auto run = [&]() -> Status {
     KILN_CHECK_OK(prepared());
     if (session.exit_code()) return error(ErrorKind::kValue, "the statement ended the script");

@@ -42,6 +42,21 @@ class ProfileRun : public testing::Test {
   Shell shell;
 };
 
+TEST_F(ProfileRun, APendingTensorIsComputedAnewByEachRun) {
+  ASSERT_TRUE(shell.session().run("z = torch.exp(x) * 2\n", "z.py").ok());
+  ProfileRunOptions o;
+  o.schedule.active = 3;
+  auto cycles = profile_cycles(shell.session(), "z", o);
+  ASSERT_TRUE(cycles.ok()) << cycles.error().message;
+  EXPECT_EQ(std::ranges::count(cycles->timelines.at(0).work, profiler::WorkKind::kKernel, &profiler::Work::kind), 3);
+  EXPECT_FALSE(shell.session().computed_tensor("z"));
+  for (const std::string command : {"%dispatch z", "%profile z"}) {
+    out.clear();
+    ASSERT_TRUE(shell.entry(command).ok());
+    EXPECT_NE(out.find("kernels on the CPU"), std::string::npos) << command << "\n" << out;
+  }
+}
+
 TEST_F(ProfileRun, EveryKeptRunIsAStep) {
   ProfileRunOptions o;
   o.schedule.wait = 1, o.schedule.warmup = 2, o.schedule.active = 3, o.schedule.repeat = 2;

@@ -39,6 +39,19 @@ TEST_F(StatementRunner, AKernelsNameIsItsLastLaunch) {
   EXPECT_EQ(first(), "2.0");
 }
 
+TEST_F(StatementRunner, ATensorsNameIsItsExpression) {
+  EXPECT_NE(statement_runner(session, "y", "<t>").error().message.find("'y' is computed already"), std::string::npos);
+  ASSERT_TRUE(session.run("z = exp(y) * 2\n", "z.py").ok());
+  auto run = statement_runner(session, " z ", "<t>");
+  ASSERT_TRUE(run.ok()) << run.error().message;
+  ASSERT_TRUE((*run)().ok());
+  EXPECT_FALSE(session.computed_tensor("z"));
+  EXPECT_TRUE(statement_runner(session, "twice", "<t>").ok());
+  auto nobody = statement_runner(session, "nobody", "<t>");
+  ASSERT_TRUE(nobody.ok()) << nobody.error().message;
+  EXPECT_EQ((*nobody)().error().kind, ErrorKind::kName);
+}
+
 TEST_F(StatementRunner, WhatIsAssignedIsComputed) {
   auto run = statement_runner(session, "z = exp(y) * 2", "<t>");
   ASSERT_TRUE(run.ok()) << run.error().message;
