@@ -3,6 +3,8 @@
 #include <array>
 #include <cctype>
 
+#include "support/escape.h"
+
 namespace kiln::parse {
 namespace {
 
@@ -28,22 +30,17 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\f'; }
 
-/// Decodes the UTF-8 character at `at`; its length is 0 when the bytes are not UTF-8.
+/// Decodes the character at `at`, of a text that is UTF-8.
 struct CodePoint {
   uint32_t value = 0;
   uint32_t length = 0;
 };
-CodePoint code_point(std::string_view text, uint32_t at, uint32_t end) {
+CodePoint code_point(std::string_view text, uint32_t at) {
   auto byte = [&](uint32_t i) { return static_cast<uint8_t>(text[i]); };
-  uint8_t lead = byte(at);
-  // 0xC0 and 0xC1 would only begin overlong forms of ASCII.
-  uint32_t n = lead < 0x80 ? 1 : lead >= 0xF0 && lead < 0xF8 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC2 ? 2 : 0;
-  if (lead >= 0xF8 || n == 0 || at + n > end) return {};
+  const uint8_t lead = byte(at);
+  const uint32_t n = lead < 0x80 ? 1 : lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
   uint32_t value = n == 1 ? lead : lead & (0x7F >> n);
-  for (uint32_t i = 1; i < n; ++i) {
-    if ((byte(at + i) & 0xC0) != 0x80) return {};
-    value = value << 6 | (byte(at + i) & 0x3F);
-  }
+  for (uint32_t i = 1; i < n; ++i) value = value << 6 | (byte(at + i) & 0x3F);
   return {value, n};
 }
 
@@ -91,6 +88,7 @@ class Lexer {
   TokenStream run() {
     // About four bytes per token.
     out_.tokens.reserve((end_ - at_) / 4 + 4);
+    check_encoding();
     bool line_start = !nested_;
     while (!out_.error) {
       if (line_start && !indentation()) break;
@@ -115,6 +113,15 @@ class Lexer {
   }
 
  private:
+  /// In strings and comments too: texts are cut at characters, and shown.
+  void check_encoding() {
+    for (uint32_t i = at_; i < end_ && !out_.error;) {
+      const size_t length = static_cast<uint8_t>(text_[i]) < 0x80 ? 1 : utf8_length(text_.substr(i, end_ - i));
+      if (length == 0) fail(i, i + 1, "the text is not valid UTF-8");
+      i += static_cast<uint32_t>(length);
+    }
+  }
+
   struct Bracket {
     char open;
     uint32_t at;
@@ -257,8 +264,7 @@ class Lexer {
         continue;
       }
       if (static_cast<uint8_t>(text_[at_]) < 0x80) break;
-      CodePoint c = code_point(text_, at_, end_);
-      if (c.length == 0) return fail(at_, at_ + 1, "the text is not valid UTF-8");
+      CodePoint c = code_point(text_, at_);
       if (!is_letter(c.value)) {
         if (at_ > begin) break;
         return fail(at_, at_ + c.length, "the character '{}' (U+{:04X}) cannot stand here", text_.substr(at_, c.length),

@@ -81,6 +81,20 @@ TEST(Parser, TheLastDefinitionOfANameCounts) {
   EXPECT_EQ((*module)->function("g"), nullptr);
 }
 
+TEST(Parser, TakesUtf8AloneInStringsAndCommentsToo) {
+  EXPECT_TRUE(parse("é = 'ü日本' + f'{é}ß'  # œ\n").ok());
+  for (const auto& [text, column] : {std::pair{"x = '\xff'\n", 6},
+                                     {"x = 1  # caf\xe9\n", 13},
+                                     {"x = f'{1}\xc3'\n", 10},
+                                     {"'''\xed\xa0\x80'''\n", 4},
+                                     {"\xc0\xaf = 1\n", 1}}) {
+    const auto module = parse(text);
+    ASSERT_FALSE(module.ok()) << text;
+    EXPECT_EQ(module.error().message, "the text is not valid UTF-8");
+    EXPECT_EQ(module.error().place.column, column) << text;
+  }
+}
+
 TEST(Parser, AnyTextGivesATreeOrAnError) {
   unsigned seed = std::random_device{}();
   RecordProperty("seed", static_cast<int>(seed));
