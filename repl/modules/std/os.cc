@@ -13,6 +13,7 @@
 
 #include "repl/modules/std/std.h"
 #include "repl/script/value/bytes.h"
+#include "support/escape.h"
 #include "support/files.h"
 
 namespace kiln::script {
@@ -315,6 +316,8 @@ class TextFile : public Object {
     if (name == "name") return Value::str(path);
     if (name == "mode") return Value::str(mode);
     if (name == "closed") return Value::boolean(fd < 0);
+    if (name == "encoding" && !binary) return Value::str(encoding);
+    if (name == "errors" && !binary) return Value::str(errors);
     return std::nullopt;
   }
   Value iterate(Interp& in) override;
@@ -324,8 +327,13 @@ class TextFile : public Object {
   int fd = -1;
   bool can_read = false, can_write = false, binary = false;
   Value content(std::string s) const { return binary ? Value(make<Bytes>(std::move(s))) : Value::str(std::move(s)); }
-  std::string ahead;  // read and not yet given
+  // Of texts, as open() takes them.
+  std::string encoding = "utf-8", errors = "strict", line_end = "\n";
+  bool translates = true;  // line ends are "\n" when they are read
+  std::string raw;         // read and not yet decoded: a part of a character or of "\r\n"
+  std::string ahead;       // decoded and not yet given
   size_t at = 0;
+  bool has_translated = false;
 };
 
 TextFile& file(Interp& in, NativeArgs& a, bool to_write) {
@@ -334,6 +342,28 @@ TextFile& file(Interp& in, NativeArgs& a, bool to_write) {
   if (to_write ? !f->can_write : !f->can_read)
     in.fail_as("OSError", "the file '{}' was opened to {}: mode '{}'", f->path, to_write ? "read" : "write", f->mode);
   return *f;
+}
+
+/// The bytes that no further ones can change: those of whole characters, without a '\r' that a '\n' may follow.
+size_t whole_part(std::string_view raw, bool translates) {
+  size_t n = raw.size();
+  for (size_t back = 1; back <= std::min<size_t>(3, raw.size()); ++back) {
+    const auto byte = static_cast<uint8_t>(raw[raw.size() - back]);
+    if (byte < 0x80) break;
+    if (byte < 0xC0) continue;
+    if (back < (byte >= 0xF0 ? 4u : byte >= 0xE0 ? 3u : 2u)) n = raw.size() - back;
+    break;
+  }
+  return translates && n > 0 && raw[n - 1] == '\r' ? n - 1 : n;
+}
+
+std::string with_plain_ends(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    out += text[i] == '\r' ? '\n' : text[i];
+    if (text[i] == '\r' && i + 1 < text.size() && text[i + 1] == '\n') ++i;
+  }
+  return out;
 }
 
 /// Reads more; false at the end.
@@ -348,17 +378,40 @@ bool fill(Interp& in, TextFile& f) {
     n = ::read(f.fd, piece, kPiece);
   } while (n < 0 && errno == EINTR);
   if (n < 0) fail_errno(in, errno, f.path);
-  f.ahead.append(piece, static_cast<size_t>(n));
+  if (f.binary) return f.ahead.append(piece, static_cast<size_t>(n)), n > 0;
+  f.raw.append(piece, static_cast<size_t>(n));
+  const size_t whole = n > 0 ? whole_part(f.raw, f.translates) : f.raw.size();
+  std::string text = decode_bytes(in, f.raw.substr(0, whole), f.encoding, f.errors);
+  f.raw.erase(0, whole);
+  if (f.translates && text.find('\r') != std::string::npos) {
+    f.has_translated = true;
+    text = with_plain_ends(text);
+  }
+  f.ahead += text;
   return n > 0;
+}
+
+/// How many bytes of the file were read and not given.
+int64_t unread(Interp& in, const TextFile& f) {
+  const size_t ahead = f.ahead.size() - f.at;
+  if (f.binary || ahead + f.raw.size() == 0) return static_cast<int64_t>(ahead);
+  if (f.has_translated || f.errors != "strict")
+    in.fail_as("OSError", "the position in '{}' is not known: line ends or characters were replaced", f.path);
+  return static_cast<int64_t>(encode_text(in, f.ahead.substr(f.at), f.encoding, f.errors).size() + f.raw.size());
 }
 
 bool read_line(Interp& in, TextFile& f, std::string& out) {
   size_t end = 0, from = 0;
-  while ((end = f.ahead.find('\n', f.at + from)) == std::string::npos) {
-    from = f.ahead.size() - f.at;
-    if (!fill(in, f)) break;
+  const std::string_view mark = f.binary ? "\n" : std::string_view(f.line_end);
+  while ((end = f.ahead.find(mark, f.at + from)) == std::string::npos) {
+    const size_t left = f.ahead.size() - f.at;
+    from = left < mark.size() ? 0 : left - (mark.size() - 1);
+    if (!fill(in, f)) {
+      end = f.ahead.find(mark, f.at + from);
+      break;
+    }
   }
-  const size_t stop = end == std::string::npos ? f.ahead.size() : end + 1;
+  const size_t stop = end == std::string::npos ? f.ahead.size() : end + mark.size();
   if (stop == f.at) return false;
   out = f.ahead.substr(f.at, stop - f.at);
   f.at = stop;
@@ -384,9 +437,14 @@ Value TextFile::iterate(Interp&) { return make<LineIterator>(this); }
 Value file_read(Interp& in, NativeArgs& a) {
   TextFile& f = file(in, a, false);
   const int64_t size = a[0].missing() || a[0].is_none() ? -1 : in.to_int(a[0], "read()'s size");
-  while (size < 0 || f.ahead.size() - f.at < static_cast<size_t>(size))
-    if (!fill(in, f)) break;
-  const size_t n = size < 0 ? f.ahead.size() - f.at : std::min(static_cast<size_t>(size), f.ahead.size() - f.at);
+  while (size < 0 && fill(in, f)) continue;
+  size_t n = size < 0 ? f.ahead.size() - f.at : 0;
+  for (int64_t k = 0; k < size; ++k) {  // characters, or bytes
+    bool more = true;
+    while (more && f.at + n >= f.ahead.size()) more = fill(in, f);
+    if (f.at + n >= f.ahead.size()) break;
+    n += f.binary ? 1 : std::max<size_t>(utf8_length(std::string_view(f.ahead).substr(f.at + n)), 1);
+  }
   std::string out = f.ahead.substr(f.at, n);
   f.at += n;
   return f.content(std::move(out));
@@ -405,7 +463,18 @@ Value file_readlines(Interp& in, NativeArgs& a) {
 }
 Value file_write(Interp& in, NativeArgs& a) {
   TextFile& f = file(in, a, true);
-  std::string_view left = f.binary ? to_bytes(in, a[0], "write()'s argument") : in.to_text(a[0], "write()'s text");
+  std::string encoded;
+  if (f.binary && f.ahead.size() > f.at) {
+    // Behind what was given, not behind what was read.
+    if (::lseek(f.fd, -unread(in, f), SEEK_CUR) < 0) fail_errno(in, errno, f.path);
+    f.ahead.clear(), f.at = 0;
+  } else if (!f.binary) {
+    encoded = encode_text(in, in.to_text(a[0], "write()'s text"), f.encoding, f.errors);
+    if (f.line_end != "\n")
+      for (size_t at = 0; (at = encoded.find('\n', at)) != std::string::npos; at += f.line_end.size())
+        encoded.replace(at, 1, f.line_end);
+  }
+  std::string_view left = f.binary ? std::string_view(to_bytes(in, a[0], "write()'s argument")) : encoded;
   while (!left.empty()) {
     const ssize_t n = ::write(f.fd, left.data(), left.size());
     if (n < 0 && errno == EINTR) {
@@ -440,12 +509,21 @@ Value file_exit(Interp& in, NativeArgs& a) {
 Value file_seek(Interp& in, NativeArgs& a) {
   auto* f = a.self->get<TextFile>();
   if (f->fd < 0) in.fail(ErrorKind::kValue, "I/O operation on closed file");
-  f->ahead.clear();
+  const int64_t whence = a[1].missing() ? 0 : in.to_int(a[1], "whence");
+  const int64_t to = in.to_int(a[0], "the position") - (whence == 1 ? unread(in, *f) : 0);
+  f->ahead.clear(), f->raw.clear();
   f->at = 0;
-  const int64_t to = in.to_int(a[0], "the position"), whence = a[1].missing() ? 0 : in.to_int(a[1], "whence");
   const off_t now = ::lseek(f->fd, to, whence == 2 ? SEEK_END : whence == 1 ? SEEK_CUR : SEEK_SET);
   if (now < 0) fail_errno(in, errno, f->path);
   return Value::integer(now);
+}
+
+Value file_tell(Interp& in, NativeArgs& a) {
+  auto* f = a.self->get<TextFile>();
+  if (f->fd < 0) in.fail(ErrorKind::kValue, "I/O operation on closed file");
+  const off_t now = ::lseek(f->fd, 0, SEEK_CUR);
+  if (now < 0) fail_errno(in, errno, f->path);
+  return Value::integer(now - unread(in, *f));
 }
 
 constexpr NativeDef kFileMethods[] = {
@@ -453,13 +531,36 @@ constexpr NativeDef kFileMethods[] = {
     {"__exit__(*exception)", file_exit, "closes it"},
     {"close()", file_close, "closes it"},
     {"flush()", file_flush, "does nothing: what is written is not buffered"},
-    {"read(size=-1)", file_read, "the content, or that many bytes of it"},
+    {"read(size=-1)", file_read, "the content, or that many characters or bytes of it"},
     {"readline()", file_readline, "the next line, with its end"},
     {"readlines()", file_readlines, "the lines, with their ends"},
     {"seek(offset, whence=0)", file_seek, "goes to a position"},
+    {"tell()", file_tell, "the position"},
     {"write(text)", file_write, "writes a text, or bytes in binary mode"},
     {"writelines(lines)", file_writelines, "writes each text"},
 };
+
+/// encoding, errors and newline, which binary files do not take.
+void read_text_options(Interp& in, NativeArgs& a, TextFile& f) {
+  auto given = [&](size_t i) { return !a[i].missing() && !a[i].is_none(); };
+  constexpr size_t kEncoding = 3, kErrors = 4, kNewline = 5;
+  if (f.binary) {
+    for (const auto& [i, name] : {std::pair(kEncoding, "encoding"), {kErrors, "errors"}, {kNewline, "newline"}})
+      if (given(i)) in.fail(ErrorKind::kValue, "binary mode doesn't take an {} argument", name);
+    return;
+  }
+  if (given(kEncoding)) f.encoding = in.to_text(a[kEncoding], "open()'s encoding");
+  if (given(kErrors)) f.errors = in.to_text(a[kErrors], "open()'s errors");
+  if (f.errors != "strict" && f.errors != "ignore" && f.errors != "replace")
+    in.fail_as("LookupError", "errors='{}' is not there: strict, ignore and replace are", f.errors);
+  decode_bytes(in, "", f.encoding, f.errors);  // an encoding that is not there fails here
+  if (!given(kNewline)) return;
+  const std::string& newline = in.to_text(a[kNewline], "open()'s newline");
+  if (newline != "" && newline != "\n" && newline != "\r" && newline != "\r\n")
+    in.fail(ErrorKind::kValue, "illegal newline value: {}", in.repr(a[kNewline]));
+  f.translates = false;
+  if (!newline.empty()) f.line_end = newline;
+}
 
 Value open_file(Interp& in, NativeArgs& a) {
   const std::string path = path_text(in, a[0]);
@@ -475,6 +576,7 @@ Value open_file(Interp& in, NativeArgs& a) {
   f->binary = binary;
   f->can_read = plain == "r" || plus;
   f->can_write = plain != "r" || plus;
+  read_text_options(in, a, *f);
   const int flags = (plus           ? O_RDWR
                      : plain == "r" ? O_RDONLY
                                     : O_WRONLY) |

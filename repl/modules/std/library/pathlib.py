@@ -134,14 +134,22 @@ class Path(PurePath):
         return Path(_os.path.expanduser(str(self)))
 
     def open(self, mode="r", *args, **kwargs):
-        return open(str(self), mode)
+        return open(str(self), mode, *args, **kwargs)
 
     def read_text(self, encoding=None, errors=None):
-        with open(str(self)) as f:
+        with open(str(self), encoding=encoding, errors=errors) as f:
             return f.read()
 
     def write_text(self, data, encoding=None, errors=None, newline=None):
-        with open(str(self), "w") as f:
+        with open(str(self), "w", encoding=encoding, errors=errors, newline=newline) as f:
+            return f.write(data)
+
+    def read_bytes(self):
+        with open(str(self), "rb") as f:
+            return f.read()
+
+    def write_bytes(self, data):
+        with open(str(self), "wb") as f:
             return f.write(data)
 
     def mkdir(self, mode=511, parents=False, exist_ok=False):
@@ -179,7 +187,7 @@ class Path(PurePath):
     replace = rename
 
     def touch(self, mode=438, exist_ok=True):
-        with open(str(self), "a"):
+        with open(str(self), "a" if exist_ok else "x"):
             pass
 
     def stat(self):

@@ -3,8 +3,9 @@ import os as _os
 
 
 def copyfile(src, dst):
-    with open(src) as f, open(dst, "w") as g:
-        g.write(f.read())
+    with open(src, "rb") as f, open(dst, "wb") as g:
+        while piece := f.read(1 << 20):
+            g.write(piece)
     return dst
 
 
@@ -18,10 +19,19 @@ def move(src, dst):
 
 
 def rmtree(path, ignore_errors=False):
+    def attempt(remove, name):
+        try:
+            remove(name)
+        except OSError:
+            if not ignore_errors:
+                raise
+
+    if not _os.path.isdir(path):
+        return attempt(_os.rmdir, path)
     for folder, _, files in _os.walk(path, topdown=False):
         for f in files:
-            _os.remove(_os.path.join(folder, f))
-        _os.rmdir(folder)
+            attempt(_os.remove, _os.path.join(folder, f))
+        attempt(_os.rmdir, folder)
 
 
 def which(cmd):
