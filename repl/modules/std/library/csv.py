@@ -1,19 +1,28 @@
 """csv: tables written line by line."""
 
+QUOTE_MINIMAL, QUOTE_ALL, QUOTE_NONNUMERIC, QUOTE_NONE = 0, 1, 2, 3
 
-def _quoted(value):
+
+def _quoted(value, delimiter):
     text = "" if value is None else str(value)
-    if any(c in text for c in ',"\n\r'):
+    if delimiter in text or any(c in text for c in '"\n\r'):
         text = '"' + text.replace('"', '""') + '"'
     return text
 
 
+def _plain(dialect, quotechar, quoting):
+    """What there is of the options: tables in quotes where they are needed."""
+    if dialect not in (None, "excel") or quotechar != '"' or quoting != QUOTE_MINIMAL:
+        raise NotImplementedError("csv has the dialect excel, with quotes where they are needed")
+
+
 class writer:
-    def __init__(self, file, dialect=None, delimiter=",", lineterminator="\r\n", **kwargs):
+    def __init__(self, file, dialect=None, delimiter=",", lineterminator="\r\n", quotechar='"', quoting=QUOTE_MINIMAL):
+        _plain(dialect, quotechar, quoting)
         self._file, self._delimiter, self._end = file, delimiter, lineterminator
 
     def writerow(self, row):
-        return self._file.write(self._delimiter.join(_quoted(v) for v in row) + self._end)
+        return self._file.write(self._delimiter.join(_quoted(v, self._delimiter) for v in row) + self._end)
 
     def writerows(self, rows):
         for row in rows:
@@ -23,7 +32,7 @@ class writer:
 class DictWriter:
     def __init__(self, f, fieldnames, restval="", extrasaction="raise", dialect=None, **kwargs):
         self.fieldnames, self._rest, self._extras = list(fieldnames), restval, extrasaction
-        self.writer = writer(f, **kwargs)
+        self.writer = writer(f, dialect, **kwargs)
 
     def writeheader(self):
         return self.writer.writerow(self.fieldnames)
@@ -39,7 +48,12 @@ class DictWriter:
             self.writerow(row)
 
 
-def reader(lines, delimiter=",", **kwargs):
+def reader(lines, dialect=None, delimiter=",", quotechar='"', quoting=QUOTE_MINIMAL):
+    _plain(dialect, quotechar, quoting)
+    return _rows(lines, delimiter)
+
+
+def _rows(lines, delimiter):
     rest = ""
     for line in lines:
         rest += line

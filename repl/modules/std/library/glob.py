@@ -20,6 +20,9 @@ def fnmatch(name, pattern):
 
 def glob(pathname, *, recursive=False, root_dir=None):
     pathname = _os.fspath(pathname)
+    if root_dir is not None:
+        root = _os.path.join(_os.fspath(root_dir), "")
+        return [found.removeprefix(root) for found in glob(root + pathname, recursive=recursive)]
     if "**" in pathname and recursive:
         start, _, rest = pathname.partition("**")
         found = []
@@ -29,5 +32,5 @@ def glob(pathname, *, recursive=False, root_dir=None):
     return _os.glob(pathname)
 
 
-def iglob(pathname, *, recursive=False):
-    yield from glob(pathname, recursive=recursive)
+def iglob(pathname, *, recursive=False, root_dir=None):
+    yield from glob(pathname, recursive=recursive, root_dir=root_dir)
