@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <filesystem>
 #include <thread>
@@ -64,6 +65,16 @@ Value isfile(Interp& in, NativeArgs& a) {
 Value isdir(Interp& in, NativeArgs& a) {
   struct stat s;
   return Value::boolean(stat_of(path_text(in, a[0]), s) && S_ISDIR(s.st_mode));
+}
+Value samefile(Interp& in, NativeArgs& a) {
+  struct stat s[2];
+  for (size_t i : {size_t{0}, size_t{1}})
+    if (const std::string path = path_text(in, a[i]); !stat_of(path, s[i])) fail_errno(in, errno, path);
+  return Value::boolean(s[0].st_dev == s[1].st_dev && s[0].st_ino == s[1].st_ino);
+}
+Value islink(Interp& in, NativeArgs& a) {
+  struct stat s;
+  return Value::boolean(::lstat(path_text(in, a[0]).c_str(), &s) == 0 && S_ISLNK(s.st_mode));
 }
 Value getsize(Interp& in, NativeArgs& a) {
   struct stat s;
@@ -264,6 +275,20 @@ Value os_getenv(Interp& in, NativeArgs& a) {
                  {a[0], a[1].missing() ? Value::none() : a[1]});
 }
 
+Value os_symlink(Interp& in, NativeArgs& a) {
+  const std::string to = path_text(in, a[0]), path = path_text(in, a[1]);
+  if (::symlink(to.c_str(), path.c_str()) != 0) fail_errno(in, errno, path);
+  return Value::none();
+}
+Value os_readlink(Interp& in, NativeArgs& a) {
+  const std::string path = path_text(in, a[0]);
+  std::string to(PATH_MAX, 0);
+  const ssize_t n = ::readlink(path.c_str(), to.data(), to.size());
+  if (n < 0) fail_errno(in, errno, path);
+  to.resize(static_cast<size_t>(n));
+  return Value::str(std::move(to));
+}
+
 constexpr NativeDef kOs[] = {
     {"chdir(path)", os_chdir, "changes the current folder"},
     {"cpu_count()", cpu_count, "how many processors there are"},
@@ -275,10 +300,12 @@ constexpr NativeDef kOs[] = {
     {"listdir(path='.')", os_listdir, "the names in a folder, sorted"},
     {"makedirs(name, mode=511, exist_ok=False)", os_makedirs, "makes a folder and those around it"},
     {"mkdir(path, mode=511)", os_mkdir, "makes a folder"},
+    {"readlink(path)", os_readlink, "where a link leads"},
     {"remove(path)", os_remove, "deletes a file"},
     {"rename(src, dst)", os_rename, "moves a file"},
     {"replace(src, dst)", os_rename, "moves a file"},
     {"rmdir(path)", os_rmdir, "deletes an empty folder"},
+    {"symlink(src, dst)", os_symlink, "makes a link to src"},
     {"uname()", os_uname, "system, node, release, version, machine"},
     {"unlink(path)", os_remove, "deletes a file"},
 };
@@ -292,6 +319,7 @@ constexpr NativeDef kOsPath[] = {
     {"getsize(path)", getsize, "its size in bytes"},
     {"isabs(path)", path_isabs, "does it begin at the root?"},
     {"isdir(path)", isdir, "is it a folder?"},
+    {"islink(path)", islink, "is it a link?"},
     {"isfile(path)", isfile, "is it a file?"},
     {"commonpath(paths)", path_commonpath, "the longest path that all begin with"},
     {"commonprefix(paths)", path_commonprefix, "the longest text that all begin with, which may end inside a name"},
@@ -299,6 +327,7 @@ constexpr NativeDef kOsPath[] = {
     {"normpath(path)", path_normpath, "without '.' and '..'"},
     {"realpath(path)", path_realpath, "the path from the root, without links"},
     {"relpath(path, start='.')", path_relpath, "the path from a folder"},
+    {"samefile(path, other)", samefile, "are both the same file?"},
     {"split(path)", path_split, "(dirname, basename)"},
     {"splitext(path)", path_splitext, "(path without ending, ending)"},
 };

@@ -138,6 +138,8 @@ class ArgumentParser:
     def __init__(self, prog=None, usage=None, description=None, epilog=None, parents=(), formatter_class=HelpFormatter,
                  prefix_chars="-", argument_default=None, conflict_handler="error", add_help=True, allow_abbrev=True,
                  fromfile_prefix_chars=None, exit_on_error=True):
+        if prefix_chars != "-" or conflict_handler != "error" or fromfile_prefix_chars is not None:
+            raise NotImplementedError("parsers have no prefix_chars=, conflict_handler= and fromfile_prefix_chars=")
         self.prog = prog or _os.path.basename(_sys.argv[0] if _sys.argv else "kiln")
         self.usage, self.description, self.epilog = usage, description, epilog
         self.formatter_class = formatter_class

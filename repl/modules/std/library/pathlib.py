@@ -124,6 +124,9 @@ class Path(PurePath):
     def is_dir(self):
         return _os.path.isdir(str(self))
 
+    def is_symlink(self):
+        return _os.path.islink(str(self))
+
     def resolve(self, strict=False):
         return Path(_os.path.realpath(str(self)))
 
