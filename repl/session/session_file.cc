@@ -285,6 +285,7 @@ class Reader {
     if (!j.is_array()) throw Damaged{"a list is missing"};
     return j;
   }
+  static const Json& list(Json&&) = delete;
   std::vector<Value> items(const Json& j, int depth) {
     std::vector<Value> out;
     for (const Json& item : list(j)) out.push_back(value(item, depth + 1));

@@ -9,7 +9,6 @@ namespace kiln::passes {
 
 namespace {
 
-using ir::AttrName;
 using ir::Op;
 using ir::OpKind;
 using ir::Predicate;

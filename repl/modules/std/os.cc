@@ -585,7 +585,7 @@ void read_text_options(Interp& in, NativeArgs& a, TextFile& f) {
   decode_bytes(in, "", f.encoding, f.errors);  // an encoding that is not there fails here
   if (!given(kNewline)) return;
   const std::string& newline = in.to_text(a[kNewline], "open()'s newline");
-  if (newline != "" && newline != "\n" && newline != "\r" && newline != "\r\n")
+  if (!newline.empty() && newline != "\n" && newline != "\r" && newline != "\r\n")
     in.fail(ErrorKind::kValue, "illegal newline value: {}", in.repr(a[kNewline]));
   f.translates = false;
   if (!newline.empty()) f.line_end = newline;

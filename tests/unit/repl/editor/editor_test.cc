@@ -248,7 +248,7 @@ TEST(Editor, FollowsTheSizeOfTheTerminal) {
   t->resize(10, 60);
   EXPECT_TRUE(t->wait_for("[1] a = 'a text of some length'\n"));
   t->resize(1, 1);
-  EXPECT_TRUE(t->wait([&] { return t->screen().text() == ""; }));
+  EXPECT_TRUE(t->wait([&] { return t->screen().text().empty(); }));
   t->resize(10, 60);
   EXPECT_EQ(entry_of(*t, "!\r"), "<a = 'a text of some length'!>");
 }

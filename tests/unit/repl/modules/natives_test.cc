@@ -295,9 +295,10 @@ class NativesTest : public ::testing::Test {
   void guarded(Run&& run) {
     try {
       run();
-    } catch (const ScriptError&) {
-    } catch (const std::bad_alloc&) {
-    } catch (const std::length_error&) {
+      // An error is what a native may end with.
+    } catch (const ScriptError&) {        // NOLINT(bugprone-empty-catch)
+    } catch (const std::bad_alloc&) {     // NOLINT(bugprone-empty-catch)
+    } catch (const std::length_error&) {  // NOLINT(bugprone-empty-catch)
     }
   }
 
