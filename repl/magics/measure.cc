@@ -95,7 +95,10 @@ Status magic_bench(MagicContext& context, std::string_view text) {
     };
     auto measured = profiler::measure_samples(sampler, options, profiler::steady_seconds);
     // What is done stays; there is no row for what was not.
-    if (!measured.ok() && measured.error().kind == ErrorKind::kInterrupted && !table.rows().empty()) break;
+    if (!measured.ok() && measured.error().kind == ErrorKind::kInterrupted && !table.rows().empty()) {
+      table.add_note(fmt::format("interrupted: no samples with {} caches", name(cache)));
+      break;
+    }
     KILN_TRY(profiler::Measurement m, std::move(measured));
     if (!held) m.flags |= profiler::kNotHeld;
     if (throttle.slowed()) m.flags |= profiler::kThrottled;

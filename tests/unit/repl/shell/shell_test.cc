@@ -275,6 +275,20 @@ TEST(Magics, BenchMeasuresColdAndHot) {
   EXPECT_NE(t.out.find("\nhot,"), std::string::npos);
 }
 
+TEST(Magics, BenchSaysWhichCachesAnInterruptLeftOut) {
+  // Samples with hot caches run it twice in a row; with cold ones the caches are flushed in between.
+  Terminal t = type({entry("import time\n"
+                           "last, calls = [0.0], [0]\n"
+                           "def f():\n"
+                           "    calls[0] += 1\n"
+                           "    if calls[0] > 4 and time.perf_counter() - last[0] < 1e-3: raise KeyboardInterrupt\n"
+                           "    last[0] = time.perf_counter()\n"),
+                     line("%bench f() budget=200ms")});
+  EXPECT_EQ(t.err, "");
+  EXPECT_NE(t.out.find("\ncold "), std::string::npos) << t.out;
+  EXPECT_NE(t.out.find("interrupted: no samples with hot caches\n"), std::string::npos) << t.out;
+}
+
 TEST(Questions, WhatIsOne) {
   auto about = [](std::string_view line) {
     const auto q = question_of(line);
