@@ -73,8 +73,9 @@ Value uniform(Interp& in, NativeArgs& a) {
   const Device& device = tensor_object(in, a[1]).device();
   const uint64_t seed = seed_of(in, a[2]);
   int64_t count = 1;
-  for (int64_t d : shape) count *= d;
-  if (count == 0) return wrap(taken(in, rand(device, DType::kF32, shape, seed)));
+  bool sound = true;  // else rand() says what is wrong with the shape
+  for (int64_t d : shape) sound = sound && d >= 0 && !__builtin_mul_overflow(count, d, &count);
+  if (!sound || count == 0) return wrap(taken(in, rand(device, DType::kF32, shape, seed)));
   ExprAttributes as;
   as.shape = shape;
   auto number = [](int64_t n) { return Expr::scalar(n); };
