@@ -79,7 +79,7 @@ std::optional<Value> fast_float(BinaryOp op, double a, double b) {
 }
 
 std::vector<Value> repeated(Interp& in, const std::vector<Value>& items, int64_t n) {
-  size_t count = n > 0 ? static_cast<size_t>(n) : 0;
+  const size_t count = n > 0 && !items.empty() ? static_cast<size_t>(n) : 0;
   if (count > 0 && items.size() > kMaxItems / count)
     in.fail(ErrorKind::kMemory, "the repeated sequence would have more than {} elements", kMaxItems);
   std::vector<Value> out;

@@ -81,7 +81,7 @@ std::optional<Value> byte_binary(Interp& in, BinaryOp op, const std::string& dat
     return make<T>(reflected ? *more + data : data + *more);
   }
   if (op != BinaryOp::kMul || !other.small_int_or_bool()) return std::nullopt;
-  const auto n = static_cast<size_t>(std::max<int64_t>(0, other.integer()));
+  const size_t n = data.empty() ? 0 : static_cast<size_t>(std::max<int64_t>(0, other.integer()));
   if (n > 0 && data.size() > kMaxBytes / n)
     in.fail(ErrorKind::kMemory, "the repeated bytes would be more than {}", kMaxBytes);
   std::string out;
