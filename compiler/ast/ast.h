@@ -117,6 +117,12 @@ struct Tuple : Expr {
 struct List : Expr {
   KILN_EXPR(List) std::vector<ExprPtr> items;
 };
+/// Those of a tuple or a list as it is written; null for what is neither.
+inline const std::vector<ExprPtr>* items_of(const Expr* e) {
+  if (const auto* t = dyn_as<Tuple>(e)) return &t->items;
+  if (const auto* l = dyn_as<List>(e)) return &l->items;
+  return nullptr;
+}
 struct Set : Expr {
   KILN_EXPR(Set) std::vector<ExprPtr> items;
 };

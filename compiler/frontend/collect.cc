@@ -361,9 +361,7 @@ class Collector {
   }
 
   static std::vector<std::string> listed(const ast::Expr& e, const ast::FunctionDef& def) {
-    const std::vector<ast::ExprPtr>* items = nullptr;
-    if (const auto* l = ast::dyn_as<ast::List>(&e)) items = &l->items;
-    if (const auto* t = ast::dyn_as<ast::Tuple>(&e)) items = &t->items;
+    const std::vector<ast::ExprPtr>* items = ast::items_of(&e);
     std::vector<std::string> out;
     for (size_t i = 0; items && i < items->size(); ++i) {
       const auto* c = ast::dyn_as<ast::ConstantExpr>((*items)[i].get());
@@ -484,8 +482,7 @@ class Collector {
       if (!x || !y) return std::nullopt;
       return folded(ast::apply(b->op, *x, *y, e.range));
     }
-    if (const auto* t = ast::dyn_as<ast::Tuple>(&e)) return tuple(t->items);
-    if (const auto* l = ast::dyn_as<ast::List>(&e)) return tuple(l->items);
+    if (const auto* items = ast::items_of(&e)) return tuple(*items);
     if (const auto* c = ast::dyn_as<ast::Call>(&e)) {
       if (path_of(*c->callee) == "triton.language.constexpr" && c->args.size() == 1) return evaluate(*c->args[0]);
       const auto* text = c->args.size() == 1 ? ast::dyn_as<ast::ConstantExpr>(c->args[0].get()) : nullptr;

@@ -42,11 +42,9 @@ std::string written_path(const ast::Expr* e) {
 /// of the language, and those of the kernel's file.
 std::optional<Global> written(const ast::Expr* e, const JitFunction* function) {
   if (auto v = literal(e)) return v;
-  const auto* tuple = ast::dyn_as<ast::Tuple>(e);
-  const auto* list = ast::dyn_as<ast::List>(e);
-  if (tuple || list) {
+  if (const auto* items = ast::items_of(e)) {
     auto out = std::make_shared<GlobalTuple>();
-    for (const ast::ExprPtr& item : tuple ? tuple->items : list->items) {
+    for (const ast::ExprPtr& item : *items) {
       std::optional<Global> v = written(item.get(), function);
       if (!v) return std::nullopt;
       out->items.push_back(*std::move(v));

@@ -146,9 +146,7 @@ Result<Value> Codegen::strip_constexpr(const Value& value, SourceRange range) {
 Status Codegen::assign(const ast::Expr& target, Value value, SourceRange value_range, bool declared_constexpr) {
   if (const auto* n = ast::dyn_as<ast::Name>(&target))
     return bind(n->id, std::move(value), n->range, declared_constexpr);
-  const std::vector<ast::ExprPtr>* items = nullptr;
-  if (const auto* t = ast::dyn_as<ast::Tuple>(&target)) items = &t->items;
-  if (const auto* l = ast::dyn_as<ast::List>(&target)) items = &l->items;
+  const std::vector<ast::ExprPtr>* items = ast::items_of(&target);
   if (!items)
     return with_note(
         fail(target.range, ErrorKind::kUnsupported, "a kernel can assign to names only"),
@@ -335,10 +333,8 @@ struct Reads {
 
 void add_targets(const ast::Expr* e, std::set<std::string, std::less<>>& out) {
   if (const auto* n = ast::dyn_as<ast::Name>(e)) out.insert(n->id);
-  if (const auto* t = ast::dyn_as<ast::Tuple>(e))
-    for (const ast::ExprPtr& item : t->items) add_targets(item.get(), out);
-  if (const auto* l = ast::dyn_as<ast::List>(e))
-    for (const ast::ExprPtr& item : l->items) add_targets(item.get(), out);
+  if (const auto* items = ast::items_of(e))
+    for (const ast::ExprPtr& item : *items) add_targets(item.get(), out);
 }
 
 /// Calls `fn` on each nested statement list that control flow may enter.

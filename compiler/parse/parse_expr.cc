@@ -88,10 +88,7 @@ std::string_view describe_target(const Expr& e) {
 
 // Targets are parsed as expressions and checked afterwards, since only the '=' behind them shows that they are targets.
 void Parser::check_target(const Expr& e, bool in_list) {
-  const std::vector<ExprPtr>* items = nullptr;
-  if (const auto* t = dyn_as<Tuple>(&e)) items = &t->items;
-  if (const auto* l = dyn_as<List>(&e)) items = &l->items;
-  if (items) {
+  if (const std::vector<ExprPtr>* items = items_of(&e)) {
     int stars = 0;
     for (const ExprPtr& item : *items) {
       check_target(*item, true);

@@ -37,15 +37,9 @@ void walk_decorators(const frontend::JitFunction& f, const ast::OnStmt& on_stmt,
   }
 }
 
-const std::vector<ast::ExprPtr>* items_of(const Expr* e) {
-  if (const auto* l = ast::dyn_as<ast::List>(e)) return &l->items;
-  if (const auto* t = ast::dyn_as<ast::Tuple>(e)) return &t->items;
-  return nullptr;
-}
-
 // The first value that a loop gives its variables: `for b, w in [(64, 4), (128, 8)]`.
 void bind_first(const Expr* target, const Expr* iterable, std::map<std::string, Global, std::less<>>& out) {
-  const auto* items = items_of(iterable);
+  const auto* items = ast::items_of(iterable);
   if (!items || items->empty()) return;
   const Expr* first = items->front().get();
   if (const auto* n = ast::dyn_as<ast::Name>(target)) {

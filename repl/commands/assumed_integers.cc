@@ -108,11 +108,8 @@ class Finder {
     const std::string_view name = last_name(call->callee.get());
     if (name == "make_tensor_descriptor" || name == "make_block_ptr")
       for (const auto& [keyword, at] : {std::pair("shape", size_t{1}), std::pair("strides", size_t{2})}) {
-        const Expr* sizes = argument(*call, keyword, at);
-        const auto* list = ast::dyn_as<ast::List>(sizes);
-        const auto* tuple = ast::dyn_as<ast::Tuple>(sizes);
-        if (list || tuple)
-          for (const ast::ExprPtr& size : list ? list->items : tuple->items) integer(size.get());
+        if (const auto* sizes = ast::items_of(argument(*call, keyword, at)))
+          for (const ast::ExprPtr& size : *sizes) integer(size.get());
       }
     if (const Expr* at = address_of(*call)) {
       if (name == "atomic_and" || name == "atomic_or" || name == "atomic_xor") {
@@ -135,16 +132,10 @@ class Finder {
     if (name == "gather" || name == "histogram")
       if (const Expr* places = name == "gather" ? argument(*call, "index", 1) : argument(*call, "input", 0))
         integer(places);
-    const auto* plain = ast::dyn_as<ast::Name>(call->callee.get());
-    if (!plain || !f_.lookup) return;
-    const auto found = f_.lookup(plain->id);
-    const auto* helper = found ? std::get_if<std::shared_ptr<const frontend::JitFunction>>(&*found) : nullptr;
-    if (!helper) return;
-    const IntegerUses::Names inside = all_.of(**helper);
-    const std::vector<ast::Param>& params = (*helper)->def->params;
-    for (size_t i = 0; i < std::min(call->args.size(), params.size()); ++i)
-      handed_on(inside, params[i].name, call->args[i].get());
-    for (const ast::Keyword& k : call->keywords) handed_on(inside, k.name, k.value.get());
+    if (const auto helper = helper_of(f_, *call)) {
+      const IntegerUses::Names inside = all_.of(*helper);
+      for (const auto& [param, value] : handed_on(*helper, *call)) use_as(inside, param, value);
+    }
   }
 
   /// Operands of tl.dot_scaled are bytes, of which the format says what they hold, or halves; their scales are bytes.
@@ -160,7 +151,7 @@ class Finder {
     }
   }
 
-  void handed_on(const IntegerUses::Names& inside, std::string_view param, const Expr* argument) {
+  void use_as(const IntegerUses::Names& inside, std::string_view param, const Expr* argument) {
     if (inside.values.contains(param)) integer(argument);
     if (inside.truths.contains(param)) truth(argument);
     if (inside.pointees.contains(param)) add(out_.pointees, argument);
@@ -169,12 +160,6 @@ class Finder {
       if (auto from = pointed(argument); !from.empty()) out_.narrow.emplace(from, it->second);
     if (inside.handles.contains(param)) add(out_.handles, argument);
     if (inside.addresses.contains(param)) address(argument);
-  }
-
-  static const Expr* argument(const ast::Call& call, std::string_view keyword, size_t position) {
-    for (const ast::Keyword& k : call.keywords)
-      if (k.name == keyword) return k.value.get();
-    return position < call.args.size() ? call.args[position].get() : nullptr;
   }
 
   /// The name that leads an address, also behind a block pointer or a descriptor that is made of it.
@@ -395,6 +380,29 @@ const Expr* address_of(const ast::Call& call) {
   for (const ast::Keyword& k : call.keywords)
     if (k.name == "pointer" || k.name == "base") return k.value.get();
   return nullptr;
+}
+
+const Expr* argument(const ast::Call& call, std::string_view keyword, size_t position) {
+  for (const ast::Keyword& k : call.keywords)
+    if (k.name == keyword) return k.value.get();
+  return position < call.args.size() ? call.args[position].get() : nullptr;
+}
+
+std::shared_ptr<const frontend::JitFunction> helper_of(const frontend::JitFunction& f, const ast::Call& call) {
+  const auto* callee = ast::dyn_as<ast::Name>(call.callee.get());
+  const auto found = callee && f.lookup ? f.lookup(callee->id) : std::nullopt;
+  const auto* helper = found ? std::get_if<std::shared_ptr<const frontend::JitFunction>>(&*found) : nullptr;
+  return helper ? *helper : nullptr;
+}
+
+std::vector<std::pair<std::string_view, const Expr*>> handed_on(const frontend::JitFunction& helper,
+                                                                const ast::Call& call) {
+  std::vector<std::pair<std::string_view, const Expr*>> out;
+  const std::vector<ast::Param>& params = helper.def->params;
+  for (size_t i = 0; i < std::min(call.args.size(), params.size()); ++i)
+    out.emplace_back(params[i].name, call.args[i].get());
+  for (const ast::Keyword& k : call.keywords) out.emplace_back(k.name, k.value.get());
+  return out;
 }
 
 std::string_view leading_name(const Expr* e) {

@@ -4,9 +4,12 @@
 // tl.dot_scaled are bytes.
 #pragma once
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "compiler/ast/ast.h"
 #include "compiler/frontend/frontend.h"
@@ -17,6 +20,13 @@ namespace kiln::repl {
 bool takes_address(std::string_view name);
 /// The address of such a call: its first argument, also by its name; or null.
 const ast::Expr* address_of(const ast::Call& call);
+/// An argument of a call, by its keyword or else its position; or null.
+const ast::Expr* argument(const ast::Call& call, std::string_view keyword, size_t position);
+/// The jit function of the file that a function calls; or null.
+std::shared_ptr<const frontend::JitFunction> helper_of(const frontend::JitFunction& f, const ast::Call& call);
+/// What the call hands to it, with the names of its parameters.
+std::vector<std::pair<std::string_view, const ast::Expr*>> handed_on(const frontend::JitFunction& helper,
+                                                                     const ast::Call& call);
 /// The name that leads an address: `x` of `x + i * 2 + j`, of `x[None, :]` and of `x.to(…)`.
 std::string_view leading_name(const ast::Expr* e);
 

@@ -40,8 +40,11 @@ class Addresses {
       if (!call) return;
       if (const Expr* address = address_of(*call))
         add(names, address);
-      else
-        handed_on(f, *call, names);
+      else if (const auto helper = helper_of(f, *call)) {
+        const Names inside = of(*helper);
+        for (const auto& [param, value] : handed_on(*helper, *call))
+          if (inside.contains(param)) add(names, value);
+      }
     };
     auto on_stmt = [&](const Stmt& s) {
       auto* a = ast::dyn_as<ast::Assign>(&s);
@@ -61,20 +64,6 @@ class Addresses {
 
   static void add(Names& names, const Expr* address) {
     if (auto name = leading_name(address); !name.empty()) names.emplace(name);
-  }
-
-  void handed_on(const frontend::JitFunction& f, const ast::Call& call, Names& names) {
-    auto* callee = ast::dyn_as<ast::Name>(call.callee.get());
-    if (!callee || !f.lookup) return;
-    const auto found = f.lookup(callee->id);
-    auto* helper = found ? std::get_if<std::shared_ptr<const frontend::JitFunction>>(&*found) : nullptr;
-    if (!helper) return;
-    const Names inside = of(**helper);
-    const std::vector<ast::Param>& params = (*helper)->def->params;
-    for (size_t i = 0; i < std::min(call.args.size(), params.size()); ++i)
-      if (inside.contains(params[i].name)) add(names, call.args[i].get());
-    for (const ast::Keyword& k : call.keywords)
-      if (inside.contains(k.name)) add(names, k.value.get());
   }
 
   std::map<const ast::FunctionDef*, Names> names_;
@@ -121,18 +110,11 @@ class Tuples {
         return;
       }
       const auto* call = ast::dyn_as<ast::Call>(&e);
-      const auto* callee = call ? ast::dyn_as<ast::Name>(call->callee.get()) : nullptr;
-      const auto found = callee && f.lookup ? f.lookup(callee->id) : std::nullopt;
-      const auto* helper = found ? std::get_if<std::shared_ptr<const frontend::JitFunction>>(&*found) : nullptr;
+      const auto helper = call ? helper_of(f, *call) : nullptr;
       if (!helper) return;
-      const Sizes inside = of(**helper);
-      const std::vector<ast::Param>& params = (*helper)->def->params;
-      auto handed_on = [&](std::string_view param, const Expr* argument) {
-        if (auto it = inside.find(param); it != inside.end()) add(argument, it->second);
-      };
-      for (size_t i = 0; i < std::min(call->args.size(), params.size()); ++i)
-        handed_on(params[i].name, call->args[i].get());
-      for (const ast::Keyword& k : call->keywords) handed_on(k.name, k.value.get());
+      const Sizes inside = of(*helper);
+      for (const auto& [param, value] : handed_on(*helper, *call))
+        if (auto it = inside.find(param); it != inside.end()) add(value, it->second);
     };
     ast::walk(f.def->body, on_stmt, on_expr);
     return sizes;
@@ -156,9 +138,8 @@ std::map<std::string, size_t, std::less<>> descriptors_of(const ast::FunctionDef
         const auto* method = call ? ast::dyn_as<ast::Attribute>(call->callee.get()) : nullptr;
         if (!method || call->args.empty() || (method->name != "load" && method->name != "store")) return;
         const auto* name = ast::dyn_as<ast::Name>(method->base.get());
-        const auto* list = ast::dyn_as<ast::List>(call->args[0].get());
-        const auto* tuple = ast::dyn_as<ast::Tuple>(call->args[0].get());
-        if (name && (list || tuple)) ranks.insert_or_assign(name->id, list ? list->items.size() : tuple->items.size());
+        const auto* offsets = ast::items_of(call->args[0].get());
+        if (name && offsets) ranks.insert_or_assign(name->id, offsets->size());
       });
   return ranks;
 }
@@ -171,14 +152,9 @@ std::set<std::string, std::less<>> last_strides_of(const ast::FunctionDef& f) {
       [&](const Expr& e) {
         const auto* call = ast::dyn_as<ast::Call>(&e);
         if (!call || last_name(call->callee.get()) != "make_tensor_descriptor") return;
-        const Expr* strides = call->args.size() > 2 ? call->args[2].get() : nullptr;
-        for (const ast::Keyword& k : call->keywords)
-          if (k.name == "strides") strides = k.value.get();
-        const auto* list = ast::dyn_as<ast::List>(strides);
-        const auto* tuple = ast::dyn_as<ast::Tuple>(strides);
-        if ((!list && !tuple) || (list ? list->items : tuple->items).empty()) return;
-        const auto* last = ast::dyn_as<ast::Name>((list ? list->items : tuple->items).back().get());
-        if (last) names.insert(last->id);
+        const auto* strides = ast::items_of(argument(*call, "strides", 2));
+        if (!strides || strides->empty()) return;
+        if (const auto* last = ast::dyn_as<ast::Name>(strides->back().get())) names.insert(last->id);
       });
   return names;
 }
