@@ -40,7 +40,7 @@ struct Combine {
   std::vector<ir::Op*> asserts;
 };
 
-/// What keeps the function from being a region, or null. Asserts are taken out of it.
+/// What keeps the function from being a region, or null. Asserts do not: they are taken out of it.
 const ir::Op* obstacle(const ir::Block& body) {
   const ir::Op* bad = nullptr;
   for (ir::Op* op : body)
@@ -89,6 +89,7 @@ void leave_branches(Codegen& g, ir::Op* check, const ir::Block* body) {
 
 /// The combine function on elements of the inputs; it must give scalars of their types.
 Result<Combine> compile_combine(Codegen& g, const BoundArgs& a, const std::vector<ir::Value*>& inputs) {
+  ir::Block* after = g.b.block();
   Combine out{g.module.new_block(nullptr), {}, {}};
   std::vector<Arg> args;
   for (int side = 0; side < 2; ++side)
@@ -135,6 +136,7 @@ Result<Combine> compile_combine(Codegen& g, const BoundArgs& a, const std::vecto
   const SourceRange range = g.b.range();
   for (ir::Op* check : out.asserts) leave_branches(g, check, out.body);
   g.b.set_range(range);
+  g.b.set_to_end(after);
   return out;
 }
 
@@ -195,9 +197,7 @@ Result<Value> reduce(Codegen& g, const BoundArgs& a) {
   } else {
     KILN_TRY(axis, g.axis_arg(a, 1, shape.rank));
   }
-  ir::Block* after = g.b.block();
   KILN_TRY(const Combine function, compile_combine(g, a, inputs));
-  g.b.set_to_end(after);
   ir::Op* op = combine(g, inputs, function, [&](auto& values) { return g.b.reduce(values, axis); });
   std::vector<Value> out;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -220,9 +220,7 @@ Result<Value> associative_scan(Codegen& g, const BoundArgs& a) {
   KILN_TRY(bool reverse, g.const_bool(a, 3));
   std::vector<std::pair<ir::AttrName, ir::Attr>> attrs = {{ir::AttrName::kAxis, int64_t{axis}}};
   if (reverse) attrs.emplace_back(ir::AttrName::kReverse, true);
-  ir::Block* after = g.b.block();
   KILN_TRY(const Combine function, compile_combine(g, a, inputs));
-  g.b.set_to_end(after);
   ir::Op* op = combine(g, inputs, function, [&](auto& values) {
     std::vector<Type> types;
     for (ir::Value* v : values) types.push_back(v->type);
