@@ -76,8 +76,12 @@ std::string flag_names(uint32_t flags) {
   return out;
 }
 
-Result<Measurement> measure_samples(const Sampler& sample, const MeasureOptions& options,
+Result<Measurement> measure_samples(const Sampler& take, const MeasureOptions& options,
                                     const std::function<double()>& now_s) {
+  auto sample = [&]() -> Result<double> {
+    if (options.stop && options.stop()) return error(ErrorKind::kInterrupted, "interrupted");
+    return take();
+  };
   Measurement m;
   m.cache = options.cache;
   double start = now_s();

@@ -31,6 +31,7 @@ struct MeasureOptions {
   int min_samples = 10;
   int max_samples = 2000;
   double timeout_s = 15;  // of wall time, warm-up included; at least three samples are taken
+  std::function<bool()> stop = {};  // asked before each sample, which then fails with kInterrupted
 };
 
 /// Problems of a measurement; printed beside it.

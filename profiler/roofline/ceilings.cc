@@ -9,7 +9,6 @@
 #include "kiln/kernel.h"
 #include "profiler/measure/copy.h"
 #include "profiler/measure/measure.h"
-#include "profiler/measure/timer.h"
 #include "profiler/report/table.h"
 #include "runtime/device/device.h"
 #include "support/diag.h"
@@ -17,11 +16,6 @@
 namespace kiln::profiler {
 
 namespace {
-
-Status not_interrupted() {
-  if (interrupt_requested()) return error(ErrorKind::kInterrupted, "interrupted");
-  return {};
-}
 
 // What was measured of one device.
 class Measured : public runtime::Companion {
@@ -31,7 +25,8 @@ class Measured : public runtime::Companion {
     std::lock_guard lock(mutex_);
     auto found = ceilings_.find(key);
     if (found != ceilings_.end()) return found->second;
-    KILN_CHECK_OK(not_interrupted());  // to allocate what is measured takes long, too
+    // To allocate what is measured takes long, too.
+    if (interrupt_requested()) return error(ErrorKind::kInterrupted, "interrupted");
     KILN_TRY(Ceiling made, make());
     ceilings_[key] = made;
     return made;
@@ -59,13 +54,8 @@ Result<double> best_us(const Launchable& what, Cache cache = Cache::kCold) {
   options.max_noise = 0.01;
   options.min_total_s = 0.05;
   options.timeout_s = 3;
-  KILN_TRY(Timer timer, Timer::make(what.device));
-  // Neither copies nor products of a library on the host look at the stop word.
-  auto sampler = [take = timer.sampler(what, cache)]() -> Result<double> {
-    KILN_CHECK_OK(not_interrupted());
-    return take();
-  };
-  KILN_TRY(Measurement m, measure_samples(sampler, options, steady_seconds));
+  options.stop = interrupt_requested;  // neither copies nor products of a library on the host look at that
+  KILN_TRY(Measurement m, measure(what, options));
   if (m.flags & kStopped) return error(ErrorKind::kInterrupted, "interrupted");
   return m.us.q1;
 }

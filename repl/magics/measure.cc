@@ -82,10 +82,10 @@ Status magic_bench(MagicContext& context, std::string_view text) {
     profiler::MeasureOptions options;
     options.cache = cache;
     options.timeout_s = timeout_s;
+    options.stop = interrupted;
     std::vector<double> mhz, call_us;
     bool held = true;
     auto sampler = [&, take = timer.taker(what, cache)]() -> Result<double> {
-      if (interrupted()) return error(ErrorKind::kInterrupted, "interrupted");
       KILN_TRY(profiler::Sample s, take());
       if (s.sm_mhz > 0) mhz.push_back(s.sm_mhz);
       if (s.call_us >= 0) call_us.push_back(s.call_us);

@@ -3,7 +3,6 @@
 
 #include "profiler/cupti/range_profiler.h"
 #include "profiler/measure/measure.h"
-#include "profiler/measure/timer.h"
 #include "profiler/roofline/roofline.h"
 #include "repl/editor/terminal.h"
 #include "repl/magics/expr_contenders.h"
@@ -31,19 +30,6 @@ Result<profiler::Contender> contender_of(script::Session& session, const std::st
   if (declared.flop >= 0) facts.flop = declared.flop;
   if (declared.product) facts.product = declared.product;
   return *std::move(fused);
-}
-
-/// kInterrupted also when some samples were taken by then: a point that was cut short is none.
-Result<profiler::Measurement> measured(const profiler::Contender& c, const profiler::MeasureOptions& options,
-                                       const std::function<bool()>& interrupted) {
-  KILN_TRY(profiler::Timer timer, profiler::Timer::make(c.device));
-  auto sampler = [&, take = timer.sampler({c.name, c.device, c.launch}, options.cache)]() -> Result<double> {
-    if (interrupted()) return error(ErrorKind::kInterrupted, "interrupted");
-    return take();
-  };
-  auto m = profiler::measure_samples(sampler, options, profiler::steady_seconds);
-  if (m.ok() && interrupted()) return error(ErrorKind::kInterrupted, "interrupted");
-  return m;
 }
 
 // What one operation counts for, of the metrics of the tables.
@@ -99,6 +85,7 @@ Status magic_roofline(MagicContext& context, std::string_view text) {
 
   KILN_TRY(Device device, context.session.device());
   const auto interrupted = context.session.interrupt_watch();
+  measuring.stop = interrupted;
   std::vector<RoofPoint> points;
   std::vector<std::string> notes;
   const std::vector<std::string> names = short_names(arguments.expressions);
@@ -117,8 +104,9 @@ Status magic_roofline(MagicContext& context, std::string_view text) {
       continue;
     }
     point.bytes = c.facts.bytes, point.flop = c.facts.flop, point.product = c.facts.product;
-    const auto m = measured(c, measuring, interrupted);
-    if (!m.ok() && m.error().kind == ErrorKind::kInterrupted) {
+    const auto m = profiler::measure({c.name, c.device, c.launch}, measuring);
+    // Also when some samples were taken by then: a point that was cut short is none.
+    if (m.ok() ? interrupted() : m.error().kind == ErrorKind::kInterrupted) {
       points.pop_back();
       break;
     }

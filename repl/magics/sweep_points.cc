@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "profiler/measure/timer.h"
+#include "profiler/measure/measure.h"
 #include "repl/magics/contenders.h"
 #include "support/diag.h"
 
@@ -55,16 +55,12 @@ SweepCell failed_cell(const std::string& name, bool is_baseline, const Diagnosti
 // One contender alone: there is nothing to pair it with.
 Result<SweepCell> measure_alone(const profiler::Contender& c, const profiler::ContestOptions& options) {
   if (!c.problem.ok()) return failed_cell(c.name, true, c.problem.error());
-  KILN_TRY(profiler::Timer timer, profiler::Timer::make(c.device));
-  auto sampler = [&options, take = timer.sampler({c.name, c.device, c.launch}, options.cache)]() -> Result<double> {
-    if (options.stop()) return error(ErrorKind::kInterrupted, "interrupted");
-    return take();
-  };
   profiler::MeasureOptions o;
   o.cache = options.cache;
   o.timeout_s = options.timeout_s;
   o.min_total_s = 0.02;
-  auto m = profiler::measure_samples(sampler, o, profiler::steady_seconds);
+  o.stop = options.stop;
+  auto m = profiler::measure({c.name, c.device, c.launch}, o);
   if (!m.ok()) {
     if (m.error().kind == ErrorKind::kInterrupted) return std::move(m.error());
     return failed_cell(c.name, true, m.error());
