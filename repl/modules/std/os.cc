@@ -465,7 +465,7 @@ Value TextFile::iterate(Interp&) { return make<LineIterator>(this); }
 
 Value file_read(Interp& in, NativeArgs& a) {
   TextFile& f = file(in, a, false);
-  const int64_t size = a[0].missing() || a[0].is_none() ? -1 : in.to_int(a[0], "read()'s size");
+  const int64_t size = given(a[0]) ? in.to_int(a[0], "read()'s size") : -1;
   while (size < 0 && fill(in, f)) continue;
   size_t n = size < 0 ? f.ahead.size() - f.at : 0;
   for (int64_t k = 0; k < size; ++k) {  // characters, or bytes
@@ -571,19 +571,18 @@ constexpr NativeDef kFileMethods[] = {
 
 /// encoding, errors and newline, which binary files do not take.
 void read_text_options(Interp& in, NativeArgs& a, TextFile& f) {
-  auto given = [&](size_t i) { return !a[i].missing() && !a[i].is_none(); };
   constexpr size_t kEncoding = 3, kErrors = 4, kNewline = 5;
   if (f.binary) {
     for (const auto& [i, name] : {std::pair(kEncoding, "encoding"), {kErrors, "errors"}, {kNewline, "newline"}})
-      if (given(i)) in.fail(ErrorKind::kValue, "binary mode doesn't take an {} argument", name);
+      if (given(a[i])) in.fail(ErrorKind::kValue, "binary mode doesn't take an {} argument", name);
     return;
   }
-  if (given(kEncoding)) f.encoding = in.to_text(a[kEncoding], "open()'s encoding");
-  if (given(kErrors)) f.errors = in.to_text(a[kErrors], "open()'s errors");
+  if (given(a[kEncoding])) f.encoding = in.to_text(a[kEncoding], "open()'s encoding");
+  if (given(a[kErrors])) f.errors = in.to_text(a[kErrors], "open()'s errors");
   if (f.errors != "strict" && f.errors != "ignore" && f.errors != "replace")
     in.fail_as("LookupError", "errors='{}' is not there: strict, ignore and replace are", f.errors);
   decode_bytes(in, "", f.encoding, f.errors);  // an encoding that is not there fails here
-  if (!given(kNewline)) return;
+  if (!given(a[kNewline])) return;
   const std::string& newline = in.to_text(a[kNewline], "open()'s newline");
   if (!newline.empty() && newline != "\n" && newline != "\r" && newline != "\r\n")
     in.fail(ErrorKind::kValue, "illegal newline value: {}", in.repr(a[kNewline]));

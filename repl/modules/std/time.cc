@@ -95,19 +95,17 @@ Value seconds_of(Interp& in, NativeArgs& a) {
   return Value::integer(seconds);
 }
 
-bool absent(const Value& v) { return v.missing() || v.is_none(); }
-
 Value text(Interp& in, NativeArgs& a) {
   std::string format = in.to_text(a[0], "strftime()'s format");
   std::tm t = tm_of(in, a[1]);
-  const std::string zone = absent(a[2]) ? std::string() : in.to_text(a[2], "the zone");
+  const std::string zone = given(a[2]) ? in.to_text(a[2], "the zone") : std::string();
   std::tm with_zone = t;
   with_zone.tm_wday = -1;
   // A tuple of one's own has no zone: it is this machine's at that time.
-  if (absent(a[2]) && (std::mktime(&with_zone), with_zone.tm_wday >= 0))
+  if (!given(a[2]) && (std::mktime(&with_zone), with_zone.tm_wday >= 0))
     t.tm_gmtoff = with_zone.tm_gmtoff, t.tm_zone = with_zone.tm_zone;
   else
-    t.tm_gmtoff = absent(a[3]) ? 0 : in.to_int(a[3], "the offset"), t.tm_zone = zone.c_str();
+    t.tm_gmtoff = given(a[3]) ? in.to_int(a[3], "the offset") : 0, t.tm_zone = zone.c_str();
   // The result of an empty format cannot be told from one that has no room: a character more makes it longer.
   format += ' ';
   constexpr size_t kMost = size_t{1} << 20;

@@ -249,8 +249,6 @@ void install_tensor_reductions(Interp& in);
 /// Of the library: running extremes.
 std::span<const NativeDef> scanning_functions();
 
-/// A value that was given and is not None.
-inline bool given(const Value& v) { return !v.missing() && !v.is_none(); }
 /// The tensor whose method runs.
 inline TensorObject& self_object(NativeArgs& a) {
   auto& t = *a.self->get<TensorObject>();

@@ -26,7 +26,7 @@ void TorchState::leave_stream() {
 }
 
 uint64_t seed_of(Interp& in, const Value& generator) {
-  if (generator.missing() || generator.is_none()) return torch_state(in).next_seed();
+  if (!given(generator)) return torch_state(in).next_seed();
   auto* g = generator.get<GeneratorObject>();
   if (!g) in.fail(ErrorKind::kType, "generator= is a torch.Generator, got '{}'", in.type_name(generator));
   return g->seeds.next();

@@ -173,6 +173,9 @@ class Value {
   };
 };
 
+/// An argument that was given and is not None.
+inline bool given(const Value& v) { return !v.missing() && !v.is_none(); }
+
 /// What every object can be asked for. The defaults say, as Python does, that the type does not support it.
 class Object {
  public:
