@@ -440,7 +440,6 @@ void fill_sys(Interp& in, ModuleObject& m) {
 }
 
 // --- random
-// -------------------------------------------------------------------------------------------------------------
 
 /// The Mersenne twister, seeded as CPython seeds it, so that its numbers are the same.
 class Twister {

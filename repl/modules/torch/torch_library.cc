@@ -86,12 +86,11 @@ Value uniform(Interp& in, NativeArgs& a) {
   };
   const Expr place = applied(in, ExprOp::kReshape, {Expr::iota(device, count, DType::kI64)}, std::move(as));
   const Expr word = applied(in, ExprOp::kRandomWord, {place, number(static_cast<int64_t>(runtime::random_key(seed)))});
-  // The top bits, as many as a significand holds.
-  constexpr int kBits = 24;
+  const int bits = runtime::uniform_bits(DType::kF32);  // the top ones
   const Expr top =
-      applied(in, ExprOp::kBitAnd, {applied(in, ExprOp::kShr, {word, number(64 - kBits)}), number((1 << kBits) - 1)});
+      applied(in, ExprOp::kBitAnd, {applied(in, ExprOp::kShr, {word, number(64 - bits)}), number((1 << bits) - 1)});
   const Expr whole = converted(converted(top, DType::kI32), DType::kF32);
-  return settled(in, applied(in, ExprOp::kMul, {whole, Expr::scalar(1.0 / (1 << kBits))}));
+  return settled(in, applied(in, ExprOp::kMul, {whole, Expr::scalar(1.0 / (1 << bits))}));
 }
 
 /// take(input, dims, places, any_outside)
