@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "compiler/fusion/grouping.h"
-#include "compiler/fusion/product_form.h"
-#include "compiler/fusion/split.h"
+#include "compiler/fusion/pointer_product.h"
 
 namespace kiln::fusion {
 
@@ -73,7 +72,7 @@ void copy_operands(Dag& dag, const Machine& machine) {
         if (sides >> side & 1) p.operands[side] = copied(dag, product.operands[side], side, along_k);
       return p;
     };
-    double least = kWorth * (as_is ? product_us(product, *as_is, machine) : pointer_us(product, machine));
+    double least = kWorth * (as_is ? product_us(product, *as_is, machine) : best_pointer_split(product, machine).us);
     unsigned best = 0;
     for (unsigned sides : {kA, kB, kA | kB}) {
       const size_t before = dag.nodes.size();

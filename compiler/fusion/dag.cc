@@ -642,6 +642,22 @@ Result<Dag> make_dag(const Graph& graph, bool share, bool library, bool gpu) {
   return dag;
 }
 
+Operand append(Dag& dag, DagNode n) {
+  Operand o;
+  o.node = static_cast<int>(dag.nodes.size());
+  o.shape = n.shape;
+  o.strides = row_major(n.shape);
+  dag.nodes.push_back(std::move(n));
+  return o;
+}
+
+void split_dimension(Operand& o, size_t d, int64_t inner) {
+  o.shape.insert(o.shape.begin() + static_cast<int64_t>(d) + 1, inner);
+  o.shape[d] /= inner;
+  o.strides.insert(o.strides.begin() + static_cast<int64_t>(d) + 1, o.strides[d]);
+  o.strides[d] *= inner;
+}
+
 void tidy(Dag& dag) {
   std::vector<int> place(dag.nodes.size(), -1);
   std::vector<DagNode> sorted;

@@ -101,6 +101,12 @@ void refine_shapes(Dag& dag);
 /// Copies what is computed from counts alone for each dimension along which it is read.
 void separate_counts(Dag& dag);
 
+/// Adds a node; the operand that reads all of it.
+Operand append(Dag& dag, DagNode n);
+
+/// Dimension `d` becomes two, the inner one of so many elements.
+void split_dimension(Operand& o, size_t d, int64_t inner);
+
 /// Orders nodes so that operands come first, and drops those that no output needs.
 void tidy(Dag& dag);
 

@@ -64,7 +64,6 @@ class Nester {
     rows.axes = rows_;
     rows.dtype = rows.operand_type;
     rows.shape.clear();
-    Operand of_rows;
     std::vector<int> left;
     const Shape& all = rows.operands[0].shape;
     for (size_t d = 0; d < all.size(); ++d) {
@@ -73,12 +72,9 @@ class Nester {
       if (std::ranges::binary_search(dag_.nodes[i].axes, dim)) left.push_back(static_cast<int>(rows.shape.size()));
       rows.shape.push_back(all[d]);
     }
-    of_rows.node = static_cast<int>(dag_.nodes.size());
-    of_rows.shape = rows.shape;
-    of_rows.strides = row_major(rows.shape);
+    const Operand of_rows = append(dag_, std::move(rows));
     dag_.nodes[i].axes = std::move(left);
-    dag_.nodes[i].operands = {std::move(of_rows)};
-    dag_.nodes.push_back(std::move(rows));
+    dag_.nodes[i].operands = {of_rows};
   }
 
   Dag& dag_;

@@ -100,15 +100,6 @@ class Parter {
     return best;
   }
 
-  Operand add(DagNode n) {
-    Operand o;
-    o.node = static_cast<int>(dag_.nodes.size());
-    o.shape = n.shape;
-    o.strides = row_major(n.shape);
-    dag_.nodes.push_back(std::move(n));
-    return o;
-  }
-
   Operand computed(ExprOp op, std::vector<Operand> operands, const DagNode& like, const Shape& shape,
                    std::string name = {}) {
     DagNode n;
@@ -119,7 +110,7 @@ class Parter {
     n.origin = like.origin;
     n.name = std::move(name);
     n.operands = std::move(operands);
-    return add(std::move(n));
+    return append(dag_, std::move(n));
   }
 
   static Operand number(int64_t value, const Shape& shape) {
@@ -139,12 +130,8 @@ class Parter {
 
   void take_apart(size_t squares, size_t total, const Cut& cut) {
     const DagNode n = dag_.nodes[squares];
-    const auto axis = at(cut.axis);
     Operand x = dag_.nodes[total].operands[0];
-    const int64_t length = x.shape[axis] / cut.parts;
-    x.shape.insert(x.shape.begin() + static_cast<std::ptrdiff_t>(axis) + 1, length);
-    x.strides.insert(x.strides.begin() + static_cast<std::ptrdiff_t>(axis), x.strides[axis] * length);
-    x.shape[axis] = cut.parts;
+    split_dimension(x, at(cut.axis), x.shape[at(cut.axis)] / cut.parts);
 
     DagNode sum = dag_.nodes[total];  // of a part
     for (int& a : sum.axes) a += a >= cut.axis;
@@ -155,14 +142,14 @@ class Parter {
     const int64_t count = numel(x.shape) / numel(sum.shape);
     const Shape parts = sum.shape, all = x.shape;
     sum.name = "total_of_part";
-    const Operand part_total = add(sum);
+    const Operand part_total = append(dag_, sum);
     const Operand part_mean = computed(ExprOp::kDiv, {part_total, number(count, parts)}, n, parts, "mean_of_part");
     Operand mean_of_each = part_mean;
     for (int a : sum.axes) mean_of_each = repeated(std::move(mean_of_each), at(a), all[at(a)]);
     const Operand away = computed(ExprOp::kSub, {x, mean_of_each}, n, all);
     sum.operands = {computed(ExprOp::kMul, {away, away}, n, all)};
     sum.name = "squares_of_part";
-    const Operand part_squares = add(std::move(sum));
+    const Operand part_squares = append(dag_, std::move(sum));
 
     const Operand mean = dag_.nodes[at(dag_.nodes[squares].operands[0].node)].operands[0];
     Operand whole = dag_.nodes[at(mean.node)].operands[1];  // the mean of all, which stays as it is

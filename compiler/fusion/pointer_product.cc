@@ -40,10 +40,16 @@ double step_us(const DagNode& n, const MatmulTile& tile) {
   return (kStepUs + alone) * kBusy[0];
 }
 
-/// What the product takes with `splits` programs for each tile, and the sum of their parts.
-double time_us(const DagNode& n, const MatmulTile& tile, int64_t tiles, int64_t splits, const Machine& machine) {
+/// Tiles of the result, without those of its parts.
+int64_t tiles_of(const DagNode& n, const MatmulTile& tile) {
   const ProductSize size = size_of_product(n);
-  const int64_t steps = cdiv(size.k, tile.k),
+  return cdiv(size.m, tile.m) * cdiv(size.n, tile.n) * (size.batch / n.splits);
+}
+
+/// What the product takes with `splits` programs for each tile, and the sum of their parts.
+double time_us(const DagNode& n, const MatmulTile& tile, int64_t splits, const Machine& machine) {
+  const ProductSize size = size_of_product(n);
+  const int64_t tiles = tiles_of(n, tile), steps = cdiv(size.k, tile.k),
                 room = std::clamp<int64_t>(
                     machine.shared_bytes / (tile.stages * (tile.m + tile.n) * tile.k * size.operand_bytes), 1,
                     std::ssize(kBusy)),
@@ -54,12 +60,6 @@ double time_us(const DagNode& n, const MatmulTile& tile, int64_t tiles, int64_t 
     us += kKernelUs +
           2.0 * size_of(sum_type(n)) * static_cast<double>(splits * tiles * tile.m * tile.n) / kPartBytesPerUs;
   return us;
-}
-
-/// Tiles of the result, without those of its parts.
-int64_t tiles_of(const DagNode& n, const MatmulTile& tile) {
-  const ProductSize size = size_of_product(n);
-  return cdiv(size.m, tile.m) * cdiv(size.n, tile.n) * (size.batch / n.splits);
 }
 
 MatmulTile largest_tile(const DagNode& product, const Machine& machine) {
@@ -83,13 +83,13 @@ MatmulTile tile_for(const DagNode& product, int64_t splits, const Machine& machi
   const MatmulTile largest = largest_tile(product, machine);
   if (!machine.gpu() || tiles_of(product, largest) * splits >= machine.multiprocessors) return largest;
   MatmulTile best = largest;
-  double least = time_us(product, largest, tiles_of(product, largest), splits, machine);
+  double least = time_us(product, largest, splits, machine);
   for (int m = largest.m; m >= kLeastSide; m /= 2)
     for (int n = largest.n; n >= kLeastSide; n /= 2) {
       MatmulTile tile = largest;
       tile.m = m, tile.n = n;
       tile = with_stages(tile, product, machine);
-      const double us = time_us(product, tile, tiles_of(product, tile), splits, machine);
+      const double us = time_us(product, tile, splits, machine);
       if (us < least * 0.97) least = us, best = tile;
     }
   return best;
@@ -115,8 +115,7 @@ SplitTime best_pointer_split(const DagNode& n, const Machine& machine) {
   const int64_t steps = cdiv(size_of_product(n).k, largest_tile(n, machine).k);
   SplitTime best{1, 0};
   for (int64_t splits = 1; splits <= std::min(kMost, std::max<int64_t>(1, steps / kFewestSteps)); ++splits) {
-    const MatmulTile tile = tile_for(n, splits, machine);
-    const double us = time_us(n, tile, tiles_of(n, tile), splits, machine);
+    const double us = time_us(n, tile_for(n, splits, machine), splits, machine);
     if (splits == 1 || us < best.us * 0.97) best = {splits, us};
   }
   return best;

@@ -21,13 +21,6 @@ bool can_split(const DagNode& n) {
   return (n.kind == DagKind::kPointwise && n.row_stride == 0) || (n.kind == DagKind::kReduce && n.splits == 1);
 }
 
-void split_operand(Operand& o, size_t d, int64_t inner) {
-  o.shape.insert(o.shape.begin() + static_cast<int64_t>(d) + 1, inner);
-  o.shape[d] /= inner;
-  o.strides.insert(o.strides.begin() + static_cast<int64_t>(d) + 1, o.strides[d]);
-  o.strides[d] *= inner;
-}
-
 void split_shape(Shape& shape, size_t d, int64_t inner) {
   shape.insert(shape.begin() + static_cast<int64_t>(d) + 1, inner);
   shape[d] /= inner;
@@ -36,7 +29,7 @@ void split_shape(Shape& shape, size_t d, int64_t inner) {
 /// Dimension `d` of what the node's operands count along becomes two, the inner one of so many elements.
 void split_loop(DagNode& n, size_t d, int64_t inner) {
   for (Operand& o : n.operands)
-    if (o.shape.size() > d && o.strides.size() == o.shape.size()) split_operand(o, d, inner);
+    if (o.shape.size() > d && o.strides.size() == o.shape.size()) split_dimension(o, d, inner);
   if (n.kind == DagKind::kPointwise) return split_shape(n.shape, d, inner);
   const int axis = static_cast<int>(d);
   const bool reduced = std::binary_search(n.axes.begin(), n.axes.end(), axis);

@@ -96,8 +96,6 @@ double product_us(const DagNode& product, const BlockPair& blocks, const Machine
   return best_split(product, blocks, machine).us;
 }
 
-double pointer_us(const DagNode& product, const Machine& machine) { return best_pointer_split(product, machine).us; }
-
 void split_products(Dag& dag, const Machine& machine) {
   if (!machine.gpu()) return;
   const size_t count = dag.nodes.size();

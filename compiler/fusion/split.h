@@ -24,9 +24,6 @@ void split_products(Dag& dag, const Machine& machine);
 /// What such a product that is read in blocks takes by the model of its tiles, parts and their sum included.
 double product_us(const DagNode& product, const BlockPair& blocks, const Machine& machine);
 
-/// The same of one that is read through pointers.
-double pointer_us(const DagNode& product, const Machine& machine);
-
 /// A part of a row is a multiple of so many columns: those that a program takes at a time.
 inline constexpr int64_t kSplitUnit = 4096;
 /// Of rows that lie side by side, so many at most are scanned by a program, so many columns at a time.

@@ -30,10 +30,10 @@ CrossingTile crossing_tile(const Machine& machine, int64_t n_rows, int64_t n_col
 /// Columns by which rows of `n_cols` are cut, so that the least lies beyond their ends.
 int64_t column_block(const Machine& machine, int64_t n_cols);
 
-/// What a row kernel does.
 /// Warps of a multiprocessor that hide what they wait for.
 inline constexpr int64_t kWarpsPerProcessor = 16;
 
+/// What a row kernel does.
 struct RowWork {
   int64_t n_rows, n_cols;
   int64_t splits = 1;         // parts of a row
