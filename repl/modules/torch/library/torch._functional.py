@@ -59,16 +59,21 @@ def _hot(tensor, num_classes):
     return (tensor.unsqueeze(-1) == _kiln.iota(num_classes, tensor)).long()
 
 
-@lazily
-def dropout(input, p=0.5, training=True, inplace=False):
+def _dropped(input, p, training, shape, what):
+    """One number for each element of a shape that broadcasts to the input's decides."""
     if p < 0 or p > 1:
-        raise ValueError(f"dropout(p={p}): it is from 0 to 1")
+        raise ValueError(f"{what}(p={p}): it is from 0 to 1")
     if not training or p == 0:
         return input
     if p == 1:
         return input * 0
-    keep = _kiln.uniform(input.shape, input) >= p
+    keep = _kiln.uniform(shape, input) >= p
     return torch.where(keep, _wide(input) * (1 / (1 - p)), 0.0).to(input.dtype)
+
+
+@lazily
+def dropout(input, p=0.5, training=True, inplace=False):
+    return _dropped(input, p, training, input.shape, "dropout")
 
 
 def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,

@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import _kiln, _tensor
-from torch._functional import _pair, _unslid, embedding, pad
+from torch._functional import _dropped, _pair, _unslid, embedding, pad
 from torch._pools import _product as _count, avg_pool2d
 from torch._products import _product
 
@@ -203,36 +203,25 @@ def channel_shuffle(input, groups):
     return x.transpose(1, 2).reshape(input.shape)
 
 
-def _channels_dropped(input, p, training, shape, what):
-    if p < 0 or p > 1:
-        raise ValueError(f"{what}(p={p}): it is from 0 to 1")
-    if not training or p == 0:
-        return input
-    if p == 1:
-        return input * 0
-    keep = _kiln.uniform(shape, input) >= p
-    return torch.where(keep, _wide(input) * (1 / (1 - p)), 0.0).to(input.dtype)
-
-
 @lazily
 def dropout1d(input, p=0.5, training=True, inplace=False):
     if input.ndim not in (2, 3):
         raise RuntimeError(f"dropout1d() takes [n, c, l] or [c, l], got {tuple(input.shape)}")
-    return _channels_dropped(input, p, training, list(input.shape[:-1]) + [1], "dropout1d")
+    return _dropped(input, p, training, list(input.shape[:-1]) + [1], "dropout1d")
 
 
 @lazily
 def dropout2d(input, p=0.5, training=True, inplace=False):
     """Of [n, c, …]; three dimensions are those of [n, c, l], as in torch."""
     shape = list(input.shape[:2]) + [1] * (input.ndim - 2)
-    return _channels_dropped(input, p, training, shape, "dropout2d")
+    return _dropped(input, p, training, shape, "dropout2d")
 
 
 @lazily
 def dropout3d(input, p=0.5, training=True, inplace=False):
     lead = 1 if input.ndim == 4 else 2
     shape = list(input.shape[:lead]) + [1] * (input.ndim - lead)
-    return _channels_dropped(input, p, training, shape, "dropout3d")
+    return _dropped(input, p, training, shape, "dropout3d")
 
 
 @lazily

@@ -398,11 +398,10 @@ def _sort_few(input, dim, descending):
     for round in range(width):
         for i in range(round % 2, width - 1, 2):
             a, b = values[i], values[i + 1]
+            greater, less = (b, a) if descending else (a, b)
+            wrong = greater > less
             if input.is_floating_point():  # NaN is the greatest
-                late = a.isnan() & ~b.isnan()
-                wrong = (a < b) | b.isnan() & ~a.isnan() if descending else (a > b) | late
-            else:
-                wrong = a < b if descending else a > b
+                wrong = wrong | greater.isnan() & ~less.isnan()
             values[i], values[i + 1] = torch.where(wrong, b, a), torch.where(wrong, a, b)
             p, q = places[i], places[i + 1]
             places[i], places[i + 1] = torch.where(wrong, q, p), torch.where(wrong, p, q)
