@@ -84,7 +84,31 @@ def _zone_check(tz):
     return tz
 
 
-class timedelta:
+class _Compared:
+    """Ordered by what _key(other) gives of both; None: they are not comparable."""
+
+    def __eq__(self, other):
+        key = self._key(other)
+        return key[0] == key[1] if key else NotImplemented
+
+    def __lt__(self, other):
+        key = self._key(other)
+        return key[0] < key[1] if key else NotImplemented
+
+    def __le__(self, other):
+        key = self._key(other)
+        return key[0] <= key[1] if key else NotImplemented
+
+    def __gt__(self, other):
+        key = self._key(other)
+        return key[0] > key[1] if key else NotImplemented
+
+    def __ge__(self, other):
+        key = self._key(other)
+        return key[0] >= key[1] if key else NotImplemented
+
+
+class timedelta(_Compared):
     """A difference of two times, in microseconds."""
 
     def __init__(self, days=0, seconds=0, microseconds=0, milliseconds=0, minutes=0, hours=0, weeks=0):
@@ -181,20 +205,8 @@ class timedelta:
     def __hash__(self):
         return hash(self._us)
 
-    def __eq__(self, other):
-        return self._us == other._us if isinstance(other, timedelta) else NotImplemented
-
-    def __lt__(self, other):
-        return self._us < other._us if isinstance(other, timedelta) else NotImplemented
-
-    def __le__(self, other):
-        return self._us <= other._us if isinstance(other, timedelta) else NotImplemented
-
-    def __gt__(self, other):
-        return self._us > other._us if isinstance(other, timedelta) else NotImplemented
-
-    def __ge__(self, other):
-        return self._us >= other._us if isinstance(other, timedelta) else NotImplemented
+    def _key(self, other):
+        return (self._us, other._us) if isinstance(other, timedelta) else None
 
 
 def _nearest(a, b):
@@ -261,7 +273,7 @@ class timezone(tzinfo):
 UTC = timezone.utc = timezone(timedelta(0))
 
 
-class date:
+class date(_Compared):
     def __init__(self, year, month, day):
         self._set_date(year, month, day)
 
@@ -346,32 +358,11 @@ class date:
         return NotImplemented
 
     def _key(self, other):
-        """What both are compared by; None: they are not comparable."""
         return (self.toordinal(), other.toordinal()) if isinstance(other, date) and not isinstance(other, datetime) \
             else None
 
     def __hash__(self):
         return hash(self.toordinal())
-
-    def __eq__(self, other):
-        key = self._key(other)
-        return key[0] == key[1] if key else NotImplemented
-
-    def __lt__(self, other):
-        key = self._key(other)
-        return key[0] < key[1] if key else NotImplemented
-
-    def __le__(self, other):
-        key = self._key(other)
-        return key[0] <= key[1] if key else NotImplemented
-
-    def __gt__(self, other):
-        key = self._key(other)
-        return key[0] > key[1] if key else NotImplemented
-
-    def __ge__(self, other):
-        key = self._key(other)
-        return key[0] >= key[1] if key else NotImplemented
 
 
 def _in_range(ordinal):
