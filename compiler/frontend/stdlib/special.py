@@ -322,6 +322,7 @@ def normcdfinv(x):
 
 @triton.jit
 def lgamma_of_positive(x):
+    # log Γ(x), and m and r with x Γ(x) = m e^r, where no logarithm is taken of m.
     # log Γ(1 + u) = u (u - 1) P(u) for u of [0, 2]: x itself below 1; what is above 3 steps down to there, with
     # Γ(x) = (x - 1) Γ(x - 1). Stirling's series from 8 on.
     small = x < 1.0
@@ -341,21 +342,22 @@ def lgamma_of_positive(x):
         near = u * (u - 1.0) * horner(u - 1.0, LGAMMA_32)
         series = horner(r * r, STIRLING_32)
     stirling = x * (log - 1.0) + (0.9189385332046728 - 0.5 * log + r * series)
+    rest = tl.where(far, stirling, near)
     near = tl.where(small, near - log, tl.where(x >= 3.0, near + log, tl.where(near == 0.0, 0.0, near)))
-    return tl.where(x == float("inf"), x, tl.where(far, stirling, near))
+    factor = tl.where(far, x, tl.where(small, 1.0, x * product)).to(x.dtype)
+    return tl.where(x == float("inf"), x, tl.where(far, stirling, near)), factor, rest
 
 
 @triton.jit
 def lgamma(x):
     float32_or_float64(x)
-    # Γ(x) Γ(-x) = -π / (x sin(π x))
+    # Γ(x) Γ(-x) = -π / (x sin(π x)). One logarithm of all factors: those of each would cancel.
     a = tl.abs(x)
-    r = lgamma_of_positive(a)
-    log = tl.log(a)
-    reflected = 1.1447298858494002 - tl.log(tl.abs(libdevice.sinpi(x))) - (r + log)
-    # Near 0 it is -log |x|, also where the sine is denormal.
+    r, factor, rest = lgamma_of_positive(a)
+    reflected = -tl.log(tl.abs(libdevice.sinpi(x)) * 0.3183098861837907 * factor) - rest
+    # Near 0 it is that of |x|, also where the sine is denormal.
     least: tl.constexpr = 1.0e-18 if x.dtype == tl.float64 else 1.0e-9
-    reflected = tl.where(a < least, -log, reflected)
+    reflected = tl.where(a < least, r, reflected)
     below = (x < 0.0) & (a != float("inf"))
     # Between two integers there is nothing from 2^23 (2^52) on.
     whole = below & (libdevice.trunc(x) == x)

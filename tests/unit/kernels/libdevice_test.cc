@@ -108,7 +108,7 @@ constexpr Row kTable[] = {
     {"normcdfinv", inverse_normcdf, 3.7, 5.5},
     {"tgamma", gamma, 8, 8},
     {"lgamma", [](Real x, Real) { return std::lgamma(x); }, 3, 3, false, 0, positive, " (x ≥ 0)"},
-    {"lgamma", [](Real x, Real) { return std::lgamma(x); }, 12, 12, false, 1, negative, " (x < 0)"},
+    {"lgamma", [](Real x, Real) { return std::lgamma(x); }, 12, 8, false, 1, negative, " (x < 0)"},
     {"j0", [](Real x, Real) { return j0l(x); }, 1, 5, false, 1},
     {"j1", [](Real x, Real) { return j1l(x); }, 1, 5, false, 1},
     {"y0", [](Real x, Real) { return x < 0 ? NAN : y0l(x); }, 4, 12, false, 1},
