@@ -16,6 +16,8 @@ constexpr int kLanes = 32;
 constexpr int64_t kSectorBytes = 32, kAccessBytes = 16;
 // From H200's figures per SM and cycle: 21 bytes of memory, 128 of L1 and of shared memory.
 constexpr double kCyclesPerSector = 1.5, kCyclesPerRepeatedSector = 0.25, kCyclesPerInstruction = 1.0;
+// Four warps at a time; a division by a number is a multiplication and a few steps, any other a loop's worth of them.
+constexpr double kCyclesPerOperation = 0.25, kDivisionByConstant = 5, kDivision = 24;
 constexpr double kSharedBytesPerCycle = 128, kCyclesOfBarriers = 100;
 
 }  // namespace
@@ -99,6 +101,16 @@ double access_cost(const AxisAnalysis& axis, const ir::Op* access, const LinearL
   // The first-level cache gives a sector again to loads; each store of a part of one goes to the second level.
   const double again = ir::writes_memory(access) ? kCyclesPerSector : kCyclesPerRepeatedSector;
   return kCyclesPerSector * distinct + again * std::max(0.0, asked - distinct) + kCyclesPerInstruction * instructions;
+}
+
+double arithmetic_cost(const AxisAnalysis& axis, const ir::Op* op, const LinearLayout& layout) {
+  const bool divides = op->kind == ir::OpKind::kDiv || op->kind == ir::OpKind::kRem;
+  const bool by_constant = divides && axis.of(op->operand(1)).constant.has_value();
+  layout::Span computed;
+  for (const layout::Coord& basis : layout.bases(In::kRegister)) computed.insert(axis.first_equal(op->result(), basis));
+  const double warps = static_cast<double>(int64_t{1} << layout.bases(In::kWarp).size());
+  const double instructions = divides ? (by_constant ? kDivisionByConstant : kDivision) : 1;
+  return warps * static_cast<double>(int64_t{1} << computed.rank()) * instructions * kCyclesPerOperation;
 }
 
 double conversion_cost(int64_t bytes) {

@@ -22,6 +22,9 @@ std::vector<layout::LinearLayout> coalesced_layouts(const AxisAnalysis& axis, co
 /// instructions.
 double access_cost(const AxisAnalysis& axis, const ir::Op* access, const layout::LinearLayout& layout);
 
+/// Approximate SM cycles of an elementwise operation on integers: those that are known to be equal are computed once.
+double arithmetic_cost(const AxisAnalysis& axis, const ir::Op* op, const layout::LinearLayout& layout);
+
 /// Approximate cycles of converting so many bytes through shared memory.
 double conversion_cost(int64_t bytes);
 

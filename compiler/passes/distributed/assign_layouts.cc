@@ -80,6 +80,7 @@ LinearLayout default_layout(const ir::Shape& shape, int num_warps) {
 struct Node {
   ir::Shape shape;
   std::vector<const Op*> accesses, reduces;
+  std::vector<const Op*> numbers;  // integer operations whose results have this layout, too: indices, addresses, masks
   std::vector<int> edges;
   std::optional<LinearLayout> layout;
 };
@@ -273,9 +274,11 @@ class Chooser {
       for (const Value* v : op->results) tie(slot_of(v), own);
       for (const Value* v : op->operands)
         if (is_tile(v) && !cheap_.has(v)) tie(slot_of(v), own);
+      if (ir::is_elementwise(op)) numbers_.emplace_back(op, own);
     } else {  // memory, and effects such as print
       int own = slot(op, &tile->type.shape);
       ops_.emplace_back(op, own);
+      numbers_.emplace_back(op, own);
       for (const Value* v : op->operands)
         if (is_tile(v)) connect(v, own, nullptr, 0, op, v);
       for (const Value* v : op->results)
@@ -305,7 +308,12 @@ class Chooser {
   void build_nodes() {
     for (int s = 0; s < static_cast<int>(parent_.size()); ++s) {
       auto [it, is_new] = node_of_root_.try_emplace(root(s), static_cast<int>(nodes_.size()));
-      if (is_new) nodes_.push_back({shapes_[static_cast<size_t>(s)], {}, {}, {}, {}});
+      if (is_new) nodes_.push_back({shapes_[static_cast<size_t>(s)], {}, {}, {}, {}, {}});
+    }
+    for (const auto& [op, s] : numbers_) add_numbers(op, nodes_[node_at(s)]);
+    for (Node& node : nodes_) {
+      std::sort(node.numbers.begin(), node.numbers.end());
+      node.numbers.erase(std::unique(node.numbers.begin(), node.numbers.end()), node.numbers.end());
     }
     for (const auto& [op, s] : ops_) {
       Node& node = nodes_[node_at(s)];
@@ -328,6 +336,17 @@ class Chooser {
     }
   }
 
+  /// What an op of the node computes itself, and what is computed again for it.
+  void add_numbers(const Op* op, Node& node) const {
+    const Value* result = op->results.size() == 1 ? op->result() : nullptr;
+    const bool is_number = result && is_tile(result) && !result->type.is_float() && ir::is_elementwise(op);
+    if (is_number && result->type.shape == node.shape) node.numbers.push_back(op);
+    for (const Value* v : op->operands)
+      if (is_tile(v) && v->op && cheap_.has(v) && v->type.shape == node.shape &&
+          std::ranges::find(node.numbers, v->op) == node.numbers.end())
+        add_numbers(v->op, node);
+  }
+
   /// What dots take from registers may be computed as they take it, unless several warps hold copies, which each would
   /// compute.
   void connect_operands() {
@@ -347,7 +366,7 @@ class Chooser {
     if (cheap_.has(operand) || !analysis::is_computed(operand) || layout::free_variables(layout).warp != 0) return;
     const int from = static_cast<int>(node_at(slot(operand))), to = static_cast<int>(nodes_.size());
     const int number = static_cast<int>(edges_.size());
-    nodes_.push_back({operand->type.shape, {}, {}, {number}, layout});
+    nodes_.push_back({operand->type.shape, {}, {}, {}, {number}, layout});
     edges_.push_back({from, to, nullptr, 0, loop_weight(&dot) * analysis::conversion_cost(bytes_of(operand))});
     nodes_[static_cast<size_t>(from)].edges.push_back(number);
   }
@@ -355,7 +374,7 @@ class Chooser {
   /// What dots dictate first; then largest tiles first; of one size, those next to decided ones, so that layouts spread
   /// along the edges; then values before memory ops, which can look at all their neighbours then.
   void choose() {
-    std::vector<bool> reached(nodes_.size()), anchored(nodes_.size());
+    std::vector<bool> reached(nodes_.size()), anchored(nodes_.size());  // anchored: decided by what an op demands
     for (size_t i = 0; i < nodes_.size(); ++i) anchored[i] = nodes_[i].layout.has_value();
     auto rank_of = [&](size_t i) {
       return std::tuple(anchored[i] ? INT64_MIN : -nodes_[i].shape.numel(), !reached[i], !nodes_[i].accesses.empty(),
@@ -376,6 +395,55 @@ class Chooser {
           queue.insert(rank_of(i));
         }
     }
+    choose_together(anchored);
+  }
+
+  /// One layout for all nodes that have values in common, where that costs less than what each chose for itself and its
+  /// neighbours: an address follows its load, which may be the one that would rather follow the others.
+  void choose_together(const std::vector<bool>& anchored) {
+    std::vector<bool> seen = anchored;
+    for (size_t start = 0; start < nodes_.size(); ++start) {
+      if (seen[start]) continue;
+      std::vector<int> group = {static_cast<int>(start)};
+      seen[start] = true;
+      for (size_t i = 0; i < group.size(); ++i)
+        for (int e : nodes_[static_cast<size_t>(group[i])].edges) {
+          const Edge& edge = edges_[static_cast<size_t>(e)];
+          for (int end : {edge.operand, edge.result})
+            if (!edge.op && !seen[static_cast<size_t>(end)])
+              seen[static_cast<size_t>(end)] = true, group.push_back(end);
+        }
+      std::vector<LinearLayout> candidates;
+      for (int n : group)
+        for (const LinearLayout& l : wishes(nodes_[static_cast<size_t>(n)]))
+          if (std::ranges::find(candidates, l) == candidates.end()) candidates.push_back(l);
+      if (group.size() < 2 || candidates.size() < 2) continue;
+      double least = cost_of_group(group);
+      std::vector<LinearLayout> best;
+      for (int n : group) best.push_back(*nodes_[static_cast<size_t>(n)].layout);
+      for (const LinearLayout& candidate : candidates) {
+        for (int n : group) nodes_[static_cast<size_t>(n)].layout = candidate;
+        if (const double cost = cost_of_group(group); cost < least) least = cost, best.assign(group.size(), candidate);
+      }
+      for (size_t i = 0; i < group.size(); ++i) nodes_[static_cast<size_t>(group[i])].layout = best[i];
+    }
+  }
+
+  /// Of nodes that have layouts, with the conversions between them and to their neighbours.
+  double cost_of_group(const std::vector<int>& group) const {
+    double cost = 0;
+    std::set<int> edges;
+    for (int n : group) {
+      const Node& node = nodes_[static_cast<size_t>(n)];
+      cost += cost_within(node, *node.layout);
+      edges.insert(node.edges.begin(), node.edges.end());
+    }
+    for (int e : edges) {
+      const Edge& edge = edges_[static_cast<size_t>(e)];
+      const Node &from = nodes_[static_cast<size_t>(edge.operand)], &to = nodes_[static_cast<size_t>(edge.result)];
+      if (!edge.agree(*from.layout, *to.layout)) cost += edge.cost;
+    }
+    return cost;
   }
 
   void choose_for(int number) {
@@ -427,6 +495,7 @@ class Chooser {
   double cost_within(const Node& node, const LinearLayout& layout) const {
     double cost = 0;
     for (const Op* access : node.accesses) cost += loop_weight(access) * analysis::access_cost(axis_, access, layout);
+    for (const Op* op : node.numbers) cost += loop_weight(op) * analysis::arithmetic_cost(axis_, op, layout);
     for (const Op* reduce : node.reduces) {
       int axis = static_cast<int>(reduce->int_attr(ir::AttrName::kAxis));
       for (const layout::Coord& basis : layout.bases(layout::In::kWarp))
@@ -441,6 +510,8 @@ class Chooser {
   double cost_of(int number, const LinearLayout& candidate) const {
     const Node& node = nodes_[static_cast<size_t>(number)];
     double cost = cost_within(node, candidate);
+    std::map<int, double>
+        memory;  // accesses that are not decided, and what it takes to convert what they share with us
     for (int e : node.edges) {
       const Edge& edge = edges_[static_cast<size_t>(e)];
       bool is_operand = edge.operand == number;
@@ -453,19 +524,17 @@ class Chooser {
         const LinearLayout& other = *neighbour.layout;
         if (!(is_operand ? edge.agree(candidate, other) : edge.agree(other, candidate))) cost += edge.cost;
       } else if (!neighbour.accesses.empty()) {
-        // The memory op will follow us or convert, whichever is cheaper.
-        double follow = 0;
-        if (auto l = edge.derive(is_operand ? edge.result : edge.operand, candidate))
-          follow = cost_within(neighbour, *l);
-        double alone = 0;
-        bool first = true;
-        for (const LinearLayout& l : wishes(neighbour)) {
-          double c = cost_within(neighbour, l) + (l == candidate ? 0 : edge.cost);
-          if (first || c < alone) alone = c;
-          first = false;
-        }
-        cost += std::min(follow, alone);
+        double& conversions = memory.try_emplace(is_operand ? edge.result : edge.operand, 0.0).first->second;
+        conversions += edge.cost;
       }
+    }
+    for (const auto& [number_of_access, conversions] : memory) {
+      // The memory op will follow us or convert what it shares with us, whichever is cheaper.
+      const Node& access = nodes_[static_cast<size_t>(number_of_access)];
+      double least = cost_within(access, candidate);
+      for (const LinearLayout& l : wishes(access))
+        least = std::min(least, cost_within(access, l) + (l == candidate ? 0 : conversions));
+      cost += least;
     }
     return cost;
   }
@@ -476,7 +545,7 @@ class Chooser {
   std::unordered_map<const void*, int> slots_;
   std::vector<int> parent_;
   std::vector<ir::Shape> shapes_;
-  std::vector<std::pair<const Op*, int>> ops_, dots_;
+  std::vector<std::pair<const Op*, int>> ops_, dots_, numbers_;
   std::vector<const Op*> of_registers_;  // wgmma whose first operand is
   std::vector<PendingEdge> pending_;
   std::vector<std::pair<int, LinearLayout>> anchors_;  // slots whose layout an instruction dictates
