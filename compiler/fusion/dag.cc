@@ -76,10 +76,10 @@ class Builder {
 
   std::string key(const DagNode& n) const {
     std::string k =
-        fmt::format("{} {} {} {} {} {} {} {} {} {} {}", n.counts, n.tf32, n.batch_dims, static_cast<int>(n.kind),
-                    static_cast<int>(n.op), static_cast<int>(n.dtype), static_cast<int>(n.operand_type),
-                    fmt::join(n.shape, ","), fmt::join(n.axes, ","), 10 * static_cast<int>(n.number_type) + n.plain_max,
-                    static_cast<const void*>(n.function.get()));
+        fmt::format("{} {} {} {} {} {} {} {} {} {} {}", n.counts + 2 * n.adds, n.tf32, n.batch_dims,
+                    static_cast<int>(n.kind), static_cast<int>(n.op), static_cast<int>(n.dtype),
+                    static_cast<int>(n.operand_type), fmt::join(n.shape, ","), fmt::join(n.axes, ","),
+                    10 * static_cast<int>(n.number_type) + n.plain_max, static_cast<const void*>(n.function.get()));
     for (const Taken& t : n.taken) k += fmt::format(";{}x{}{}", t.stride, t.size, t.any_outside ? "?" : "");
     for (const Operand& o : n.operands) {
       if (o.argument >= 0)
@@ -216,6 +216,7 @@ class Builder {
         if (n.op == ExprOp::kScatterAdd)
           return error(ErrorKind::kUnsupported, "scatter_add is a kernel of its own, between two plans");
         if (n.op == ExprOp::kFull) return full(n);
+        if (n.op == ExprOp::kPut) return put(n, in);
         return n.op == ExprOp::kIota ? index_along(n.shape, 0, n.dtype) : take(n, in);
       case ExprKind::kPointwise:
         return elements(n, std::move(in));
@@ -283,6 +284,23 @@ class Builder {
     t.operands = {from};
     t.operands.insert(t.operands.end(), places.begin(), places.end());
     return add(std::move(t));
+  }
+
+  /// Values, places and whether they are inside, each in its own type.
+  Operand put(const Node& n, const std::vector<Operand>& in) {
+    DagNode p;
+    p.kind = DagKind::kPointwise;
+    p.op = n.op;
+    p.dtype = n.dtype;
+    p.operand_type = p.number_type = register_type(n.dtype);
+    p.shape = n.shape;
+    p.adds = n.attributes.adds;
+    p.name = n.name;
+    for (size_t i = 0; i < in.size(); ++i) {
+      const std::optional<Operand> value = i == 0 ? number_of(in[0]) : std::nullopt;
+      p.operands.push_back(expanded(value ? cast(*value, n.dtype) : in[i], n.shape));
+    }
+    return add(std::move(p));
   }
 
   Result<Operand> power(const Node& n, const Operand& x, const Operand& e, DType type) {

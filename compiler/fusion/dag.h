@@ -62,6 +62,7 @@ struct DagNode {
   int alignment = 16;         // kLeaf
   int64_t row_stride = 0;     // kPointwise: of the last dimension but one in memory, where rows are padded; else 0
   bool counts = false;        // kLeaf: no tensor, but the numbers 0, 1, 2, … of its elements
+  bool adds = false;          // kPut, as ExprAttributes
 };
 
 struct Dag {

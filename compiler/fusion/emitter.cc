@@ -700,6 +700,7 @@ Text Emitter::reduced(int reduction) {
 }
 
 void Emitter::store(int node) {
+  if (dag_.nodes[at(node)].op == ExprOp::kPut) return put(node);
   const Access a = store_access(node);
   const std::string p = pointer(node, 0, true);
   Text t = value(node);

@@ -182,6 +182,8 @@ class Emitter {
   Text call(const DagNode& n, int node, std::vector<Text> in);
   /// The elements at the places that a take's operands say.
   Text taken(int node);
+  /// Stores elements where a put's operands say.
+  void put(int node);
   std::optional<double> outside(const DagNode& n, const std::vector<Text>& in) const;
   int uses_in_cluster(int node) const;
 

@@ -91,6 +91,7 @@ std::string to_string(const Graph& graph) {
     if (!a.axes.empty()) out += fmt::format(" axes=[{}]", fmt::join(a.axes, ", "));
     if (a.keepdim) out += " keepdim";
     if (a.any_outside) out += " any_outside";
+    if (a.adds) out += " adds";
     if (!a.starts.empty()) out += fmt::format(" starts=[{}]", fmt::join(a.starts, ", "));
     if (!a.steps.empty()) out += fmt::format(" steps=[{}]", fmt::join(a.steps, ", "));
     if (a.function) out += " @" + a.function->name;

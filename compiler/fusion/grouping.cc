@@ -381,6 +381,8 @@ Verdict Grouper::merged(int a, int b) const {
     if (options_.variant == Variant::kLibrary || options_.variant == Variant::kLibraryEpilogue)
       return Reason{"the library's product ends with its own result", "run the fused variant"};
     if (x.alone) return Reason{"what follows reads and writes so much that it is faster in a kernel of its own", ""};
+    if (std::ranges::any_of(y.members, [&](int m) { return dag_.nodes[at(m)].op == ExprOp::kPut; }))
+      return Reason{"a product stores tiles, and what is put goes to places of its own", ""};
     if (y.reduces() || y.form == Form::kScan)
       return Reason{"a reduction needs whole rows of the product, and a program has one tile of it", ""};
   }

@@ -315,6 +315,17 @@ Result<Node> scatter_add(Operands in, Node out) {
   return out;
 }
 
+/// Values, where each goes, and whether it does.
+Result<Node> put(Operands in, Node out) {
+  if (in[0]->op == ExprOp::kScalar || !is_int(in[1]->dtype) || in[1]->dtype == DType::kI1 ||
+      in[1]->op == ExprOp::kScalar || in[2]->dtype != DType::kI1)
+    return error(ErrorKind::kType, "put takes a tensor, a tensor of integers and one of bools, got {}, {} and {}",
+                 info(in[0]->dtype).torch, info(in[1]->dtype).torch, info(in[2]->dtype).torch);
+  KILN_TRY(out.shape, broadcast(ExprOp::kPut, in));
+  out.dtype = in[0]->dtype;
+  return out;
+}
+
 /// Refuses what torch refuses of bools and floats, and gives the dtype.
 Result<DType> pointwise_dtype(ExprOp op, Operands in, const ExprAttributes& a) {
   const DType promoted = result_dtype(in);
@@ -426,6 +437,7 @@ Result<Node> infer_any(ExprOp op, Operands in, std::span<const int> positions, E
       return view(op, *in[0], std::move(out));
     case ExprKind::kPlace:
       if (op == ExprOp::kScatterAdd) return scatter_add(in, std::move(out));
+      if (op == ExprOp::kPut) return put(in, std::move(out));
       if (op == ExprOp::kFull) return full(std::move(out));
       return op == ExprOp::kIota ? iota(std::move(out)) : take(in, std::move(out));
     case ExprKind::kReduce:

@@ -96,6 +96,7 @@ class Planner {
       v.dtype = n.dtype;
       v.shape = n.shape;
       v.name = n.name;
+      v.put = n.op == ExprOp::kPut;
       if (n.kind == DagKind::kLeaf) {
         v.input = n.origin;
         v.strides = graph_.nodes[at(n.origin)].strides;

@@ -50,6 +50,7 @@ struct Value {
   Shape shape, strides;
   std::string name;
   bool output = false;  // holds (part of) a result: lives on after the last group
+  bool put = false;     // a tensor that the caller has, of any shape: elements of this one go to places in it
   int first_group = 0;  // that writes it (buffers)
   int last_group = 0;   // that reads or writes it
   int slot = -1;        // temporaries with one slot may share memory: their lives do not overlap

@@ -137,6 +137,11 @@ struct ExprStore {
 /// memory. All reading is done first: a kernel writes to the tensor itself where what it and later kernels read of that
 /// memory are at most the elements that it writes; else the value is copied there at the end.
 Status run_into(std::span<const ExprStore> stores, ExprVariant variant = ExprVariant::kFused);
+/// Runs an operation kPut: each element of its first operand where that of the second says in `to`, counted in elements
+/// from its first, for whichever the third is true. Places lie in the memory of `to`; which of two elements with one
+/// place stays, or the order in which they are added, is open. All reading is done first. kType: another dtype or
+/// device.
+Status run_put(const Expr& put, const Tensor& to);
 /// How many leaves of the expressions hold memory of this storage, equal ones too.
 int64_t count_leaves(std::span<const Expr> exprs, const runtime::Storage* storage);
 /// Computes it on the host, operation by operation, with the bits that kernels give (of sums and products: in float64,

@@ -71,6 +71,7 @@ struct ExprAttributes {
                                // the result's
   bool any_outside = false;    // take: places outside are part of the bargain, and may give any number; else negative
                                // ones count from the end, and a tensor in memory gives NaN, or 0, outside even so
+  bool adds = false;           // put: what is there stays part of the sum, and so do all values of one place
   bool keepdim = false;        // reduce
   std::optional<DType> dtype;  // cast: to what; sum, mean, softmax, cumsum, cumprod, matmul, call, iota: of the result
   double correction = 1;       // var: divides by n - correction

@@ -97,7 +97,7 @@ void append_attributes(const fusion::Node& n, bool is_argument, KeyText& key) {
   key.words(a.starts);
   key.words(a.steps);
   key.words(a.axes);
-  key.byte(a.keepdim + 2 * a.tf32 + 4 * a.any_outside);
+  key.byte(a.keepdim + 2 * a.tf32 + 4 * a.any_outside + 8 * a.adds);
   if (n.op == ExprOp::kFull) {
     key.byte(static_cast<int>(a.value.index()));
     key.word(bits_of(a.value));

@@ -62,6 +62,7 @@ Rule rule_of(ExprOp op) {
     case ExprOp::kCeil:
     case ExprOp::kRound:
     case ExprOp::kTrunc:
+    case ExprOp::kPut:  // changes a tensor in place: none is made of one that has gradients
       return Rule::kConstant;
     case ExprOp::kExpand:
     case ExprOp::kPermute:

@@ -159,6 +159,8 @@ class Evaluation {
       case ExprKind::kPlace:
         if (n.node.op == ExprOp::kScatterAdd) return scatter_add(n.node, in);
         if (n.node.op == ExprOp::kFull) return full(n.node);
+        if (n.node.op == ExprOp::kPut)
+          return error(ErrorKind::kUnsupported, "a put is run by run_put(), into a tensor");
         return n.node.op == ExprOp::kIota ? iota(n.node) : take(n.node, in);
       case ExprKind::kPointwise:
         return pointwise(n, in);

@@ -148,6 +148,7 @@ void host_floats(ExprOp op, const double* const* in, double* out, size_t n) {
     case ExprOp::kFull:
     case ExprOp::kTake:
     case ExprOp::kScatterAdd:
+    case ExprOp::kPut:
     case ExprOp::kSum:
     case ExprOp::kMax:
     case ExprOp::kMin:
@@ -290,6 +291,7 @@ void host_ints(ExprOp op, DType dtype, const int64_t* const* in, int64_t* out, s
     case ExprOp::kFull:
     case ExprOp::kTake:
     case ExprOp::kScatterAdd:
+    case ExprOp::kPut:
     case ExprOp::kSum:
     case ExprOp::kMax:
     case ExprOp::kMin:

@@ -203,6 +203,7 @@ Result<Binding> bind_plan(std::shared_ptr<const PreparedPlan> prepared, std::spa
     const fusion::Value& v = prepared->plan.values[i];
     const auto own = std::ranges::find(given, static_cast<int>(i), &std::pair<int, Tensor>::first);
     Tensor t;
+    KILN_ASSERT(!v.put || own != given.end(), "a put without a tensor to put into");
     if (own != given.end()) {
       t = own->second;
     } else if (v.input >= 0) {
@@ -249,7 +250,9 @@ Result<Binding> bind_values(std::shared_ptr<const PreparedPlan> prepared, std::v
     out.steps.push_back(std::move(step));
   }
   for (const fusion::View& view : plan.outputs) {
-    KILN_TRY(out.outputs.emplace_back(), part(out.values[static_cast<size_t>(view.value)], view));
+    const Tensor& value = out.values[static_cast<size_t>(view.value)];
+    const bool is_put = plan.values[static_cast<size_t>(view.value)].put;
+    KILN_TRY(out.outputs.emplace_back(), is_put ? Result<Tensor>(value) : part(value, view));
   }
   return out;
 }
@@ -323,6 +326,7 @@ Status run_together(std::span<const Expr> exprs, ExprVariant variant) {
 Result<Tensor> run(const Expr& expr, ExprVariant variant) {
   if (!expr || expr.is_scalar()) return error(ErrorKind::kValue, "only an expression with a tensor in it can be run");
   ExprNode& n = *expr.node();
+  if (n.node.op == ExprOp::kPut) return error(ErrorKind::kValue, "a put is run by run_put(), into a tensor");
   if (n.value) return n.value;
   if (n.node.op == ExprOp::kFull) return fill(n);
   if (is_plain_conversion(n)) {

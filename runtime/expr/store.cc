@@ -11,11 +11,22 @@ namespace kiln {
 
 using namespace runtime;
 
+namespace {
+
+Result<Tensor> copy_of(const Tensor& value) {
+  KILN_TRY(Tensor copy, Tensor::empty(value.device(), value.dtype(), value.shape()));
+  KILN_CHECK_OK(copy.copy_from(value));
+  return copy;
+}
+
+}  // namespace
+
 int runtime::value_in_place(const PreparedPlan& prepared, std::span<const Tensor> leaves, size_t root,
                             const Tensor& to) {
   const fusion::Plan& plan = prepared.plan;
   const fusion::View& output = plan.outputs[root];
   const fusion::Value& v = plan.values[static_cast<size_t>(output.value)];
+  if (v.put) return output.value;  // run_put() saw to it that nothing reads there
   if (v.input >= 0 || output.offset != 0 || v.dtype != to.dtype() || !to.is_contiguous() ||
       !std::ranges::equal(v.shape, to.shape()))
     return -1;
@@ -67,9 +78,7 @@ Status run_into(std::span<const ExprStore> stores, ExprVariant variant) {
       return other.to && other.to.storage() == value.storage() && s.to && s.to.address() != value.address();
     });
     if (overlaps) {
-      KILN_TRY(Tensor copy, Tensor::empty(value.device(), value.dtype(), value.shape()));
-      KILN_CHECK_OK(copy.copy_from(value));
-      value = copy;
+      KILN_TRY(value, copy_of(value));
     }
     values.push_back(std::move(value));
   }
@@ -80,6 +89,30 @@ Status run_into(std::span<const ExprStore> stores, ExprVariant variant) {
     if (to && !there) KILN_CHECK_OK(to.copy_from(value));
   }
   return {};
+}
+
+Status run_put(const Expr& put, const Tensor& to) {
+  ExprNode* n = put.node();
+  if (n->node.op != ExprOp::kPut || n->node.dtype != to.dtype() || n->device != to.device())
+    return error(ErrorKind::kType, "run_put() takes a put of {} on the tensor's device", info(to.dtype()).torch);
+  if (fusion::numel(n->node.shape) == 0) return {};
+  KILN_CHECK_OK(run_scatters({&put, 1}, ExprVariant::kFused));
+  const ExprWalk walk(*n);
+  KILN_CHECK_OK(check_leaves(walk));
+  auto shares = [&](const Tensor& t) { return t.storage() == to.storage(); };
+  if (std::ranges::none_of(walk.leaves, [&](const ExprNode* leaf) { return shares(leaf->value); }))
+    return launch_together({&n, 1}, n->device, ExprVariant::kFused, walk, {&to, 1});
+  // All reading comes first: of what lies in the tensor itself there are copies.
+  std::vector<Expr> operands;
+  for (const auto& operand : n->operands) {
+    KILN_TRY(Tensor value, run(Expr(operand)));
+    if (shares(value)) {
+      KILN_TRY(value, copy_of(value));
+    }
+    operands.emplace_back(std::move(value));
+  }
+  KILN_TRY(const Expr again, apply(ExprOp::kPut, operands, n->node.attributes));
+  return run_put(again, to);
 }
 
 int64_t count_leaves(std::span<const Expr> exprs, const Storage* storage) {

@@ -7,6 +7,7 @@
 #include "repl/script/value/value.h"
 
 namespace kiln {
+class Expr;
 namespace runtime {
 struct ExprNode;
 struct Storage;
@@ -23,7 +24,7 @@ class PendingTensors {
   void remove(TensorObject& t);
   bool empty() const { return tensors_.empty() && dropped_.empty(); }
   /// Before `whole` is computed: of the tensors that are parts of it, those worth keeping are computed first.
-  void keep_parts(Interp& in, const TensorObject& whole);
+  void keep_parts(Interp& in, const Expr& whole);
   /// Of a value that has gradients, a gradient, or what is made of one: computes it with all others that share
   /// operations with it, in one plan. False when there are none.
   bool run_with_gradients(const TensorObject& t);

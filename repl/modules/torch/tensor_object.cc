@@ -184,16 +184,16 @@ bool PendingTensors::run_with_gradients(const TensorObject& t) {
   return true;
 }
 
-void PendingTensors::keep_parts(Interp& in, const TensorObject& whole) {
-  if (tensors_.size() < 2) return;
-  const std::vector<Expr::Part> parts = whole.expr().pending_parts();
+void PendingTensors::keep_parts(Interp& in, const Expr& whole) {
+  if (tensors_.empty()) return;
+  const std::vector<Expr::Part> parts = whole.pending_parts();
   if (parts.size() < 2) return;  // itself
   std::unordered_map<const runtime::ExprNode*, bool> is_factor;
   for (const Expr::Part& part : parts) is_factor.emplace(part.node, part.is_factor);
   // In the order in which they were made, operands before what is made of them. Computing one changes the list.
   std::vector<std::pair<Ref<TensorObject>, bool>> held;
   for (TensorObject* t : tensors_)
-    if (const auto part = is_factor.find(t->expr().node()); t != &whole && part != is_factor.end())
+    if (const auto part = is_factor.find(t->expr().node()); t->expr().node() != whole.node() && part != is_factor.end())
       held.emplace_back(Ref<TensorObject>(t), part->second);
   for (const auto& [t, factor] : held) t->keep_as_part(in, factor);
 }
@@ -214,7 +214,8 @@ TensorObject::TensorObject(Interp& in, Expr expr) : Object(kKind), expr_(std::mo
 TensorObject::~TensorObject() {
   if (!pending_) return;
   pending_->remove(*this);
-  const bool is_part_of_another = expr_.shared().use_count() > 1;
+  // Also of what is stored in place already.
+  const bool is_part_of_another = expr_.shared().use_count() > 1 || times_computed_ > 0;
   if (!is_part_of_another) pending_->drop(expr_.shared(), other_half_);
 }
 
@@ -232,7 +233,7 @@ void TensorObject::keep_as_part(Interp& in, bool is_factor) {
 void TensorObject::compute(Interp& in) {
   if (is_store()) return pending_->store(in, {Ref<TensorObject>(this)});
   if (pending_->run_with_gradients(*this)) return;
-  pending_->keep_parts(in, *this);
+  pending_->keep_parts(in, expr_);
   if (!is_pending()) return;  // a part overwrites what it reads, and took it along
   computed(in, expr_);
   settle();

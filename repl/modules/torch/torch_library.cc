@@ -151,6 +151,20 @@ Value put(Interp& in, NativeArgs& a) {
   return a[0];
 }
 
+/// store(input, places, inside, values, adds)
+Value store(Interp& in, NativeArgs& a) {
+  TensorObject& self = tensor_object(in, a[0]);
+  const Tensor to = self.changing(in);
+  ExprAttributes attributes;
+  attributes.adds = in.truth(a[4]);
+  const Expr put = applied(
+      in, ExprOp::kPut,
+      {tensor_object(in, a[3]).expr(), tensor_object(in, a[1]).expr(), tensor_object(in, a[2]).expr()}, attributes);
+  torch_state(in).pending()->keep_parts(in, put);
+  checked(in, run_put(put, to));
+  return a[0];
+}
+
 Value become(Interp& in, NativeArgs& a) {
   TensorObject &self = tensor_object(in, a[0]), &view = tensor_object(in, a[1]);
   self.become(in, view.tensor(in));
@@ -220,6 +234,8 @@ constexpr NativeDef kLibrary[] = {
     {"set_default_device(device)", set_default_device, "where tensors are made"},
     {"set_tf32(on)", set_tf32, "may products of float32 round to tf32?"},
     {"stay_lazy(on)", stay_lazy, "all operations are expressions or kernels, for tests"},
+    {"store(input, places, inside, values, adds)", store,
+     "an expression's values at places of a tensor's memory, by the kernel that computes them"},
     {"take(input, dims, places, any_outside=False)", take, "elements at places of some dimensions"},
 };
 

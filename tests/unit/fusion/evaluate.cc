@@ -196,6 +196,7 @@ double apply(ExprOp op, DType dtype, const std::vector<double>& x) {
     case ExprOp::kFull:
     case ExprOp::kTake:
     case ExprOp::kScatterAdd:
+    case ExprOp::kPut:
     case ExprOp::kSum:
     case ExprOp::kMax:
     case ExprOp::kMin:

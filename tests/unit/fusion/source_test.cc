@@ -122,6 +122,23 @@ std::vector<Case> cases() {
          const int x = w.tensor(kBF16, {64, 8192}, "x"), g = w.tensor(kBF16, {8192}, "weight");
          return {w.along(ExprOp::kLayerNorm, {x, g, w.tensor(kBF16, {8192}, "bias")}, {-1})};
        }},
+      {"rows_added_where_they_go", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int row = w.tensor(DType::kI64, {5000, 1}, "row"), y = w.tensor(kBF16, {5000, 1024}, "y");
+         const int place = w.add(w.mul(row, w.number(int64_t{1024})), w.counts(1024));
+         ExprAttributes a;
+         a.adds = true;
+         const int scaled = w.mul(y, w.tensor(kBF16, {5000, 1}, "weight"));
+         return {w.op(ExprOp::kPut, {scaled, place, w.op(ExprOp::kGe, {row, w.number(int64_t{0})})}, a)};
+       },
+       "add.noftz.v4.bf16x2"},
+      {"a_product_put_where_it_goes", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int row = w.tensor(DType::kI64, {256, 1}, "row");
+         const int keys = w.op(ExprOp::kMatMul, {w.tensor(kBF16, {256, 512}, "x"), w.tensor(kBF16, {512, 128}, "w")});
+         const int place = w.add(w.mul(row, w.number(int64_t{128})), w.counts(128));
+         return {w.op(ExprOp::kPut, {keys, place, w.op(ExprOp::kGe, {row, w.number(int64_t{0})})})};
+       }},
       {"residual_rms_norm", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          const int h = w.add(w.tensor(kBF16, {64, 4000}, "x"), w.tensor(kBF16, {64, 4000}, "residual"));

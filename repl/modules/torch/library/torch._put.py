@@ -14,12 +14,9 @@ _MOST_BINS = 1024  # places of which a program adds up its own sums first
 
 
 @triton.jit
-def _put(x, place, value, these, HOW: tl.constexpr):
-    if HOW == "set":
-        tl.store(x + place, value, mask=these)
-    elif HOW == "add":
-        tl.atomic_add(x + place, value, mask=these, sem="relaxed")
-    elif HOW == "amax" and not value.dtype.is_floating():
+def _combine(x, place, value, these, HOW: tl.constexpr):
+    """Extremes and products. What is stored or added is so by the kernel of the expression that gives it."""
+    if HOW == "amax" and not value.dtype.is_floating():
         tl.atomic_max(x + place, value, mask=these, sem="relaxed")
     elif HOW == "amin" and not value.dtype.is_floating():
         tl.atomic_min(x + place, value, mask=these, sem="relaxed")
@@ -57,21 +54,7 @@ def _along_kernel(x, index, src, total, size, length, inner, outer_stride, strid
     these = inside & (place >= 0) & (place < size)
     value = tl.load(src + (at * 0 if ONE else at), mask=these, other=0)
     to = (line // length).to(tl.int64) * outer_stride + place.to(tl.int64) * stride + at % inner
-    _put(x, to, value, these, HOW)
-
-
-@triton.jit
-def _rows_kernel(x, index, src, lines, length, size, inner, outer_stride, stride, HOW: tl.constexpr,
-                 ONE: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
-    """The same for rows that have one place each: [outer * length, inner], put where a row of x is."""
-    line = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    place = tl.load(index + line % length, mask=line < lines, other=-1).to(tl.int64)
-    these = ((line < lines) & (place >= 0) & (place < size))[:, None] & (column < inner)[None, :]
-    from_ = line[:, None] * inner + column[None, :]
-    value = tl.load(src + (from_ * 0 if ONE else from_), mask=these, other=0)
-    to = ((line // length) * outer_stride + place * stride)[:, None] + column[None, :]
-    _put(x, to, value, these, HOW)
+    _combine(x, to, value, these, HOW)
 
 
 @triton.jit
@@ -102,15 +85,8 @@ def _bins_kernel(x, places, src, total, size, stride, blocks, ONE: tl.constexpr,
         start, value = tl.associative_scan((start, value), 0, _from_last_start)
         last = tl.gather(value, tl.maximum(begin + count - 1, 0), 0)
         sums += tl.where(count > 0, last, 0).to(wide)
-    _put(x, bin.to(tl.int64) * stride, sums.to(x.dtype.element_ty), (bin < size) & (sums != 0), "add")
-
-
-@triton.jit
-def _at_kernel(x, places, src, total, size, HOW: tl.constexpr, ONE: tl.constexpr, BLOCK: tl.constexpr):
-    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    place = tl.load(places + at, mask=at < total, other=-1)
-    these = (at < total) & (place >= 0) & (place < size)
-    _put(x, place, tl.load(src + (at * 0 if ONE else at), mask=these, other=0), these, HOW)
+    tl.atomic_add(x + bin.to(tl.int64) * stride, sums.to(x.dtype.element_ty), mask=(bin < size) & (sums != 0),
+                  sem="relaxed")
 
 
 @triton.jit
@@ -168,9 +144,9 @@ def _changed(x, dim, how, put, src):
     if how == "set" and (x.dtype is torch.bool or x.dtype.itemsize == 1):
         x, src, dtype = x.view(torch.uint8), src.view(torch.uint8), torch.uint8
     if dtype == x.dtype and strides is not None:
-        return put(x, *strides, src.contiguous())
+        return put(x, *strides, src)
     words = x.contiguous() if dtype == x.dtype else x.to(dtype).contiguous()
-    put(words, *_strides(words, dim), src.to(dtype).contiguous())
+    put(words, *_strides(words, dim), src.to(dtype))
     x.copy_(words != 0 if x.dtype is torch.bool else words)
 
 
@@ -179,6 +155,22 @@ def _count(sizes):
     for s in sizes:
         n *= s
     return n
+
+
+@lazily
+def _lines(shape, strides, index, size, like):
+    """Where elements of [outer, length, inner] go, counted from a tensor's first one, and which go anywhere. The index
+    has as many, or is one of [length]."""
+    outer, length, inner = shape
+    index = index.reshape(shape if index.numel() == outer * length * inner else [1, length, 1])
+    reach = (outer - 1) * abs(strides[0]) + size * abs(strides[1]) + inner
+    dtype = torch.int32 if reach < 2**31 else torch.int64
+    place = index.to(dtype) * strides[1]
+    if outer > 1:
+        place = place + (_kiln.iota(outer, like, dtype) * strides[0])[:, None, None]
+    if inner > 1:
+        place = place + _kiln.iota(inner, like, dtype)
+    return place, (index >= 0) & (index < size)
 
 
 def along(x, dim, index, src, how):
@@ -190,25 +182,23 @@ def along(x, dim, index, src, how):
     total = outer * length * inner
     if total == 0 or x.numel() == 0:
         return
-    index, one = index.contiguous(), src.numel() == 1 and total > 1
+    one = src.numel() == 1 and total > 1
 
     def put(words, outer_stride, stride, values):
         if how == "add" and outer == inner == 1 and size <= _MOST_BINS and total >= 16 * size:
             blocks = max(1, triton.cdiv(total, 4096) // 1024)
             _bins_kernel[(triton.cdiv(triton.cdiv(total, 4096), blocks),)](
-                words, index, values, total, size, stride, blocks, ONE=one, BINS=max(16, triton.next_power_of_2(size)),
+                words, index.contiguous(), values.contiguous(), total, size, stride, blocks, ONE=one, BINS=max(16, triton.next_power_of_2(size)),
                 BLOCK=4096, num_warps=8)
             return
-        if by_row and inner >= 32 and how in ("set", "add"):
-            block = min(512, triton.next_power_of_2(inner))
-            rows = max(1, 1024 // block)
-            grid = (triton.cdiv(outer * length, rows), triton.cdiv(inner, block))
-            _rows_kernel[grid](words, index, values, outer * length, length, size, inner, outer_stride, stride, HOW=how,
-                               ONE=one, ROWS=rows, BLOCK=block)
+        if how in ("set", "add"):
+            place, inside = _lines([outer, length, inner], [outer_stride, stride], index, size, words)
+            values = values.reshape([1, 1, 1] if one else [outer, length, inner])
+            _kiln.store(words, place, inside, values, how == "add")
             return
-        _along_kernel[(triton.cdiv(total, _BLOCK),)](words, index, values, total, size, length, inner, outer_stride,
-                                                     stride, HOW=how, BY_ROW=by_row, ONE=one,
-                                                     WIDE=total >= 2**31 - _BLOCK, BLOCK=_BLOCK)
+        _along_kernel[(triton.cdiv(total, _BLOCK),)](
+            words, index.contiguous(), values.contiguous(), total, size, length, inner, outer_stride, stride, HOW=how,
+            BY_ROW=by_row, ONE=one, WIDE=total >= 2**31 - _BLOCK, BLOCK=_BLOCK)
 
     _changed(x, dim, how, put, src)
 
@@ -219,14 +209,12 @@ def at(x, places, src, how, ordered=True):
     if total == 0 or size == 0:
         return
     one = src.numel() == 1 and total > 1
-    src = src if one else src.expand(places.shape)
-    places, flat = places.reshape(-1).contiguous(), x if x.is_contiguous() else x.contiguous()
-    grid = (triton.cdiv(total, _BLOCK),)
+    src = src if one else src.expand(places.shape).reshape(-1)
+    places, flat = places.reshape(-1), x if x.is_contiguous() else x.contiguous()
     if how != "add" or not ordered:
-        _changed(flat.reshape(-1), 0, how, lambda words, _, stride, values: _at_kernel[grid](
-            words, places, values, total, size, HOW=how, ONE=one, BLOCK=_BLOCK), src)
+        along(flat.reshape(-1), 0, places, src, how)
     else:
-        places, order = _sort.sort(places, 0, False)
+        places, order = _sort.sort(places.contiguous(), 0, False)
         words = flat.to(torch.int32) if x.dtype is torch.bool else flat
         _sums_kernel[(triton.cdiv(total, 256),)](words, places, order, src.to(words.dtype).contiguous(), total, size,
                                                  ONE=one, BLOCK=256)

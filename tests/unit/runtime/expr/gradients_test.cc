@@ -302,7 +302,7 @@ TEST(Gradients, EveryOperationHasARuleOrIsRefused) {
       ExprOp::kIota,   ExprOp::kFull,   ExprOp::kEq,         ExprOp::kNe,        ExprOp::kLt,         ExprOp::kLe,
       ExprOp::kGt,     ExprOp::kGe,     ExprOp::kLogicalAnd, ExprOp::kLogicalOr, ExprOp::kLogicalNot, ExprOp::kBitAnd,
       ExprOp::kBitOr,  ExprOp::kBitXor, ExprOp::kBitNot,     ExprOp::kShl,       ExprOp::kShr,        ExprOp::kIsNan,
-      ExprOp::kArgMax, ExprOp::kArgMin, ExprOp::kRandomWord};
+      ExprOp::kArgMax, ExprOp::kArgMin, ExprOp::kRandomWord, ExprOp::kPut};
   for (int i = 0; i < kNumExprOps; ++i) {
     const auto o = static_cast<ExprOp>(i);
     EXPECT_EQ(no_gradient_of(o).has_value(), refused.contains(o)) << name(o);

@@ -43,6 +43,86 @@ TEST(ExprStore, KeepsWhatIsReadElsewhere) {
   EXPECT_EQ(numbers(a), (std::vector<double>{-1, 0, 1, -1, 0, 1, -1, 0, 1}));
 }
 
+Tensor places_of(const std::vector<int64_t>& values, const Shape& shape) {
+  return *Tensor::from_host(cpu(), DType::kI64, shape, values.data(), values.size() * sizeof(int64_t));
+}
+
+/// Rows of `values` to rows of a tensor that is `columns` wide; below 0 they stay out.
+Expr put_rows(const Expr& values, const std::vector<int64_t>& rows, int64_t columns, bool adds) {
+  const Expr row(places_of(rows, {static_cast<int64_t>(rows.size()), 1}));
+  const Expr start = op(ExprOp::kMul, {row, Expr::scalar(columns)});
+  const Expr place = op(ExprOp::kAdd, {start, Expr::iota(cpu(), columns, DType::kI64)});
+  ExprAttributes a;
+  a.adds = adds;
+  return op(ExprOp::kPut, {values, place, op(ExprOp::kGe, {row, Expr::scalar(int64_t{0})})}, a);
+}
+
+TEST(ExprPut, StoresAndAddsWhatIsComputed) {
+  const uint64_t seed = fresh_seed();
+  for (const auto& [columns, rows] :
+       {std::pair<int64_t, std::vector<int64_t>>{1, {2, 0, -1}}, {37, {4, 1, -1, 0}}, {300, {3, 2, 5, -1, 0, 1, 4}}}) {
+    const auto count = static_cast<int64_t>(rows.size());
+    const Tensor x = random_tensor({count, columns}, seed), scale = random_tensor({count, 1}, seed + 1);
+    const Tensor to = random_tensor({8, columns}, seed + 2), sums = random_tensor({8, columns}, seed + 3);
+    std::vector<double> stored = numbers(to), added = numbers(sums);
+    const std::vector<double> xs = numbers(x), scales = numbers(scale);
+    ASSERT_TRUE(run_put(put_rows(op(ExprOp::kMul, {x, scale}), rows, columns, false), to).ok());
+    std::vector<int64_t> same = rows;  // the last one goes where the first does, too
+    same.back() = rows.front();
+    ASSERT_TRUE(run_put(put_rows(op(ExprOp::kMul, {x, scale}), same, columns, true), sums).ok());
+    for (size_t i = 0; i < rows.size(); ++i)
+      for (size_t c = 0; c < static_cast<size_t>(columns); ++c) {
+        const size_t from = i * static_cast<size_t>(columns) + c;
+        const auto value = static_cast<double>(static_cast<float>(xs[from]) * static_cast<float>(scales[i]));
+        auto place = [&](int64_t row) { return static_cast<size_t>(row * columns) + c; };
+        if (rows[i] >= 0) stored[place(rows[i])] = value;
+        if (same[i] >= 0) added[place(same[i])] += value;
+      }
+    EXPECT_EQ(numbers(to), stored) << columns << " columns";
+    const std::vector<double> found = numbers(sums);
+    for (size_t i = 0; i < added.size(); ++i) EXPECT_NEAR(found[i], added[i], 1e-5) << columns << " columns, " << i;
+  }
+}
+
+TEST(ExprPut, AddsEachElementWhereNothingTellsThemApart) {
+  const Tensor to = tensor_of({1, 2, 3}, {3});
+  ExprAttributes a;
+  a.adds = true;
+  auto as_shape = [](const Expr& e, Shape shape) {
+    ExprAttributes expanded;
+    expanded.shape = std::move(shape);
+    return op(ExprOp::kExpand, {e}, std::move(expanded));
+  };
+  // One value, for one place, 60 times: along a dimension, and along two.
+  for (const Shape& shape : {Shape{60}, Shape{4, 15}}) {
+    const Expr one(tensor_of({0.5}, Shape(shape.size(), 1))), place(places_of({1}, Shape(shape.size(), 1)));
+    const Expr there = op(ExprOp::kGe, {place, Expr::scalar(int64_t{0})});
+    ASSERT_TRUE(run_put(op(ExprOp::kPut, {as_shape(one, shape), place, there}, a), to).ok());
+  }
+  EXPECT_EQ(numbers(to), (std::vector<double>{1, 62, 3}));
+}
+
+TEST(ExprPut, ReadsBeforeItWrites) {
+  // Rows change places with themselves in the tensor.
+  const Tensor a = tensor_of({1, 2, 3, 4, 5, 6}, {3, 2});
+  ASSERT_TRUE(run_put(put_rows(Expr(a), {2, 0, 1}, 2, false), a).ok());
+  EXPECT_EQ(numbers(a), (std::vector<double>{3, 4, 5, 6, 1, 2}));
+  const Expr twice = op(ExprOp::kMul, {Expr(a), Expr::scalar(int64_t{2})});
+  ASSERT_TRUE(run_put(put_rows(twice, {1, 2, 0}, 2, false), a).ok());
+  EXPECT_EQ(numbers(a), (std::vector<double>{2, 4, 6, 8, 10, 12}));
+}
+
+TEST(ExprPut, IsRefusedElsewhere) {
+  const Tensor a = tensor_of({1, 2, 3, 4}, {2, 2});
+  const Expr put = put_rows(Expr(a), {1, 0}, 2, false);
+  EXPECT_EQ(run(put).error().message, "a put is run by run_put(), into a tensor");
+  EXPECT_EQ(run_put(put, *Tensor::empty(cpu(), DType::kF64, Shape{2, 2})).error().message,
+            "run_put() takes a put of float64 on the tensor's device");
+  const Expr places = op(ExprOp::kAdd, {Expr(a), Expr(a)});
+  EXPECT_EQ(apply(ExprOp::kPut, {Expr(a), places, places}).error().message,
+            "put takes a tensor, a tensor of integers and one of bools, got float32, float32 and float32");
+}
+
 TEST(ExprStore, CountsLeaves) {
   const Tensor a = random_tensor({8, 8}, 1), b = random_tensor({8, 8}, 2);
   const Expr left(a), right(a), sum = op(ExprOp::kAdd, {op(ExprOp::kMul, {left, right}), b});

@@ -1,4 +1,4 @@
-// Loads from places that integers say.
+// Loads from places that integers say, and stores there.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -77,6 +77,37 @@ Text Emitter::taken(int node) {
                               : fmt::format("tl.load({}, mask={}, other={})", where_from, test, missing);
   if (out.type != table.dtype) out.text += ".to(" + std::string("tl.") + std::string(info(out.type).triton) + ")";
   return settled(node, named(std::move(out), table.name.empty() ? "x" : table.name));
+}
+
+void Emitter::put(int node) {
+  const DagNode& n = dag_.nodes[at(node)];
+  Text value = operand(node, 0);
+  if (!value.number) value = converted(std::move(value), n.dtype);
+  const Text place = named(operand(node, 1), "place"), inside = operand(node, 2);
+  // Each element is stored once, also along dimensions that change neither its place nor its value.
+  unsigned level = value.level | place.level | inside.level;
+  const Access own = store_access(node);
+  for (size_t d = 0; d < index.size(); ++d)
+    if (own.strides[d] != 0) level |= index[d].level;
+  std::string to = pointer(node, 0, true) + " + " + spread(place, level, 7);
+  unsigned missing = level & ~place.level;
+  for (size_t d = 0; d < index.size(); ++d) {
+    if (!(index[d].level & missing)) continue;
+    missing &= ~index[d].level;
+    Text along;
+    along.text = index[d].text, along.level = index[d].level;
+    to += " + 0 * " + spread(std::move(along), level, 8);
+  }
+  std::string test = mask(level);
+  if (!(inside.number && inside.text == "True"))
+    test += (test.empty() ? "" : " & ") + spread(inside, level, test.empty() ? 0 : 5);
+  std::string text = fmt::format("tl.{}({}, {}", n.adds ? "atomic_add" : "store", to, spread(value, level, 0));
+  if (!test.empty()) text += ", mask=" + test;
+  if (n.adds) text += ", sem=\"relaxed\"";
+  if (loop_ && outside_loop(level))
+    lines_.push_back("    " + text + ")");
+  else
+    line(text + ")");
 }
 
 }  // namespace kiln::fusion
