@@ -343,6 +343,8 @@ Result<DType> pointwise_dtype(ExprOp op, Operands in, const ExprAttributes& a) {
         return error(ErrorKind::kType, "{} does not apply to tensors of {}", name(op), info(promoted).torch);
       if (promoted == DType::kI1 && (op == ExprOp::kShl || op == ExprOp::kShr))
         return error(ErrorKind::kType, "{} does not apply to tensors of bool", name(op));
+      if (op == ExprOp::kRandomWord && promoted != DType::kI64)
+        return error(ErrorKind::kType, "random_word counts in int64, not {}", info(promoted).torch);
       return promoted;
     case ExprDTypeRule::kPromote: {
       if (op == ExprOp::kSub && (in[0]->dtype == DType::kI1 || in[1]->dtype == DType::kI1))
