@@ -388,7 +388,7 @@ def chain_matmul(*matrices):
     return out
 
 
-_DIRECT = 25  # vectors, and numbers in each, of which more are compared by a product
+_FEW, _SHORT = 25, 8  # vectors, and numbers in each: more than those of more than these are compared by a product
 
 
 @lazily
@@ -397,7 +397,7 @@ def cdist(x1, x2, p=2.0):
         raise RuntimeError("cdist() takes two sets of vectors of one length and dtype")
     if not x1.is_floating_point():
         raise RuntimeError(f"cdist() does not apply to tensors of {x1.dtype}")
-    if p == 2 and x1.shape[-1] > _DIRECT and max(x1.shape[-2], x2.shape[-2]) > _DIRECT:
+    if p == 2 and x1.shape[-1] > _SHORT and max(x1.shape[-2], x2.shape[-2]) > _FEW:
         # As in torch, from the squares of both and their product. Of shorter vectors the differences take less time.
         a, b = _tensor._wide(x1), _tensor._wide(x2)
         squares = (a * a).sum(-1).unsqueeze(-1) + (b * b).sum(-1).unsqueeze(-2)
