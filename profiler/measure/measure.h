@@ -30,7 +30,7 @@ struct MeasureOptions {
   double min_total_s = 0.5;  // and this much time has been measured
   int min_samples = 10;
   int max_samples = 2000;
-  double timeout_s = 15;  // of wall time, warm-up included; at least three samples are taken
+  double timeout_s = 15;            // of wall time, warm-up included; at least three samples are taken
   std::function<bool()> stop = {};  // asked before each sample, which then fails with kInterrupted
 };
 
