@@ -10,6 +10,7 @@ namespace {
 
 constexpr int64_t kMostTerms = 8;
 constexpr int64_t kMostTermsOfPairs = 16;
+constexpr int64_t kTiny = 512;  // elements that are computed again wherever they are read, such as statistics of groups
 
 /// How two terms of a reduction are combined; kInput: not element by element.
 ExprOp combines(ExprOp reduction) {
@@ -49,7 +50,7 @@ class Unroller {
   void run() {
     const size_t count = dag_.nodes.size();
     for (size_t i = 0; i < count; ++i)
-      if (is_short(i) && all_of_inputs(static_cast<int>(i))) write_out(i);
+      if (is_short(i) && (is_tiny(dag_.nodes[i]) || all_of_inputs(static_cast<int>(i)))) write_out(i);
     tidy(dag_);
   }
 
@@ -62,10 +63,12 @@ class Unroller {
 
   bool is_short(size_t i) const {
     const DagNode& n = dag_.nodes[i];
-    return n.kind == DagKind::kReduce && combines(n.op) != ExprOp::kInput && n.splits == 1 && !kept_[i] &&
-           !n.operands[0].is_number() && n.operand_type != DType::kI1 && numel(n.operands[0].shape) > 0 &&
-           terms(n) <= (is_of_pairs(n.operands[0]) ? kMostTermsOfPairs : kMostTerms);
+    return n.kind == DagKind::kReduce && combines(n.op) != ExprOp::kInput && n.splits == 1 &&
+           (!kept_[i] || is_tiny(n)) && !n.operands[0].is_number() && n.operand_type != DType::kI1 &&
+           numel(n.operands[0].shape) > 0 && terms(n) <= (is_of_pairs(n.operands[0]) ? kMostTermsOfPairs : kMostTerms);
   }
+
+  static bool is_tiny(const DagNode& n) { return numel(n.operands[0].shape) <= kTiny; }
 
   /// Whether no tensor is read in full, as where the distances of points are computed: few loads serve many elements.
   bool is_of_pairs(const Operand& o) const {
