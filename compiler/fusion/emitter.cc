@@ -282,7 +282,7 @@ std::string Emitter::address(const Access& a, const std::string& pointer, unsign
   };
   std::vector<bool> done(index.size());
   for (const Walk& w : walks) {
-    bool runs_on = a.strides[at(w.dims.back().first)] != 0;
+    bool runs_on = a.strides[at(w.dims.back().first)] != 0 && !done[at(w.dims.back().first)];
     for (size_t i = 0; i + 1 < w.dims.size(); ++i)
       runs_on = runs_on && a.strides[at(w.dims[i].first)] == a.strides[at(w.dims[i + 1].first)] * w.dims[i + 1].second;
     if (!runs_on) continue;

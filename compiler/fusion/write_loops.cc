@@ -14,6 +14,8 @@ namespace {
 constexpr int64_t kShortRunOfACpu = 8;
 constexpr int64_t kMostEarly = 64;  // registers of a thread for what is loaded ahead
 constexpr int64_t kFewColumns = 8;
+constexpr int64_t kLeastOfTwoParts = int64_t{1} << 17;  // small tensors gain nothing
+constexpr int64_t kBlocksOfLongRuns = 2;
 
 class ElementWriter : LoopWriter {
  public:
@@ -121,14 +123,27 @@ class ElementWriter : LoopWriter {
     const std::string block_name = e_.constant(block, "BLOCK");
     const std::string pid = wide(kept_, block) ? "tl.program_id(0).to(tl.int64)" : "tl.program_id(0)";
     e_.line(fmt::format("{} = {} * {} + tl.arange(0, {})", var, pid, block_name, block_name));
+    const int64_t each = block / (32 * warps);
+    if (has_long_runs(block))
+      by_runs(pid, var, block_name, inside, n, each);
+    else
+      by_elements(pid, var, block_name, inside, n, each);
+    finish(cdiv(n, block), warps);
+    for (auto [other, w] : {std::pair<int64_t, int>{1024, 4}, {2048, 2}, {2048, 4}, {4096, 4}, {4096, 8}})
+      if (std::pair(other, w) != std::pair(block, warps) && other <= power_of_two(n) &&
+          (!inside.empty() || n % other == 0))
+        configuration({{block_name, other}}, cdiv(n, other), w);
+  }
+
+  /// Every program takes apart where each of its elements is.
+  void by_elements(const std::string& pid, const std::string& var, const std::string& block, const std::string& inside,
+                   int64_t n, int64_t each) {
     lines(decompose(kept_, var, kAlongColumns));
     const std::string size = inside.empty() ? "" : e_.size(n, "n");
     const std::string test = fmt::format("{} = {} < {}", inside, var, size);
-    constexpr int64_t kLeast = int64_t{1} << 17;  // small tensors gain nothing
-    const int64_t each = block / (32 * warps);
-    if (!inside.empty() && is_odd(n) && n >= kLeast) {
+    if (!inside.empty() && is_odd(n) && n >= kLeastOfTwoParts) {
       // All programs but the last have whole tiles, and access them in wide words.
-      e_.begin_loop(fmt::format("if {} * {} + {} <= {}:", pid, block_name, block_name, size), {});
+      e_.begin_loop(fmt::format("if {} * {} + {} <= {}:", pid, block, block, size), {});
       load_early(each, kMostEarly);
       store_all();
       e_.end_loop();
@@ -137,17 +152,52 @@ class ElementWriter : LoopWriter {
       load_early(each, kMostEarly);
       store_all();
       e_.end_loop();
-    } else {
-      if (!inside.empty()) e_.line(test);
-      e_.column_mask = inside;
-      load_early(each, kMostEarly);
-      store_all();
+      return;
     }
-    finish(cdiv(n, block), warps);
-    for (auto [other, w] : {std::pair<int64_t, int>{1024, 4}, {2048, 2}, {2048, 4}, {4096, 4}, {4096, 8}})
-      if (std::pair(other, w) != std::pair(block, warps) && other <= power_of_two(n) &&
-          (!inside.empty() || n % other == 0))
-        configuration({{block_name, other}}, cdiv(n, other), w);
+    if (!inside.empty()) e_.line(test);
+    e_.column_mask = inside;
+    load_early(each, kMostEarly);
+    store_all();
+  }
+
+  /// Whether most programs' elements lie in one run along the last dimensions, so that where it lies, and what varies
+  /// from run to run alone, is one number for all of them.
+  bool has_long_runs(int64_t block) const {
+    return r_.machine.gpu() && kept_.size() > 1 && kept_.back().size >= kBlocksOfLongRuns * block &&
+           size_of_runs(kept_) >= kLeastOfTwoParts;
+  }
+
+  /// Programs within a run take its place apart once; those where a run ends do so for each element.
+  void by_runs(const std::string& pid, const std::string& var, const std::string& block, const std::string& inside,
+               int64_t n, int64_t each) {
+    const int64_t size = kept_.back().size;
+    const std::string start = e_.names.fresh("start"), first = e_.names.fresh("first"), run = e_.names.fresh("run");
+    e_.line(fmt::format("{} = {} * {}", start, pid, block));
+    e_.line(fmt::format("{} = {} % {}", first, start, size));
+    const std::string along = fmt::format("{}_{}", var, kept_.size() - 1);
+    const std::vector<Run> outer(kept_.begin(), kept_.end() - 1);
+    const std::vector<Index> none = e_.index;
+    e_.begin_loop(fmt::format("if {} + {} <= {}:", first, block, size),
+                  {fmt::format("{} = {} // {}", run, start, size),
+                   fmt::format("{} = {} + tl.arange(0, {})", along, first, block)},
+                  false);
+    Walk whole{var, kAlongColumns, {}};
+    for (const Run& r : kept_) whole.dims.emplace_back(r.dims.back(), r.size);
+    e_.walks.push_back(std::move(whole));
+    lines(decompose(outer, run, kUniform));
+    e_.index[at(kept_.back().dims.back())] = {along, kAlongColumns};
+    load_early(each, kMostEarly);
+    store_all();
+    e_.end_loop();
+    e_.index = none;
+    e_.walks.clear();
+    std::vector<std::string> head = decompose(kept_, var, kAlongColumns);
+    if (!inside.empty()) head.push_back(fmt::format("{} = {} < {}", inside, var, e_.size(n, "n")));
+    e_.begin_loop("else:", head, false);
+    e_.column_mask = inside;
+    load_early(each, kMostEarly);
+    store_all();
+    e_.end_loop();
   }
 
   /// A run other than the last along which a large tensor lies contiguously, or -1. Next to a few columns it needs no

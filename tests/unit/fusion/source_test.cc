@@ -122,6 +122,13 @@ std::vector<Case> cases() {
          const int x = w.tensor(kBF16, {64, 8192}, "x"), g = w.tensor(kBF16, {8192}, "weight");
          return {w.along(ExprOp::kLayerNorm, {x, g, w.tensor(kBF16, {8192}, "bias")}, {-1})};
        }},
+      {"numbers_of_long_runs", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(kBF16, {85, 4, 255, 255}, "x"), noise = w.tensor(kBF16, {85, 4, 255, 255}, "noise");
+         const int t = w.tensor(DType::kI64, {85, 1, 1, 1}, "t");
+         const int alpha = w.take({w.shaped(w.tensor(kF32, {1000}, "alphas"), {1000, 1, 1, 1}), t}, {0});
+         return {w.add(w.mul(x, w.op(ExprOp::kSqrt, {alpha})), noise)};
+       }},
       {"rows_added_where_they_go", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          const int row = w.tensor(DType::kI64, {5000, 1}, "row"), y = w.tensor(kBF16, {5000, 1024}, "y");
