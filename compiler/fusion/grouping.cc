@@ -25,6 +25,8 @@ constexpr double kEpilogueBytesPerUs = 1.6e6, kBytesPerUs = 2.95e6, kExactRootUs
 constexpr int kTileElements = 128 * 128;
 /// Operations of one kernel: what compiles in a moment.
 constexpr size_t kMostMembers = 192;
+/// Operations that the kernel of rows does beside them, for what reads the same tensor.
+constexpr size_t kMostOnTheWay = 16;
 
 int64_t product(Shape::const_iterator first, Shape::const_iterator last) {
   return std::accumulate(first, last, int64_t{1}, std::multiplies<>());
@@ -63,6 +65,7 @@ class Grouper {
       if (unload_epilogues())
         for (size_t n = 0; n < dag_.nodes.size(); ++n) join_operands(n);
       join_siblings();
+      join_readers_of_rows();
     }
     return ordered();
   }
@@ -296,27 +299,76 @@ class Grouper {
     return false;
   }
 
+  /// A tensor outside of a cluster that it reads in full, each element once: strides along the cluster's dimensions.
+  struct FullRead {
+    int node;
+    int64_t offset;
+    Shape strides;
+    bool operator==(const FullRead&) const = default;
+  };
+  std::vector<FullRead> full_reads(const Cluster& c) const {
+    std::vector<FullRead> out;
+    for (int m : c.members)
+      for (size_t i = 0; i < dag_.nodes[at(m)].operands.size(); ++i) {
+        const Operand& o = dag_.nodes[at(m)].operands[i];
+        if (o.is_number() || dag_.nodes[at(o.node)].counts || c.contains(o.node)) continue;
+        Shape strides(c.dims.size(), 0);
+        const std::vector<int> map = operand_map(dag_, c, m, i);
+        for (size_t d = 0; d < map.size(); ++d)
+          if (map[d] >= 0) strides[at(map[d])] = o.strides[d];
+        if (std::find(strides.begin(), strides.end(), 0) != strides.end()) continue;
+        out.push_back({o.node, o.offset, std::move(strides)});
+      }
+    return out;
+  }
+
   /// A tensor of full size that both read along the same loops.
   bool share_read(const Cluster& x, const Cluster& y) const {
-    auto reads = [&](const Cluster& c) {
-      std::vector<std::pair<int, Shape>> out;
-      for (int m : c.members)
-        for (size_t i = 0; i < dag_.nodes[at(m)].operands.size(); ++i) {
-          const Operand& o = dag_.nodes[at(m)].operands[i];
-          if (o.is_number() || dag_.nodes[at(o.node)].counts || c.contains(o.node)) continue;
-          Shape strides(c.dims.size(), 0);
-          const std::vector<int> map = operand_map(dag_, c, m, i);
-          for (size_t d = 0; d < map.size(); ++d)
-            if (map[d] >= 0) strides[at(map[d])] = o.strides[d];
-          if (std::find(strides.begin(), strides.end(), 0) != strides.end()) continue;
-          strides.push_back(o.offset);
-          out.emplace_back(o.node, std::move(strides));
+    const std::vector<FullRead> left = full_reads(x), right = full_reads(y);
+    return std::ranges::any_of(left, [&](const FullRead& r) { return std::ranges::find(right, r) != right.end(); });
+  }
+
+  /// For each dimension of the first cluster the second's along which a tensor lies that both read in full; nullopt
+  /// where there is none, or one reads it in another way.
+  std::optional<std::vector<int>> shared_dims(const Cluster& x, const Cluster& y) const {
+    if (x.dims.size() != y.dims.size()) return std::nullopt;
+    const std::vector<FullRead> theirs = full_reads(y);
+    for (const FullRead& a : full_reads(x))
+      for (const FullRead& b : theirs) {
+        if (a.node != b.node || a.offset != b.offset) continue;
+        std::vector<int> to(x.dims.size(), -1);
+        for (size_t d = 0; d < x.dims.size(); ++d)
+          for (size_t e = 0; e < y.dims.size(); ++e)
+            if (a.strides[d] == b.strides[e] && x.dims[d] == y.dims[e]) to[d] = static_cast<int>(e);
+        if (std::ranges::find(to, -1) == to.end()) return to;
+      }
+    return std::nullopt;
+  }
+
+  /// Pointwise clusters that read what rows are reduced from: the rows' kernel stores their results on its way.
+  void join_readers_of_rows() {
+    for (size_t r = 0; r < clusters_.size(); ++r)
+      for (size_t p = 0; p < clusters_.size(); ++p) {
+        const Cluster &rows = clusters_[r], &pointwise = clusters_[p];
+        if (!rows.reduces() || pointwise.form != Form::kPointwise || rows.members.empty() ||
+            pointwise.members.empty() || pointwise.members.size() > kMostOnTheWay ||
+            rows.members.size() + pointwise.members.size() > kMostMembers || operands(rows, pointwise) > kMostOperands)
+          continue;
+        const auto to = shared_dims(pointwise, rows);
+        if (!to || adjacent(rows, pointwise) || path_outside(static_cast<int>(p), static_cast<int>(r)) ||
+            path_outside(static_cast<int>(r), static_cast<int>(p)))
+          continue;
+        Cluster c = rows;
+        for (size_t i = 0; i < pointwise.members.size(); ++i) {
+          std::vector<int> map = pointwise.maps[i];
+          for (int& d : map)
+            if (d >= 0) d = (*to)[at(d)];
+          c.members.push_back(pointwise.members[i]);
+          c.maps.push_back(std::move(map));
         }
-      return out;
-    };
-    const auto left = reads(x), right = reads(y);
-    return std::any_of(left.begin(), left.end(),
-                       [&](const auto& r) { return std::find(right.begin(), right.end(), r) != right.end(); });
+        sort_members(c);
+        replace(static_cast<int>(p), static_cast<int>(r), std::move(c));
+      }
   }
 
   static void sort_members(Cluster& c) {

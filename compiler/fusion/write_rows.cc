@@ -426,7 +426,15 @@ class RowWriter : LoopWriter {
     return out;
   }
 
-  /// A part of the program for each depth of reductions, and one that stores; each reads the row.
+  /// Of what is stored along columns, that with so many reductions behind it: the loop of the next ones can store it.
+  std::vector<int> stored_behind(const std::map<int, int>& depth, int d) const {
+    std::vector<int> out;
+    for (int m : stores_)
+      if (e_.stored_along_columns(m) && depth.at(m) == d) out.push_back(m);
+    return out;
+  }
+
+  /// A part of the program for each depth of reductions, and one that stores what is left; each reads the row.
   void parts() {
     const auto depth = depths();
     e_.evictions = kReadAgain;
@@ -434,12 +442,14 @@ class RowWriter : LoopWriter {
       std::vector<std::pair<int, Text>> tiles;
       e_.begin_part();
       for (int m : reductions_of(depth, d)) tiles.emplace_back(m, e_.reduced(m));
+      for (int m : stored_behind(depth, d - 1)) e_.store(m);
       e_.end_loop();
       for (const auto& [m, tile] : tiles) e_.set(m, e_.named(e_.combine(m, tile), dag_.nodes[at(m)].name));
     }
     e_.evictions = kReadLast;
     e_.begin_part();
-    store_all();
+    for (int m : stores_)
+      if (!e_.stored_along_columns(m) || depth.at(m) == deepest()) e_.store(m);
     e_.end_loop();
     e_.evictions = {};
   }
@@ -476,7 +486,7 @@ class RowWriter : LoopWriter {
     return loop;
   }
 
-  /// One loop over the columns for each depth of reductions, and one that stores.
+  /// One loop over the columns for each depth of reductions, and one that stores what is left.
   void passes(const RowNames& names) {
     const auto depth = depths();
     const Loop loop = loop_over(names);
@@ -485,14 +495,14 @@ class RowWriter : LoopWriter {
     std::set<int> found;
     for (int m : c_.members)
       if (const int sum = exponentials_of(m); sum >= 0) online[m] = sum, found.insert(sum);
-    std::vector<int> inner, outer;
-    for (int m : stores_) (e_.stored_along_columns(m) ? inner : outer).push_back(m);
+    const std::vector<int> inner = stored_behind(depth, deepest());
     const bool again = r_.machine.gpu() && names.part.empty() && !inner.empty();
     if (again) e_.evictions = kReadAgain;
     for (int d = 1; d <= deepest(); ++d) {
       std::vector<int> here = reductions_of(depth, d);
       std::erase_if(here, [&](int m) { return found.count(m) > 0; });
-      if (here.empty()) continue;
+      const std::vector<int> stored = stored_behind(depth, d - 1);
+      if (here.empty() && stored.empty()) continue;
       // What each accumulates is a tile, reduced once at the end.
       std::vector<std::string> sums;
       while (sums.size() < here.size()) sums.push_back(e_.names.fresh("acc"));
@@ -507,6 +517,7 @@ class RowWriter : LoopWriter {
         e_.begin_loop(over, columns_of_(start));
         for (size_t i = 0; i < here.size(); ++i)
           accumulate(here[i], sums[i], online.count(here[i]) ? scaled[here[i]] : "");
+        for (int m : stored) e_.store(m);
         e_.end_loop();
       };
       if (!loop.whole.empty()) {
@@ -531,7 +542,8 @@ class RowWriter : LoopWriter {
       e_.end_loop();
     }
     e_.evictions = {};
-    for (int m : outer) e_.store(m);
+    for (int m : stores_)
+      if (!e_.stored_along_columns(m)) e_.store(m);
   }
 
   /// The sum of exp(x - max) that shares the operand x of a maximum, so that one loop can find both; -1 when there is

@@ -122,6 +122,13 @@ std::vector<Case> cases() {
          const int x = w.tensor(kBF16, {64, 8192}, "x"), g = w.tensor(kBF16, {8192}, "weight");
          return {w.along(ExprOp::kLayerNorm, {x, g, w.tensor(kBF16, {8192}, "bias")}, {-1})};
        }},
+      {"loss_beside_what_reads_the_same", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int a = w.tensor(kBF16, {16, 4, 96, 96}, "a"), b = w.tensor(kBF16, {16, 4, 96, 96}, "b");
+         const int time = w.tensor(kBF16, {16, 1, 1, 1}, "time");
+         const int away = w.op(ExprOp::kSub, {a, b});
+         return {w.add(b, w.mul(a, time)), w.along(ExprOp::kMean, {w.mul(away, away)}, {0, 1, 2, 3})};
+       }},
       {"numbers_of_long_runs", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          const int x = w.tensor(kBF16, {85, 4, 255, 255}, "x"), noise = w.tensor(kBF16, {85, 4, 255, 255}, "noise");
