@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 
+#include "compiler/fusion/product_form.h"
 #include "compiler/fusion/split.h"
 #include "support/diag.h"
 
@@ -25,6 +26,8 @@ constexpr double kEpilogueBytesPerUs = 1.6e6, kBytesPerUs = 2.95e6, kExactRootUs
 constexpr int kTileElements = 128 * 128;
 /// Operations of one kernel: what compiles in a moment.
 constexpr size_t kMostMembers = 192;
+/// Rows or columns of a product that one program has all of, and elements of an operand that are worth it.
+constexpr int64_t kMostOfOneProgram = 64, kLeastOfOperand = int64_t{1} << 16;
 /// Operations that the kernel of rows does beside them, for what reads the same tensor.
 constexpr size_t kMostOnTheWay = 16;
 
@@ -66,6 +69,9 @@ class Grouper {
         for (size_t n = 0; n < dag_.nodes.size(); ++n) join_operands(n);
       join_siblings();
       join_readers_of_rows();
+      if (options_.variant == Variant::kFused && options_.machine.gpu())
+        for (size_t c = 0; c < clusters_.size(); ++c)
+          for (size_t i : {0, 1}) join_operand(static_cast<int>(c), i);
     }
     return ordered();
   }
@@ -371,6 +377,42 @@ class Grouper {
       }
   }
 
+  /// Makes what computes an operand of a product part of its kernel, where no element is needed by two programs:
+  /// stored, it would be written and read once more.
+  void join_operand(int product, size_t i) {
+    const Cluster& p = clusters_[at(product)];
+    if (p.form != Form::kProduct || p.members.empty()) return;
+    const auto node = std::ranges::find_if(
+        p.members, [&](int m) { return dag_.nodes[at(m)].kind == DagKind::kProduct && !p.is_for_operands(m); });
+    const DagNode& n = dag_.nodes[at(*node)];
+    const Operand& o = n.operands[i];
+    const ProductSize size = size_of_product(n);
+    const int maker = cluster_of_[at(o.node)];
+    if (maker < 0 || maker == product || (i == 0 ? size.n : size.m) > kMostOfOneProgram) return;
+    const Cluster& x = clusters_[at(maker)];
+    if (x.form != Form::kPointwise || x.members.size() + p.members.size() > kMostMembers ||
+        operands(x, p) > kMostOperands || dag_.nodes[at(o.node)].row_stride > 0 ||
+        !operand_dims(n, i, dag_.nodes[at(o.node)].shape) || numel(dag_.nodes[at(o.node)].shape) < kLeastOfOperand)
+      return;
+    for (int m : x.members) {
+      const bool is_read_once = users_[at(m)].size() == 1 && users_[at(m)][0].to == *node;
+      if (m == o.node ? !is_read_once || output_[at(m)] : leaves(x, x, m)) return;
+    }
+    Cluster c = p;
+    const int first = static_cast<int>(c.dims.size());
+    c.dims.insert(c.dims.end(), x.dims.begin(), x.dims.end());
+    for (size_t k = 0; k < x.members.size(); ++k) {
+      std::vector<int> map = x.maps[k];
+      for (int& d : map)
+        if (d >= 0) d += first;
+      c.members.push_back(x.members[k]);
+      c.maps.push_back(std::move(map));
+      c.for_operands.push_back(x.members[k]);
+    }
+    sort_members(c);
+    replace(maker, product, std::move(c));
+  }
+
   static void sort_members(Cluster& c) {
     std::vector<size_t> order(c.members.size());
     std::iota(order.begin(), order.end(), size_t{0});
@@ -568,6 +610,29 @@ bool Cluster::contains(int node) const { return std::find(members.begin(), membe
 
 int64_t Cluster::rows() const { return product(dims.begin(), dims.begin() + kept); }
 int64_t Cluster::columns() const { return product(dims.begin() + kept, dims.end()); }
+
+std::optional<std::vector<int>> operand_dims(const DagNode& product, size_t i, const Shape& shape) {
+  const Operand& operand = product.operands[i];
+  std::vector<int> of(shape.size(), -1);
+  if (operand.offset != 0) return std::nullopt;
+  const Shape strides = row_major(shape);
+  for (size_t d = 0; d < operand.shape.size(); ++d) {
+    if (operand.shape[d] == 1) continue;
+    if (d == 0 && product.splits > 1) continue;
+    // The node's dimensions from the innermost one that it counts along outwards.
+    int64_t left = operand.shape[d], stride = operand.strides[d];
+    for (size_t e = shape.size(); e-- > 0 && left > 1;) {
+      if (shape[e] == 1 || strides[e] != stride) continue;
+      if (of[e] >= 0 || left % shape[e] != 0) return std::nullopt;
+      of[e] = static_cast<int>(d);
+      left /= shape[e], stride *= shape[e];
+    }
+    if (left != 1) return std::nullopt;
+  }
+  for (size_t e = 0; e < shape.size(); ++e)
+    if (of[e] < 0 && shape[e] != 1) return std::nullopt;
+  return of;
+}
 
 std::vector<int> operand_map(const Dag& dag, const Cluster& cluster, int consumer, size_t operand) {
   const DagNode& n = dag.nodes[at(consumer)];

@@ -1,5 +1,6 @@
 // Which nodes share a kernel, and along which loops each of them runs.
 #pragma once
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,16 +26,24 @@ struct Cluster {
   int64_t splits = 1;                  // kRows, kScan: parts in which each row is reduced or scanned
   int64_t chunk = 0;                   // columns of each part; 0: what suits its tiles
   bool alone = false;                  // kProduct: what follows it moves too much memory for its programs
+  std::vector<int> for_operands;       // kProduct: members that compute its operands where they are read, along
+                                       // dimensions of their own, the last ones
   std::vector<std::vector<int>> maps;  // per member: for each dimension of its shape the cluster's, or -1 (one element)
 
   const std::vector<int>& map_of(int node) const;
   bool contains(int node) const;
+  bool is_for_operands(int node) const { return std::ranges::find(for_operands, node) != for_operands.end(); }
   bool reduces() const { return form == Form::kRows; }
   int64_t rows() const;     // elements of the kept dimensions
   int64_t columns() const;  // of the reduced ones
 };
 /// In place of a dimension: the part of a split reduction.
 inline constexpr int kSplitDim = -2;
+
+/// For each dimension of a node whose elements a product's operand reads, each once: that dimension of the operand of
+/// which it is a part; -1 where it has one element. Nullopt where the operand repeats elements, but for the parts of a
+/// split sum, or leaves some out.
+std::optional<std::vector<int>> operand_dims(const DagNode& product, size_t operand, const Shape& shape);
 
 /// For each dimension of an operand of `consumer` the cluster's dimension along which it is read.
 std::vector<int> operand_map(const Dag& dag, const Cluster& cluster, int consumer, size_t operand);

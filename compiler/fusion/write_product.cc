@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "compiler/fusion/emitter.h"
 #include "compiler/fusion/pointer_product.h"
@@ -29,7 +30,8 @@ class ProductWriter {
   Status write() {
     for (int m : c_.members)
       if (r_.grouping.stored[at(m)]) stores_.push_back(m);
-    if (const auto blocks = blocks_of(dag_, node(), r_.machine))
+    const auto blocks = blocks_of(dag_, node(), r_.machine);
+    if (blocks && c_.for_operands.empty())
       by_blocks(*blocks);
     else
       by_pointers();
@@ -84,6 +86,7 @@ class ProductWriter {
     std::vector<Access> out;
     for (int m : c_.members) {
       const DagNode& n = dag_.nodes[at(m)];
+      if (c_.is_for_operands(m)) continue;
       for (size_t i = 0; m != product_ && i < n.operands.size(); ++i)
         if (!n.operands[i].is_number() && !c_.contains(n.operands[i].node)) out.push_back(e_.access(m, i));
       if (r_.grouping.stored[at(m)]) out.push_back(e_.store_access(m));
@@ -392,6 +395,52 @@ class ProductWriter {
 
   // --- a program per tile, pointers
 
+  bool is_made(const Operand& o) const { return c_.contains(o.node); }
+
+  /// One side of a tile of an operand: the range along it, which of it is inside (empty: all), and its length.
+  struct Side {
+    std::string range, mask, size;
+  };
+
+  /// The text of a tile of an operand that is computed where it is read.
+  std::string made(size_t i, const Side& rows, const Side& columns) {
+    const DagNode& p = node();
+    const Operand& o = p.operands[i];
+    const std::vector<int>& map = c_.map_of(o.node);
+    const std::vector<int> dims = *operand_dims(p, i, dag_.nodes[at(o.node)].shape);
+    const size_t last = o.shape.size() - 1;
+    // Its dimensions from the innermost one outwards, each a part of the range along its side, or of the batch.
+    std::vector<int64_t> inner(o.shape.size(), 1);
+    for (size_t e = dims.size(); e-- > 0;) {
+      if (dims[e] < 0) continue;
+      const size_t side = at(dims[e]);
+      const std::string& range = side == last ? columns.range : side + 1 == last ? rows.range : batch_index(side);
+      const int64_t size = c_.dims[at(map[e])];
+      std::string text = inner[side] == 1 ? range : fmt::format("{} // {}", range, inner[side]);
+      inner[side] *= size;
+      if (inner[side] != o.shape[side]) text += fmt::format(" % {}", size);
+      if (text != range) text = e_.named_inside(text, range + "_at");
+      e_.index[at(map[e])] = {text, side == last ? kAlongColumns : side + 1 == last ? kAlongRows : kUniform};
+    }
+    const std::string row_mask = std::exchange(e_.row_mask, rows.mask),
+                      column_mask = std::exchange(e_.column_mask, columns.mask);
+    e_.two_ranges = true;
+    Text tile = e_.converted(e_.operand(product_, i), p.operand_type);
+    if (tile.level != kWhole) {
+      tile.text = fmt::format("tl.zeros(({}, {}), tl.{}) + {}", rows.size, columns.size, info(p.operand_type).triton,
+                              e_.spread(tile, kWhole, 7));
+      tile.level = kWhole;
+    }
+    // Beyond k both factors are 0: what is computed from nothing there may be no number.
+    const Side& deep = i == 0 ? columns : rows;
+    if (!deep.mask.empty())
+      tile.text = fmt::format("tl.where({}{}, {}, {})", deep.mask, i == 0 ? "[None, :]" : "[:, None]",
+                              e_.spread(tile, kWhole, 0), is_int(p.operand_type) ? "0" : "0.0");
+    e_.row_mask = row_mask;
+    e_.column_mask = column_mask;
+    return tile.text;
+  }
+
   void by_pointers() {
     const MatmulTile t = pointer_tile(node(), r_.machine);
     const int64_t bm = t.m, bn = t.n, bk = t.k;
@@ -438,14 +487,17 @@ class ProductWriter {
           p += fmt::format(" + {}{}", e_.index[at(map[d])].text, stride(o.strides[d], hint));
       return p;
     };
-    const std::string a_ptrs = fresh("a_ptrs"), b_ptrs = fresh("b_ptrs"), acc = fresh("acc"), step = fresh("step"),
-                      a = fresh("a"), b = fresh("b");
-    const std::string a_deep = stride(left.strides[r - 1], "stride_ak"),
-                      b_deep = stride(right.strides[r - 2], "stride_bk");
-    e_.line(fmt::format("{} = {} + {}[:, None]{} + {}[None, :]{}", a_ptrs, base(left, "stride_ab"), rows,
-                        stride(left.strides[r - 2], "stride_am"), from.empty() ? depth : from, a_deep));
-    e_.line(fmt::format("{} = {} + {}[:, None]{} + {}[None, :]{}", b_ptrs, base(right, "stride_bb"),
-                        from.empty() ? depth : from, b_deep, columns, stride(right.strides[r - 1], "stride_bn")));
+    const bool makes_a = is_made(left), makes_b = is_made(right);
+    const std::string a_ptrs = makes_a ? "" : fresh("a_ptrs"), b_ptrs = makes_b ? "" : fresh("b_ptrs"),
+                      acc = fresh("acc"), step = fresh("step"), a = fresh("a"), b = fresh("b");
+    const std::string a_deep = makes_a ? "" : stride(left.strides[r - 1], "stride_ak"),
+                      b_deep = makes_b ? "" : stride(right.strides[r - 2], "stride_bk");
+    if (!makes_a)
+      e_.line(fmt::format("{} = {} + {}[:, None]{} + {}[None, :]{}", a_ptrs, base(left, "stride_ab"), rows,
+                          stride(left.strides[r - 2], "stride_am"), from.empty() ? depth : from, a_deep));
+    if (!makes_b)
+      e_.line(fmt::format("{} = {} + {}[:, None]{} + {}[None, :]{}", b_ptrs, base(right, "stride_bb"),
+                          from.empty() ? depth : from, b_deep, columns, stride(right.strides[r - 1], "stride_bn")));
     e_.line(fmt::format("{} = tl.zeros(({}, {}), dtype={})", acc, block_m, block_n, sum_name()));
     const bool ragged = k_ % bk != 0;
     auto loaded = [&](const std::string& ptrs, const std::string& side_mask, const std::string& depth_mask) {
@@ -456,17 +508,26 @@ class ProductWriter {
                  : fmt::format("tl.load({}, mask={}, other={})", ptrs, mask, is_int(node().operand_type) ? "0" : "0.0");
     };
     const std::string rest = ragged ? fresh("rest") : "";
-    e_.line(fmt::format("for {} in range({}):", step, all_steps));
-    if (ragged) e_.line(fmt::format("    {} = {} - {} * {}", rest, k, step, block_k));
-    e_.line(fmt::format("    {} = {}", a,
-                        loaded(a_ptrs, e_.row_mask.empty() ? "" : e_.row_mask + "[:, None]",
-                               fmt::format("({}[None, :] < {})", depth, rest))));
-    e_.line(fmt::format("    {} = {}", b,
-                        loaded(b_ptrs, e_.column_mask.empty() ? "" : e_.column_mask + "[None, :]",
-                               fmt::format("({}[:, None] < {})", depth, rest))));
-    e_.line("    " + dot(a, b, acc));
-    e_.line(fmt::format("    {} += {}{}", a_ptrs, block_k, a_deep));
-    e_.line(fmt::format("    {} += {}{}", b_ptrs, block_k, b_deep));
+    e_.begin_loop(fmt::format("for {} in range({}):", step, all_steps), {}, false);
+    if (ragged) e_.line(fmt::format("{} = {} - {} * {}", rest, k, step, block_k));
+    std::string deep, in_depth;  // of operands that are made here: the places along k, and which are inside
+    if (makes_a || makes_b) {
+      deep = fresh("k");
+      e_.line(fmt::format("{} = {} * {} + {}", deep, step, block_k, depth));
+      if (ragged) in_depth = fresh("in_k"), e_.line(fmt::format("{} = {} < {}", in_depth, depth, rest));
+    }
+    e_.line(fmt::format("{} = {}", a,
+                        makes_a ? made(0, {rows, e_.row_mask, block_m}, {deep, in_depth, block_k})
+                                : loaded(a_ptrs, e_.row_mask.empty() ? "" : e_.row_mask + "[:, None]",
+                                         fmt::format("({}[None, :] < {})", depth, rest))));
+    e_.line(fmt::format("{} = {}", b,
+                        makes_b ? made(1, {deep, in_depth, block_k}, {columns, e_.column_mask, block_n})
+                                : loaded(b_ptrs, e_.column_mask.empty() ? "" : e_.column_mask + "[None, :]",
+                                         fmt::format("({}[:, None] < {})", depth, rest))));
+    e_.line(dot(a, b, acc));
+    if (!makes_a) e_.line(fmt::format("{} += {}{}", a_ptrs, block_k, a_deep));
+    if (!makes_b) e_.line(fmt::format("{} += {}{}", b_ptrs, block_k, b_deep));
+    e_.end_loop();
     bind(rows, columns);
     e_.set(product_, e_.product(product_, accumulated(acc)));
     for (int s : stores_) e_.store(s);

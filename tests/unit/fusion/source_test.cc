@@ -136,6 +136,18 @@ std::vector<Case> cases() {
          const int alpha = w.take({w.shaped(w.tensor(kF32, {1000}, "alphas"), {1000, 1, 1, 1}), t}, {0});
          return {w.add(w.mul(x, w.op(ExprOp::kSqrt, {alpha})), noise)};
        }},
+      {"windows_made_for_a_product", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         // A convolution with few filters: the windows of the image, [11, 64 · 3, 58 · 56], as its product reads them.
+         const int x = w.tensor(kBF16, {11, 64, 58, 56}, "x"), filters = w.tensor(kBF16, {16, 192}, "filters");
+         ExprAttributes five;
+         five.shape = {11, 64, 1, 58, 56};
+         const int image = w.op(ExprOp::kReshape, {x}, five);
+         auto shift = w.shaped(w.counts(3), {3, 1, 1});
+         const int row = w.add(w.shaped(w.counts(58), {58, 1}), w.op(ExprOp::kSub, {shift, w.number(int64_t{1})}));
+         const int windows = w.take({image, row}, {3}, true);
+         return {w.op(ExprOp::kRelu, {w.op(ExprOp::kMatMul, {filters, w.shaped(windows, {11, 192, 3248})})})};
+       }},
       {"rows_added_where_they_go", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          const int row = w.tensor(DType::kI64, {5000, 1}, "row"), y = w.tensor(kBF16, {5000, 1024}, "y");
