@@ -21,6 +21,7 @@ namespace {
 /// What divides 0, and the cap of every fact.
 constexpr int64_t kMost = int64_t{1} << 40;
 constexpr int64_t kAccessBytes = 16;
+constexpr int64_t kMostStep = 64;  // beyond it no two elements share anything
 
 /// The largest power of two that divides n.
 int64_t divisor_of(int64_t n) {
@@ -39,6 +40,7 @@ AxisInfo unknown(const ir::Type& type) {
   info.constancy.fill(1);
   info.prefix.fill(1);
   info.run.fill(1);
+  info.step.fill(1);
   return info;
 }
 
@@ -75,6 +77,7 @@ AxisInfo join(const AxisInfo& a, const AxisInfo& b) {
     r.constancy[d] = std::min(a.constancy[d], b.constancy[d]);
     r.prefix[d] = std::min(a.prefix[d], b.prefix[d]);
     r.run[d] = std::min(a.run[d], b.run[d]);
+    r.step[d] = std::max(a.step[d], b.step[d]);
     r.divisibility[d] = std::min(divisor_at(a, d, r.contiguity[d]), divisor_at(b, d, r.contiguity[d]));
   }
   if (a.constant != b.constant) r.constant.reset();
@@ -159,7 +162,10 @@ struct AxisAnalysis::State {
       info.divisibility[0] = std::max(info.divisibility[0], it->second.divisibility);
       info.non_negative |= it->second.non_negative;
     }
-    for (int d = 0; d < dims(info); ++d) info.run[d] = std::max({info.run[d], info.contiguity[d], info.constancy[d]});
+    for (int d = 0; d < dims(info); ++d) {
+      const int64_t known = std::max(info.contiguity[d], info.constancy[d]);
+      if (info.run[d] <= known) info.run[d] = known, info.step[d] = 1;
+    }
     infos[v] = info;
   }
 
@@ -273,6 +279,7 @@ struct AxisAnalysis::State {
           info.constancy[d] = from.constancy[source];
           info.prefix[d] = from.prefix[source];
           info.run[d] = from.run[source];
+          info.step[d] = from.step[source];
         }
         info.constant = from.constant;
         info.non_negative = from.non_negative;
@@ -318,7 +325,11 @@ struct AxisAnalysis::State {
       case OpKind::kMax: {
         AxisInfo info = combined(op, type);
         const AxisInfo &a = of(op->operand(0)), &b = of(op->operand(1));
-        for (int d = 0; d < dims(info); ++d) info.divisibility[d] = std::min(element_divisor(a), element_divisor(b));
+        for (int d = 0; d < dims(info); ++d) {
+          info.divisibility[d] = std::min(element_divisor(a), element_divisor(b));
+          set_run(info, d, a, b);
+          if (b.run[d] > a.run[d]) set_run(info, d, b, a);
+        }
         info.non_negative =
             op->kind == OpKind::kMin ? a.non_negative && b.non_negative : a.non_negative || b.non_negative;
         return folded(op, type, info);
@@ -364,6 +375,7 @@ struct AxisAnalysis::State {
       info.divisibility[d] = from.divisibility[source];
       info.prefix[d] = from.prefix[source];
       info.run[d] = from.run[source];
+      info.step[d] = from.step[source];
       info.constancy[d] = from.constancy[source++];
     }
     info.constant = from.constant;
@@ -415,7 +427,7 @@ struct AxisAnalysis::State {
       // A narrow type wraps; whole aligned groups of at most half its range do not.
       const bool wraps = type.element_bits() < source.element_bits() && type.element_bits() < 32;
       if (same_step) info.contiguity[d] = from.contiguity[d];
-      if (same_step && !wraps) info.run[d] = from.run[d];
+      if (same_step && !wraps) info.run[d] = from.run[d], info.step[d] = from.step[d];
       if (wraps)
         info.contiguity[d] =
             std::min({info.contiguity[d], from.divisibility[d], int64_t{1} << (type.element_bits() - 1)});
@@ -432,6 +444,12 @@ struct AxisAnalysis::State {
            is_signed(from.dtype);
   }
 
+  /// The run of x beside what is equal for all of it: x + n, x - n, min(x, n).
+  static void set_run(AxisInfo& info, int d, const AxisInfo& x, const AxisInfo& n) {
+    info.run[d] = std::min(x.run[d], n.constancy[d]);
+    info.step[d] = x.step[d];
+  }
+
   AxisInfo add(const Op* op, const ir::Type& type) {
     const AxisInfo &a = of(op->operand(0)), &b = of(op->operand(1));
     AxisInfo info = combined(op, type);
@@ -439,7 +457,9 @@ struct AxisAnalysis::State {
     for (int d = 0; d < dims(info); ++d) {
       info.contiguity[d] =
           std::max(std::min(a.contiguity[d], b.constancy[d]), std::min(a.constancy[d], b.contiguity[d]));
-      info.run[d] = std::max(std::min(a.run[d], b.constancy[d]), std::min(a.constancy[d], b.run[d]));
+      set_run(info, d, a, b);
+      if (const int64_t turned = std::min(a.constancy[d], b.run[d]); turned > info.run[d])
+        info.run[d] = turned, info.step[d] = b.step[d];
       int64_t da = divisor_at(a, d, info.contiguity[d]), db = divisor_at(b, d, info.contiguity[d]);
       // A pointer's contiguity counts elements, its divisibility bytes.
       if (op->kind == OpKind::kAddPtr && info.contiguity[d] < a.contiguity[d])
@@ -454,6 +474,7 @@ struct AxisAnalysis::State {
     const AxisInfo &a = of(op->operand(0)), &b = of(op->operand(1));
     AxisInfo info = combined(op, type);
     for (int d = 0; d < dims(info); ++d) {
+      set_run(info, d, a, b);
       info.contiguity[d] = std::min(a.contiguity[d], b.constancy[d]);
       int64_t c = info.contiguity[d];
       info.divisibility[d] =
@@ -471,6 +492,9 @@ struct AxisAnalysis::State {
       int64_t da = a.contiguity[d] == 1 ? a.divisibility[d] : element_divisor(a);
       int64_t db = b.contiguity[d] == 1 ? b.divisibility[d] : element_divisor(b);
       info.divisibility[d] = times(da, db);
+      for (const auto& [x, factor] : {std::pair(&a, &b), std::pair(&b, &a)})
+        if (factor->constant && *factor->constant > 0 && *factor->constant <= kMostStep / x->step[d])
+          info.run[d] = x->run[d], info.step[d] = x->step[d] * *factor->constant;
     }
     info.non_negative = a.non_negative && b.non_negative;
     if (a.constant && b.constant) {
@@ -489,7 +513,8 @@ struct AxisAnalysis::State {
       if (rounds_down || a.non_negative)
         info.constancy[d] = std::max(info.constancy[d],
                                      std::min({a.contiguity[d], a.divisibility[d], b.divisibility[d], b.constancy[d]}));
-      if (b.constant && *b.constant > 0 && (rounds_down || a.non_negative)) info.run[d] = a.run[d];
+      if (b.constant && *b.constant > 0 && (rounds_down || a.non_negative))
+        info.run[d] = a.run[d], info.step[d] = (a.step[d] + *b.constant - 1) / *b.constant;
       // An exact division by a constant power of two leaves the rest of the divisor.
       if (b.constant && *b.constant > 0 && *b.constant == divisor_of(*b.constant) && a.contiguity[d] == 1)
         info.divisibility[d] = std::max<int64_t>(1, a.divisibility[d] / *b.constant);

@@ -14,11 +14,12 @@ namespace kiln::analysis {
 /// Of an integer, pointer or i1 value. With c = contiguity[d]: in each aligned group of c elements along d, each is the
 /// one before plus one (pointers: plus one element). With k = constancy[d]: the elements of each aligned group of k
 /// along d are equal. divisibility[d] divides the first element of each such contiguous group along d (pointers: in
-/// bytes). In each aligned group of run[d] elements along d, each is the one before or one more, as in arange // 2. In
-/// each aligned group of prefix[d] elements of an i1 along d, those that are true come first.
+/// bytes). In each aligned group of run[d] elements along d, each is the one before or at most step[d] more, as in
+/// arange // 2 with steps of 1 and in arange * 3 with steps of 3. In each aligned group of prefix[d] elements of an i1
+/// along d, those that are true come first.
 struct AxisInfo {
   int rank = 0;
-  std::array<int64_t, ir::kMaxRank> contiguity{}, divisibility{}, constancy{}, run{}, prefix{};
+  std::array<int64_t, ir::kMaxRank> contiguity{}, divisibility{}, constancy{}, run{}, step{}, prefix{};
   std::optional<int64_t> constant;  // when every element is this number
   bool non_negative = false;        // no element is below zero, unless index arithmetic overflowed its type
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "compiler/layout/algebra.h"
 
@@ -67,8 +68,10 @@ double access_cost(const AxisAnalysis& axis, const ir::Op* access, const LinearL
   // equal addresses are one. All of it is dropping of index bits, so sectors are counted as ranks.
   std::vector<uint64_t> kept(static_cast<size_t>(layout.rank()));
   for (int d = 0; d < layout.rank(); ++d) {
-    // A run of addresses in which each comes `constancy` times is that many times as long.
-    const int64_t repeated = std::min(info.run[d], info.constancy[d] * std::max<int64_t>(1, kSectorBytes / size));
+    // A run of addresses in which each comes `constancy` times is that many times as long, and one with steps shorter.
+    const auto neighbours = static_cast<uint64_t>(std::max<int64_t>(1, kSectorBytes / (size * info.step[d])));
+    const int64_t repeated =
+        std::min(info.run[d], info.constancy[d] * static_cast<int64_t>(std::bit_floor(neighbours)));
     const int64_t together =
         std::max({info.constancy[d], std::clamp<int64_t>(kSectorBytes / size, 1, info.contiguity[d]), repeated});
     kept[static_cast<size_t>(d)] = ~static_cast<uint64_t>(together - 1);
