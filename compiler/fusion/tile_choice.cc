@@ -75,7 +75,7 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
   const bool gpu = machine.gpu();
   const int64_t processors = machine.multiprocessors;
   t.block = power_of_two(w.n_cols);
-  constexpr int64_t kWidestWindow = 512;
+  constexpr int64_t kWidestWindow = 512, kMostUnrolled = 64;
   if (gpu && w.windows && w.splits == 1 && w.n_cols <= kWidestWindow && !w.stores_rows) {
     // A thread takes the elements of its windows one after the other: what its neighbours read comes from the cache,
     // and where an element is follows from a number that all threads share.
@@ -84,6 +84,7 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
     t.rows = 32 * t.warps * 4;
     while (t.rows > 32 * t.warps && cdiv(w.n_rows, t.rows) < kProgramsPerProcessor * processors) t.rows /= 2;
     t.loop = true;
+    t.unrolled = t.known = w.n_cols <= kMostUnrolled;
     return t;
   }
   if (!w.along) {

@@ -50,10 +50,11 @@ struct RowWork {
 struct RowTile {
   int64_t rows = 1, block = 1;
   int warps = 4;
-  bool loop = false;   // over blocks of columns
-  bool again = false;  // each part between two reductions reads the row again
-  bool known = false;  // the loop's end is a constexpr, for ptxas to see all of its loads
-  int64_t held = 0;    // columns of the block that may hold any of the row, where that is known to be fewer
+  bool loop = false;      // over blocks of columns
+  bool again = false;     // each part between two reductions reads the row again
+  bool known = false;     // the loop's end is a constexpr, for ptxas to see all of its loads
+  bool unrolled = false;  // the loop is written out: where each column lies is a number then
+  int64_t held = 0;       // columns of the block that may hold any of the row, where that is known to be fewer
 };
 RowTile row_tile(const Machine& machine, const RowWork& work);
 /// Of a running sum.

@@ -213,6 +213,7 @@ class RowWriter : LoopWriter {
   struct RowNames {
     std::string block, part, count;
     int64_t chunk;  // of columns in each part
+    bool unrolled;  // the loop over columns
   };
 
   /// The lines before any column: which rows and which part of them a program has. From here on columns_of_ has the
@@ -253,7 +254,7 @@ class RowWriter : LoopWriter {
       out.insert(out.end(), column_lines_.begin(), column_lines_.end());
       return out;
     };
-    return {block, part, count, chunk};
+    return {block, part, count, chunk, t.unrolled};
   }
 
   /// What a scan carries into the first of its program's columns: of a part, the totals of those before it. They are
@@ -476,7 +477,8 @@ class RowWriter : LoopWriter {
     const bool odd = !names.part.empty() && kept_.empty() && c_.form != Form::kScan && is_odd(size_of_runs(reduced_));
     const std::string& block = names.block;
     auto over = [&](const std::string& from, const std::string& to) {
-      return fmt::format("for {} in range({}, {}, {}):", loop.start, from, to, block);
+      return fmt::format("for {} in {}({}, {}, {}):", loop.start, names.unrolled ? "tl.static_range" : "range", from,
+                         to, block);
     };
     loop.head = over(first, end);
     if (odd) {
