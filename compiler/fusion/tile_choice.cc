@@ -32,7 +32,9 @@ ElementTile element_tile(const Machine& machine, int64_t count, int widest, int6
   constexpr int kWarps = 4;
   constexpr int64_t kProgramsAtOnce = 8;  // on a multiprocessor
   if (!machine.gpu()) return {2048, 4};
-  const int64_t one_load = kBytesPerLoad / widest * 32 * kWarps, two = (scattered > 0 ? 1 : 2) * one_load;
+  constexpr int64_t kMostScattered = 64;  // loads of single elements that a thread has room for
+  const int64_t one_load = kBytesPerLoad / widest * 32 * kWarps;
+  const int64_t two = scattered * 2 * one_load > kMostScattered * 32 * kWarps ? one_load : 2 * one_load;
   auto all_at_once = [&](int64_t block) { return cdiv(count, block) < kProgramsAtOnce * machine.multiprocessors; };
   int64_t block = all_at_once(two) ? one_load : two;
   // Loads of single elements: a thread has more elements only where there are programs enough without.
