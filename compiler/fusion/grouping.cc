@@ -351,6 +351,17 @@ class Grouper {
     return std::nullopt;
   }
 
+  /// Whether a program has whole rows of both, so that it can reduce what it scans, or scan what it reduced.
+  bool share_tiles(const Cluster& scan, const Cluster& rows) const {
+    if (scan.splits > 1 || rows.splits > 1 || static_cast<int>(rows.dims.size()) != rows.kept + 1 ||
+        scan.dims.back() != rows.dims.back() || scan.dims.back() > kSplitUnit)
+      return false;
+    auto runs_along = [&](const Cluster& c) {
+      return std::ranges::all_of(full_reads(c), [](const FullRead& r) { return r.strides.back() == 1; });
+    };
+    return runs_along(scan) && runs_along(rows);
+  }
+
   /// Pointwise clusters that read what rows are reduced from: the rows' kernel stores their results on its way.
   void join_readers_of_rows() {
     for (size_t r = 0; r < clusters_.size(); ++r)
@@ -485,7 +496,7 @@ Verdict Grouper::merged(int a, int b) const {
         n.kind == DagKind::kScan && n.splits > 1 && x.contains(n.operands[1].node))
       return Reason{"each part of a running sum begins with the sum of all parts before it", ""};
   for (auto [s, other] : {std::pair(&x, &y), std::pair(&y, &x)})
-    if (s->form == Form::kScan && other->form != Form::kPointwise)
+    if (s->form == Form::kScan && other->form != Form::kPointwise && !share_tiles(*s, *other))
       return Reason{"a running sum needs its own loop along its dimension", ""};
   std::vector<Edge> edges;
   for (int m : x.members)
@@ -530,7 +541,7 @@ Verdict Grouper::merged(int a, int b) const {
   if (!free_x.empty()) {
     // A row's result, read by the row's own elements or by what goes on with one per row.
     const bool whole_rows = only_reduced && static_cast<int>(x.dims.size()) - x.kept == static_cast<int>(free_x.size());
-    if (!x.reduces() || !whole_rows) return reordered;
+    if (!(x.reduces() || x.form == Form::kScan) || !whole_rows) return reordered;
     if (!free_y.empty()) {
       if (free_x.size() != free_y.size())
         return Reason{"the second's rows have another shape than the first reduces", ""};
@@ -559,7 +570,8 @@ Verdict Grouper::merged(int a, int b) const {
       return Reason{"the first is small and costly, and every row of the second would compute it again", ""};
   }
   // Reductions must agree on what they reduce, and on the number of parts.
-  if (x.reduces() && y.reduces()) {
+  auto has_columns = [](const Cluster& c) { return c.reduces() || c.form == Form::kScan; };
+  if (has_columns(x) && has_columns(y)) {
     std::vector<int> image;
     for (size_t d = at(x.kept); d < x.dims.size(); ++d) image.push_back(to_y[d]);
     std::vector<int> theirs(y.dims.size() - at(y.kept));
@@ -578,7 +590,7 @@ Verdict Grouper::merged(int a, int b) const {
 
   // The loops are those of the reducing one, or of the larger.
   const bool as_x = x.form == Form::kProduct || x.form == Form::kScan ||
-                    (x.reduces() && (!y.reduces() || x.dims.size() > y.dims.size()));
+                    (x.reduces() && y.form != Form::kScan && (!y.reduces() || x.dims.size() > y.dims.size()));
   Cluster out = as_x ? x : y;
   std::vector<int> from_y(y.dims.size(), -1);
   for (size_t d = 0; d < to_y.size(); ++d)

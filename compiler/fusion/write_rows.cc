@@ -305,7 +305,10 @@ class RowWriter : LoopWriter {
   /// Running sums: a loop along the row, or its part, carries the sum of all columns before.
   void scan() {
     const int64_t n_rows = size_of_runs(kept_), n_cols = size_of_runs(reduced_);
-    const RowTile t = scan_tile(r_.machine, row_work(n_rows, n_cols));
+    RowWork work = row_work(n_rows, n_cols);
+    work.along = work.along || work.depth > 0;  // what is reduced beside it needs whole rows
+    const RowTile t = scan_tile(r_.machine, work);
+    KILN_ASSERT(!t.loop || work.depth == 0, "reductions beside a scan in a loop");
     const RowNames names = begin_rows(t, n_rows, n_cols);
     std::map<int, std::string> carries;
     for (int m : c_.members) {

@@ -173,6 +173,26 @@ TEST_F(PlanTest, RunningSumsTakeWhatIsAroundThem) {
     }
 }
 
+TEST_F(PlanTest, WholeRowsAreReducedAndScannedInOneKernel) {
+  for (const Machine& machine : {host_machine(), hopper_machine()})
+    for (const Shape& shape : {Shape{300, 77}, {5, 1000}, {3, 20, 4096}}) {
+      p = {};
+      const int last = static_cast<int>(shape.size()) - 1;
+      const int x = tensor(DType::kF32, shape, "x");
+      // What is reduced is scanned, and what is scanned reduced and read by the elements again.
+      const int sums = axis(ExprOp::kCumSum, axis(ExprOp::kSoftmax, x, {last}), {last});
+      const int peaks = axis(ExprOp::kCumMax, x, {last}), below = op(ExprOp::kSub, {x, peaks});
+      const int worst = axis(ExprOp::kMin, below, {last}, true);
+      const Plan made = check({op(ExprOp::kAdd, {sums, worst}), worst, op(ExprOp::kMul, {worst, worst})},
+                              Variant::kFused, machine, 0.5);
+      EXPECT_EQ(made.groups.size(), 1u) << plan_text(made);
+    }
+  // Beyond what a program has at once, each has its loop.
+  p = {};
+  const int x = tensor(DType::kF32, {40, 4097}, "x");
+  EXPECT_GT(check({axis(ExprOp::kMin, axis(ExprOp::kCumMax, x, {1}), {1})}).groups.size(), 1u);
+}
+
 TEST_F(PlanTest, RunningSumsOfLongRowsAreSplit) {
   struct Case {
     Shape shape, strides;

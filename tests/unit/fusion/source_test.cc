@@ -148,6 +148,12 @@ std::vector<Case> cases() {
          const int windows = w.take({image, row}, {3}, true);
          return {w.op(ExprOp::kRelu, {w.op(ExprOp::kMatMul, {filters, w.shaped(windows, {11, 192, 3248})})})};
        }},
+      {"losses_below_running_maxima", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int price = w.tensor(kF32, {1609, 514}, "price");
+         const int loss = w.op(ExprOp::kSub, {price, w.along(ExprOp::kCumMax, {price}, {-1})});
+         return {loss, w.along(ExprOp::kMin, {loss}, {-1})};
+       }},
       {"rows_added_where_they_go", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          const int row = w.tensor(DType::kI64, {5000, 1}, "row"), y = w.tensor(kBF16, {5000, 1024}, "y");
