@@ -534,7 +534,7 @@ class ProductWriter {
     group_.grid = {batch_ * cdiv(m_, bm) * cdiv(n_, bn), 1, 1};
     group_.num_stages = t.stages;
     group_.num_warps = t.warps;
-    const int most = sums_elements(node()) ? 64 : 128;
+    const int most = sums_elements(node()) ? 96 : 128;  // 128 x 64 in registers
     for (auto [other_m, other_n] : {std::pair<int64_t, int64_t>{128, 128}, {128, 64}, {64, 128}, {64, 64}, {32, 64}}) {
       const bool masks_fit = (m_ % bm || m_ % other_m == 0) && (n_ % bn || n_ % other_n == 0);
       if (std::pair(other_m, other_n) == std::pair(bm, bn) || other_m > 2 * bm || other_n > 2 * bn || !masks_fit ||
