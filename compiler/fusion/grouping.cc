@@ -27,7 +27,7 @@ constexpr int kTileElements = 128 * 128;
 /// Operations of one kernel: what compiles in a moment.
 constexpr size_t kMostMembers = 192;
 /// Rows or columns of a product that one program has all of, and elements of an operand that are worth it.
-constexpr int64_t kMostOfOneProgram = 64, kLeastOfOperand = int64_t{1} << 16;
+constexpr int64_t kMostOfOneProgram = 128, kLeastOfOperand = int64_t{1} << 16;
 /// Operations that the kernel of rows does beside them, for what reads the same tensor.
 constexpr size_t kMostOnTheWay = 16;
 

@@ -402,6 +402,17 @@ class ProductWriter {
     std::string range, mask, size;
   };
 
+  /// A smaller tile of the operand that is computed, so that every processor has programs that compute while others
+  /// wait for what they load: nothing is loaded ahead of it.
+  MatmulTile with_room_to_make(MatmulTile t) const {
+    constexpr int64_t kPrograms = 2;  // of a processor
+    constexpr int kLeastSide = 32;
+    int& side = is_made(node().operands[1]) ? t.n : t.m;
+    while (side > kLeastSide && batch_ * cdiv(m_, t.m) * cdiv(n_, t.n) < kPrograms * r_.machine.multiprocessors)
+      side /= 2;
+    return with_stages(t, node(), r_.machine);
+  }
+
   /// The text of a tile of an operand that is computed where it is read.
   std::string made(size_t i, const Side& rows, const Side& columns) {
     const DagNode& p = node();
@@ -442,7 +453,8 @@ class ProductWriter {
   }
 
   void by_pointers() {
-    const MatmulTile t = pointer_tile(node(), r_.machine);
+    MatmulTile t = pointer_tile(node(), r_.machine);
+    if (!c_.for_operands.empty()) t = with_room_to_make(t);
     const int64_t bm = t.m, bn = t.n, bk = t.k;
     const std::string m = e_.dimension(m_, "M"), n = e_.dimension(n_, "N"), k = e_.dimension(k_, "K");
     const std::string block_m = e_.constant(bm, "BLOCK_M"), block_n = e_.constant(bn, "BLOCK_N"),
