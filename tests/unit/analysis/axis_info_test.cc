@@ -125,6 +125,29 @@ TEST(AxisInfo, RunsOfPackedElements) {
   EXPECT_EQ(a.axis->order_of(a.value("t"))[0], 0);
 }
 
+TEST(AxisInfo, RunsWithSteps) {
+  Analysed a = analyse(
+      "  %three = constant 3 : i32[64]\n"
+      "  %two = constant 2 : i32[64]\n"
+      "  %far = constant 65 : i32[64]\n"
+      "  %j = arange {start = 0, end = 64} : i32[64]\n"
+      "  %apart = mul %j, %three : i32[64]\n"
+      "  %shifted = sub %apart, %two : i32[64]\n"
+      "  %below = min %shifted, %far : i32[64]\n"
+      "  %packed = div %apart, %two : i32[64]\n"
+      "  %beyond = mul %j, %far : i32[64]\n"
+      "  %xs = splat %x : *f32[64]\n"
+      "  %p = addptr %xs, %shifted : *f32[64]\n");
+  for (const char* name : {"apart", "shifted", "below", "p"}) {
+    EXPECT_EQ(a[name].run[0], 64) << name;
+    EXPECT_EQ(a[name].step[0], 3) << name;
+    EXPECT_EQ(a[name].contiguity[0], 1) << name;
+  }
+  EXPECT_EQ(a["packed"].step[0], 2) << "1 or 2 more each time";
+  EXPECT_EQ(a["j"].step[0], 1);
+  EXPECT_EQ(a["beyond"].run[0], 1) << "too far apart to share a sector";
+}
+
 TEST(AxisInfo, MasksThatEndWithinAVector) {
   Analysed a = analyse(std::string(kOffsets) +
                        "  %s = splat %n : i32[1024]\n"
