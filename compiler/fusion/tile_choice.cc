@@ -1,6 +1,7 @@
 #include "compiler/fusion/tile_choice.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "compiler/fusion/grouping.h"
 #include "compiler/fusion/split.h"
@@ -81,12 +82,14 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
   if (gpu && w.windows && w.splits == 1 && w.n_cols <= kWidestWindow && !w.stores_rows) {
     // A thread takes the elements of its windows one after the other: what its neighbours read comes from the cache,
     // and where an element is follows from a number that all threads share.
+    t.unrolled = t.known = w.n_cols <= kMostUnrolled;
+    // Written out, loads of all elements are under way: of 4 x 49 a thread has 245 registers, of 49 and of 2 x 25 72.
+    const int64_t each = t.unrolled ? std::clamp<int64_t>(kMostUnrolled / std::max<int64_t>(1, w.n_cols), 1, 4) : 4;
     t.block = 1;
     t.warps = 4;
-    t.rows = 32 * t.warps * 4;
+    t.rows = 32 * t.warps * static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(each)));
     while (t.rows > 32 * t.warps && cdiv(w.n_rows, t.rows) < kProgramsPerProcessor * processors) t.rows /= 2;
     t.loop = true;
-    t.unrolled = t.known = w.n_cols <= kMostUnrolled;
     return t;
   }
   if (!w.along) {

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "compiler/analysis/axis_info.h"
+#include "compiler/analysis/cheap_values.h"
 #include "compiler/analysis/coalesce.h"
 #include "compiler/analysis/dot_layouts.h"
 #include "compiler/analysis/layout_ops.h"
@@ -21,6 +22,8 @@
 
 namespace kiln::passes {
 
+using analysis::CheapValues;
+using analysis::is_shape_op;
 using ir::Block;
 using ir::Op;
 using ir::OpKind;
@@ -31,18 +34,11 @@ namespace {
 
 constexpr double kLoopWeight = 8;  // how much more often the body of a loop runs, for weighing costs
 constexpr int64_t kDefaultWidth = 4;
-constexpr int kCheapOps = 32;     // computed again at most
 constexpr size_t kMostSeen = 64;  // nodes looked through for layouts
 
 bool is_tile(const Value* v) { return v->type.is_tile(); }
 
 bool is_memory(const Op* op) { return ir::op_class(op->kind) == ir::OpClass::kMemory; }
-
-/// Shape ops whose operand's layout follows from the result's.
-bool is_shape_op(const Op* op) {
-  return op->kind == OpKind::kExpandDims || op->kind == OpKind::kBroadcast || op->kind == OpKind::kReshape ||
-         op->kind == OpKind::kTrans;
-}
 
 /// Ops whose results' layout is dictated by their operands' rather than the other way round.
 bool is_forward(const Op* op) { return op->kind == OpKind::kReduce || op->kind == OpKind::kJoin; }
@@ -765,36 +761,6 @@ void tell_narrow_accesses(ir::Module& module, Remarks& remarks) {
 }
 
 }  // namespace
-
-CheapValues::CheapValues(Block* body) { add(body); }
-
-void CheapValues::add(Block* block) {
-  for (Op* op : *block) {
-    for (Block* b : op->regions) add(b);
-    if (op->results.size() != 1) continue;
-    if (int ops = cost(op); ops > 0 && ops <= kCheapOps) cost_[op->result()] = ops;
-  }
-}
-
-int CheapValues::cost(const Op* op) const {
-  if (!is_tile(op->result())) return 0;
-  if (op->kind == OpKind::kConstant || op->kind == OpKind::kArange || op->kind == OpKind::kSplat) return 1;
-  if (!is_shape_op(op) && !(ir::is_elementwise(op) && ir::is_pure(op))) return 0;
-  auto is_float = [](const Value* v) { return v->type.is_float(); };
-  bool floats = is_float(op->result()) || std::any_of(op->operands.begin(), op->operands.end(), is_float);
-  bool light = is_shape_op(op) || op->kind == OpKind::kCast || op->kind == OpKind::kBitcast ||
-               op->kind == OpKind::kSelect || op->kind == OpKind::kHint || op->kind == OpKind::kCmp ||
-               op->kind == OpKind::kAdd || op->kind == OpKind::kSub || op->kind == OpKind::kMul ||
-               op->kind == OpKind::kNeg;
-  if (floats && !light) return 0;
-  int sum = 1;
-  for (const Value* v : op->operands) {
-    auto it = cost_.find(v);
-    if (it == cost_.end()) return 0;
-    sum += it->second;
-  }
-  return sum;
-}
 
 Status assign_layouts(ir::Module& module, Remarks* remarks) {
   CheapValues cheap(module.body());

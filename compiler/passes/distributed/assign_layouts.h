@@ -4,8 +4,6 @@
 //   %p = addptr %xs, %o : *f32[1024]   →     %p = addptr %xs, %o : *f32[1024]{L0}
 //   %v = load %p : f32[1024]                 %v = load %p : f32[1024]{L0}
 #pragma once
-#include <unordered_map>
-
 #include "compiler/ir/ir.h"
 #include "compiler/passes/remarks.h"
 #include "compiler/target/target.h"
@@ -17,18 +15,5 @@ namespace kiln::passes {
 /// cheap to compute (arange, constants, splats and arithmetic on them) are recomputed wherever another layout needs
 /// them.
 Status assign_layouts(ir::Module& module, Remarks* remarks = nullptr);
-
-/// The tiles that are cheaper to recompute in another layout than to convert.
-class CheapValues {
- public:
-  explicit CheapValues(ir::Block* body);
-  bool has(const ir::Value* value) const { return cost_.contains(value); }
-
- private:
-  void add(ir::Block* block);
-  /// Number of ops needed to recompute the result; 0 when that is impossible.
-  int cost(const ir::Op* op) const;
-  std::unordered_map<const ir::Value*, int> cost_;
-};
 
 }  // namespace kiln::passes

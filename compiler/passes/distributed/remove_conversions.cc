@@ -4,10 +4,10 @@
 #include <map>
 #include <vector>
 
+#include "compiler/analysis/cheap_values.h"
 #include "compiler/analysis/layout_ops.h"
 #include "compiler/analysis/verify_layouts.h"
 #include "compiler/ir/builder.h"
-#include "compiler/passes/distributed/assign_layouts.h"
 
 namespace kiln::passes {
 
@@ -119,7 +119,7 @@ class ConversionRemover {
 
   ir::Module& module_;
   const target::Target& target_;
-  CheapValues cheap_;
+  analysis::CheapValues cheap_;
   std::map<Key, Value*> made_, recomputed_;
 };
 
