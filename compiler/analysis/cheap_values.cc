@@ -7,8 +7,8 @@ namespace kiln::analysis {
 constexpr int kCheapOps = 32;  // computed again at most
 
 bool is_shape_op(const ir::Op* op) {
-  return op->kind == ir::OpKind::kExpandDims || op->kind == ir::OpKind::kBroadcast || op->kind == ir::OpKind::kReshape ||
-         op->kind == ir::OpKind::kTrans;
+  return op->kind == ir::OpKind::kExpandDims || op->kind == ir::OpKind::kBroadcast ||
+         op->kind == ir::OpKind::kReshape || op->kind == ir::OpKind::kTrans;
 }
 
 CheapValues::CheapValues(ir::Block* body) { add(body); }

@@ -654,7 +654,9 @@ TEST_F(PlanTest, OperandsOfProductsAreMadeWhereTheyAreRead) {
       const int a = tensor(dtype, {wide * 9, channels}, "a"), b = tensor(dtype, {channels, m}, "b");
       const Plan left =
           check({op(ExprOp::kMatMul, {op(ExprOp::kMul, {a, a}), b})}, Variant::kFused, hopper_machine(), -1);
-      if (wide * 9 * channels >= 65536) EXPECT_LE(left.groups.size(), 2u);
+      if (wide * 9 * channels >= 65536) {
+        EXPECT_LE(left.groups.size(), 2u);
+      }
     }
 }
 
