@@ -56,7 +56,8 @@ double time_us(const DagNode& n, const MatmulTile& tile, int64_t splits, const M
                 programs = std::max<int64_t>(1, cdiv(tiles * splits, machine.multiprocessors));
   // Rounds of as many as there is room for, and a last one of fewer, which keep it less busy.
   auto round = [](int64_t resident) { return resident == 0 ? 0 : static_cast<double>(resident) / kBusy[resident - 1]; };
-  const double rounds = static_cast<double>(programs / room) * round(room) + round(programs % room);
+  const int64_t full = programs / room;
+  const double rounds = static_cast<double>(full) * round(room) + round(programs % room);
   double us = kLaunchUs + static_cast<double>(cdiv(steps, splits)) * rounds * step_us(n, tile);
   if (splits > 1)
     us += kKernelUs +

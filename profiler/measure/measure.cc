@@ -100,8 +100,8 @@ Result<Measurement> measure_samples(const Sampler& take, const MeasureOptions& o
     m.flags |= kNotSettled | kStopped | few_samples(m.samples.size());
     return m;
   }
-  KILN_CHECK_OK(std::move(settled));
-  if (!*settled) m.flags |= kNotSettled;
+  KILN_TRY(const bool steady, std::move(settled));
+  if (!steady) m.flags |= kNotSettled;
 
   // Sums for stddev/mean as samples arrive (Welford).
   double total_us = 0, running_mean = 0, squares = 0, noise = 0;
