@@ -344,8 +344,10 @@ class Grouper {
         if (a.node != b.node || a.offset != b.offset) continue;
         std::vector<int> to(x.dims.size(), -1);
         for (size_t d = 0; d < x.dims.size(); ++d)
-          for (size_t e = 0; e < y.dims.size(); ++e)
-            if (a.strides[d] == b.strides[e] && x.dims[d] == y.dims[e]) to[d] = static_cast<int>(e);
+          for (int e = 0; at(e) < y.dims.size(); ++e)
+            if (a.strides[d] == b.strides[at(e)] && x.dims[d] == y.dims[at(e)] && to[d] < 0 &&
+                std::ranges::find(to, e) == to.end())  // windows have two dimensions of one stride
+              to[d] = e;
         if (std::ranges::find(to, -1) == to.end()) return to;
       }
     return std::nullopt;

@@ -174,7 +174,7 @@ class ElementWriter : LoopWriter {
     const std::string start = e_.names.fresh("start"), first = e_.names.fresh("first"), run = e_.names.fresh("run");
     e_.line(fmt::format("{} = {} * {}", start, pid, block));
     e_.line(fmt::format("{} = {} % {}", first, start, size));
-    const std::string along = fmt::format("{}_{}", var, kept_.size() - 1);
+    const std::string along = e_.names.fresh(fmt::format("{}_{}", var, kept_.size() - 1));
     const std::vector<Run> outer(kept_.begin(), kept_.end() - 1);
     const std::vector<Index> none = e_.index;
     e_.begin_loop(fmt::format("if {} + {} <= {}:", first, block, size),

@@ -633,6 +633,12 @@ TEST_F(PlanTest, PlansForAGpuComputeTheSame) {
   }
 }
 
+TEST_F(PlanTest, NamesOfTensorsStayApartFromIndices) {
+  const int x = tensor(DType::kF32, {3, 65537}, "i_1"), scale = tensor(DType::kF32, {3, 1}, "first"),
+            shift = tensor(DType::kF32, {3, 1}, "run");
+  check({op(ExprOp::kAdd, {op(ExprOp::kMul, {x, scale}), shift})}, Variant::kFused, hopper_machine());
+}
+
 /// What is read once by one program is made where it is read: along k, m and n, of odd sizes, and in parts of a sum.
 TEST_F(PlanTest, OperandsOfProductsAreMadeWhereTheyAreRead) {
   ExprAttributes shape;

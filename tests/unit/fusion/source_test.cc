@@ -154,6 +154,11 @@ std::vector<Case> cases() {
          const int loss = w.op(ExprOp::kSub, {price, w.along(ExprOp::kCumMax, {price}, {-1})});
          return {loss, w.along(ExprOp::kMin, {loss}, {-1})};
        }},
+      {"windows_read_by_rows_and_elements", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(kF32, {64, 64}, "x", {1, 1});  // two dimensions of one stride and size
+         return {w.mul(x, w.number(2.0)), w.along(ExprOp::kSum, {x}, {1})};
+       }},
       {"rows_added_where_they_go", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          const int row = w.tensor(DType::kI64, {5000, 1}, "row"), y = w.tensor(kBF16, {5000, 1024}, "y");
