@@ -514,7 +514,7 @@ struct AxisAnalysis::State {
         info.constancy[d] = std::max(info.constancy[d],
                                      std::min({a.contiguity[d], a.divisibility[d], b.divisibility[d], b.constancy[d]}));
       if (b.constant && *b.constant > 0 && (rounds_down || a.non_negative))
-        info.run[d] = a.run[d], info.step[d] = (a.step[d] + *b.constant - 1) / *b.constant;
+        info.run[d] = a.run[d], info.step[d] = (a.step[d] - 1) / *b.constant + 1;
       // An exact division by a constant power of two leaves the rest of the divisor.
       if (b.constant && *b.constant > 0 && *b.constant == divisor_of(*b.constant) && a.contiguity[d] == 1)
         info.divisibility[d] = std::max<int64_t>(1, a.divisibility[d] / *b.constant);
