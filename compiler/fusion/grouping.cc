@@ -636,7 +636,7 @@ std::optional<std::vector<int>> operand_dims(const DagNode& product, size_t i, c
     // The node's dimensions from the innermost one that it counts along outwards.
     int64_t left = operand.shape[d], stride = operand.strides[d];
     for (size_t e = shape.size(); e-- > 0 && left > 1;) {
-      if (shape[e] == 1 || strides[e] != stride) continue;
+      if (shape[e] < 2 || strides[e] != stride) continue;  // one of no elements has the stride of the next one
       if (of[e] >= 0 || left % shape[e] != 0) return std::nullopt;
       of[e] = static_cast<int>(d);
       left /= shape[e], stride *= shape[e];

@@ -633,6 +633,13 @@ TEST_F(PlanTest, PlansForAGpuComputeTheSame) {
   }
 }
 
+/// A dimension of no elements has the stride of the one behind it.
+TEST_F(PlanTest, OperandsWithoutElementsAreNotMade) {
+  const int a = tensor(DType::kF32, {5, 4, 0}, "a"), b = tensor(DType::kF32, {5, 0, 7}, "b");
+  p.graph.outputs = {op(ExprOp::kMatMul, {a, op(ExprOp::kMul, {b, b})})};
+  EXPECT_TRUE(plan(p.graph, {Variant::kFused, hopper_machine()}).ok());
+}
+
 TEST_F(PlanTest, NamesOfTensorsStayApartFromIndices) {
   const int x = tensor(DType::kF32, {3, 65537}, "i_1"), scale = tensor(DType::kF32, {3, 1}, "first"),
             shift = tensor(DType::kF32, {3, 1}, "run");
