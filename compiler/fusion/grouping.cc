@@ -242,9 +242,7 @@ class Grouper {
             path_outside(static_cast<int>(b), static_cast<int>(a)) || adjacent(x, y))
           continue;
         Cluster c = y;
-        c.members.insert(c.members.end(), x.members.begin(), x.members.end());
-        c.maps.insert(c.maps.end(), x.maps.begin(), x.maps.end());
-        sort_members(c);
+        add_members(c, x, [](int d) { return d; });
         replace(static_cast<int>(a), static_cast<int>(b), std::move(c));
       }
   }
@@ -378,14 +376,7 @@ class Grouper {
             path_outside(static_cast<int>(r), static_cast<int>(p)))
           continue;
         Cluster c = rows;
-        for (size_t i = 0; i < pointwise.members.size(); ++i) {
-          std::vector<int> map = pointwise.maps[i];
-          for (int& d : map)
-            if (d >= 0) d = (*to)[at(d)];
-          c.members.push_back(pointwise.members[i]);
-          c.maps.push_back(std::move(map));
-        }
-        sort_members(c);
+        add_members(c, pointwise, [&](int d) { return (*to)[at(d)]; });
         replace(static_cast<int>(p), static_cast<int>(r), std::move(c));
       }
   }
@@ -414,16 +405,22 @@ class Grouper {
     Cluster c = p;
     const int first = static_cast<int>(c.dims.size());
     c.dims.insert(c.dims.end(), x.dims.begin(), x.dims.end());
-    for (size_t k = 0; k < x.members.size(); ++k) {
-      std::vector<int> map = x.maps[k];
+    add_members(c, x, [&](int d) { return d + first; });
+    c.for_operands.insert(c.for_operands.end(), x.members.begin(), x.members.end());
+    replace(maker, product, std::move(c));
+  }
+
+  /// Those of another cluster too, each of whose dimensions is that of `c` which `dim_of` says.
+  template <class DimOf>
+  static void add_members(Cluster& c, const Cluster& other, DimOf&& dim_of) {
+    for (size_t i = 0; i < other.members.size(); ++i) {
+      std::vector<int> map = other.maps[i];
       for (int& d : map)
-        if (d >= 0) d += first;
-      c.members.push_back(x.members[k]);
+        if (d >= 0) d = dim_of(d);
+      c.members.push_back(other.members[i]);
       c.maps.push_back(std::move(map));
-      c.for_operands.push_back(x.members[k]);
     }
     sort_members(c);
-    replace(maker, product, std::move(c));
   }
 
   static void sort_members(Cluster& c) {
@@ -599,14 +596,7 @@ Verdict Grouper::merged(int a, int b) const {
     if (to_y[d] >= 0) from_y[at(to_y[d])] = static_cast<int>(d);
   const Cluster& other = as_x ? y : x;
   const std::vector<int>& rename = as_x ? from_y : to_y;
-  for (size_t i = 0; i < other.members.size(); ++i) {
-    std::vector<int> map = other.maps[i];
-    for (int& d : map)
-      if (d >= 0) d = rename[at(d)];
-    out.members.push_back(other.members[i]);
-    out.maps.push_back(std::move(map));
-  }
-  sort_members(out);
+  add_members(out, other, [&](int d) { return rename[at(d)]; });
   for (const Edge& e : edges)
     if (!related(e, [&](int from, int to) { return from >= 0 && to >= 0 && to_y[at(from)] == to; })) return reordered;
   return out;
