@@ -104,10 +104,7 @@ void Emitter::put(int node) {
   std::string text = fmt::format("tl.{}({}, {}", n.adds ? "atomic_add" : "store", to, spread(value, level, 0));
   if (!test.empty()) text += ", mask=" + test;
   if (n.adds) text += ", sem=\"relaxed\"";
-  if (loop_ && outside_loop(level))
-    lines_.push_back("    " + text + ")");
-  else
-    line(text + ")");
+  line_of(level, text + ")");
 }
 
 }  // namespace kiln::fusion

@@ -328,13 +328,26 @@ bool Emitter::stored_along_columns(int node) const {
   return std::any_of(map.begin(), map.end(), [&](int d) { return d >= cluster_.kept; });
 }
 
+void Emitter::line_of(unsigned level, const std::string& text) {
+  if (loop_ && outside_loop(level))
+    lines_.push_back("    " + text);
+  else
+    line(text);
+}
+
+Text Emitter::filled(Text t, unsigned level, const std::string& shape) {
+  if (t.level == level) return t;
+  t.text = fmt::format("tl.zeros({}, {}) + {}", shape, type_name(t.type), spread(t, level, 7));
+  t.binds = 6;
+  t.level = level;
+  return t;
+}
+
 Text Emitter::named(Text t, const std::string& hint) {
   if (t.number || is_name(t.text)) return t;
   const std::string name = names.fresh(hint.empty() ? "t" : hint);
-  if (loop_ && outside_loop(t.level))
-    lines_.push_back("    " + name + " = " + t.text);
-  else
-    line(name + " = " + t.text), inner_names_.push_back(name);
+  line_of(t.level, name + " = " + t.text);
+  if (!(loop_ && outside_loop(t.level))) inner_names_.push_back(name);
   t.text = name;
   t.binds = 10;
   return t;
@@ -542,13 +555,7 @@ std::string Emitter::extreme(const DagNode& n) {
 Text Emitter::scanned(int scan) {
   const DagNode& n = dag_.nodes[at(scan)];
   Text v = converted(operand(scan, 0), n.operand_type);
-  const unsigned whole = two_ranges ? kWhole : kAlongColumns;
-  if (v.level != whole) {  // it is repeated along a dimension of the tile
-    v.text = fmt::format("tl.zeros({}, {}) + {}", tile_shape, type_name(n.operand_type), spread(v, whole, 7));
-    v.binds = 6;
-    v.level = whole;
-  }
-  return named(std::move(v), "");
+  return named(filled(std::move(v), two_ranges ? kWhole : kAlongColumns, tile_shape), "");
 }
 
 Text Emitter::running(int scan, const Text& tile) {
@@ -712,10 +719,7 @@ void Emitter::store(int node) {
   if (const std::string m = mask(level); !m.empty()) text += ", mask=" + m;
   if (!evictions.stores.empty() && level & kAlongColumns)
     text += fmt::format(", eviction_policy=\"{}\"", evictions.stores);
-  if (loop_ && outside_loop(level))
-    lines_.push_back("    " + text + ")");
-  else
-    line(text + ")");
+  line_of(level, text + ")");
 }
 
 void write_source(const Emitter& e, const std::string& comment, Group& group) {

@@ -108,6 +108,10 @@ class Emitter {
 
   // --- lines
   void line(const std::string& text) { (loop_ ? inner_lines_ : lines_).push_back(indent_ + text); }
+  /// The same where values of `level` are computed: in front of a loop that does not change them.
+  void line_of(unsigned level, const std::string& text);
+  /// The text as a tile of `shape`, also where it is repeated along a dimension of it.
+  Text filled(Text t, unsigned level, const std::string& shape);
   /// From here on, values along columns belong to a loop; its head is `head` followed by `first`.
   /// With `hoist` false, everything does.
   void begin_loop(const std::string& head, const std::vector<std::string>& first, bool hoist = true);

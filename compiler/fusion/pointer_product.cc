@@ -104,7 +104,7 @@ MatmulTile tile_for(const DagNode& product, int64_t splits, const Machine& machi
     for (int n = largest.n; n >= kLeastSide; n /= 2) {
       MatmulTile tile = largest;
       tile.m = m, tile.n = n;
-      if (in_registers) tile.k = std::min<int>(depth_in_registers(tile), power_of_two(depth));
+      if (in_registers) tile.k = static_cast<int>(std::min<int64_t>(depth_in_registers(tile), power_of_two(depth)));
       tile = with_stages(tile, product, machine);
       const double us = time_us(product, tile, splits, machine);
       if (us < least * 0.97) least = us, best = tile;

@@ -135,6 +135,12 @@ class ElementWriter : LoopWriter {
         configuration({{block_name, other}}, cdiv(n, other), w);
   }
 
+  /// All results, behind their loads, of `each` elements of a thread.
+  void store_loaded(int64_t each) {
+    load_early(each, kMostEarly);
+    store_all();
+  }
+
   /// Every program takes apart where each of its elements is.
   void by_elements(const std::string& pid, const std::string& var, const std::string& block, const std::string& inside,
                    int64_t n, int64_t each) {
@@ -144,20 +150,17 @@ class ElementWriter : LoopWriter {
     if (!inside.empty() && is_odd(n) && n >= kLeastOfTwoParts) {
       // All programs but the last have whole tiles, and access them in wide words.
       e_.begin_loop(fmt::format("if {} * {} + {} <= {}:", pid, block, block, size), {});
-      load_early(each, kMostEarly);
-      store_all();
+      store_loaded(each);
       e_.end_loop();
       e_.begin_loop("else:", {test});
       e_.column_mask = inside;
-      load_early(each, kMostEarly);
-      store_all();
+      store_loaded(each);
       e_.end_loop();
       return;
     }
     if (!inside.empty()) e_.line(test);
     e_.column_mask = inside;
-    load_early(each, kMostEarly);
-    store_all();
+    store_loaded(each);
   }
 
   /// Whether most programs' elements lie in one run along the last dimensions, so that where it lies, and what varies
@@ -186,8 +189,7 @@ class ElementWriter : LoopWriter {
     e_.walks.push_back(std::move(whole));
     lines(decompose(outer, run, kUniform));
     e_.index[at(kept_.back().dims.back())] = {along, kAlongColumns};
-    load_early(each, kMostEarly);
-    store_all();
+    store_loaded(each);
     e_.end_loop();
     e_.index = none;
     e_.walks.clear();
@@ -195,8 +197,7 @@ class ElementWriter : LoopWriter {
     if (!inside.empty()) head.push_back(fmt::format("{} = {} < {}", inside, var, e_.size(n, "n")));
     e_.begin_loop("else:", head, false);
     e_.column_mask = inside;
-    load_early(each, kMostEarly);
-    store_all();
+    store_loaded(each);
     e_.end_loop();
   }
 
@@ -254,8 +255,7 @@ class ElementWriter : LoopWriter {
     }
     lines(decompose(outer, row, rows > 1 ? kAlongRows : kUniform));
     lines(decompose(inner, col, kAlongColumns));
-    load_early(rows * block / (32 * warps), kMostEarly);
-    store_all();
+    store_loaded(rows * block / (32 * warps));
     finish(programs, warps);
     for (auto [b, elems, w] :
          {std::tuple<int64_t, int64_t, int>{128, 2048, 4}, {256, 2048, 4}, {512, 4096, 4}, {1024, 4096, 8}}) {

@@ -436,12 +436,8 @@ class ProductWriter {
     const std::string row_mask = std::exchange(e_.row_mask, rows.mask),
                       column_mask = std::exchange(e_.column_mask, columns.mask);
     e_.two_ranges = true;
-    Text tile = e_.converted(e_.operand(product_, i), p.operand_type);
-    if (tile.level != kWhole) {
-      tile.text = fmt::format("tl.zeros(({}, {}), tl.{}) + {}", rows.size, columns.size, info(p.operand_type).triton,
-                              e_.spread(tile, kWhole, 7));
-      tile.level = kWhole;
-    }
+    Text tile = e_.filled(e_.converted(e_.operand(product_, i), p.operand_type), kWhole,
+                          fmt::format("[{}, {}]", rows.size, columns.size));
     // Beyond k both factors are 0: what is computed from nothing there may be no number.
     const Side& deep = i == 0 ? columns : rows;
     if (!deep.mask.empty())
@@ -546,11 +542,11 @@ class ProductWriter {
     group_.grid = {batch_ * cdiv(m_, bm) * cdiv(n_, bn), 1, 1};
     group_.num_stages = t.stages;
     group_.num_warps = t.warps;
-    const int most = sums_elements(node()) ? 96 : 128;  // 128 x 64 in registers
+    const int64_t most_sums = sums_elements(node()) ? 128 * 64 : 128 * 128;  // of a tile
     for (auto [other_m, other_n] : {std::pair<int64_t, int64_t>{128, 128}, {128, 64}, {64, 128}, {64, 64}, {32, 64}}) {
       const bool masks_fit = (m_ % bm || m_ % other_m == 0) && (n_ % bn || n_ % other_n == 0);
       if (std::pair(other_m, other_n) == std::pair(bm, bn) || other_m > 2 * bm || other_n > 2 * bn || !masks_fit ||
-          other_m * other_n > most * most)
+          other_m * other_n > most_sums)
         continue;
       MatmulTile other = t;
       other.m = static_cast<int>(other_m);
