@@ -93,7 +93,7 @@ Status run_into(std::span<const ExprStore> stores, ExprVariant variant) {
 
 Status run_put(const Expr& put, const Tensor& to) {
   ExprNode* n = put.node();
-  if (n->node.op != ExprOp::kPut || n->node.dtype != to.dtype() || n->device != to.device())
+  if (!n || n->node.op != ExprOp::kPut || n->node.dtype != to.dtype() || n->device != to.device())
     return error(ErrorKind::kType, "run_put() takes a put of {} on the tensor's device", info(to.dtype()).torch);
   if (fusion::numel(n->node.shape) == 0) return {};
   KILN_CHECK_OK(run_scatters({&put, 1}, ExprVariant::kFused));

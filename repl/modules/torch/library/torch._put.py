@@ -188,8 +188,8 @@ def along(x, dim, index, src, how):
         if how == "add" and outer == inner == 1 and size <= _MOST_BINS and total >= 16 * size:
             blocks = max(1, triton.cdiv(total, 4096) // 1024)
             _bins_kernel[(triton.cdiv(triton.cdiv(total, 4096), blocks),)](
-                words, index.contiguous(), values.contiguous(), total, size, stride, blocks, ONE=one, BINS=max(16, triton.next_power_of_2(size)),
-                BLOCK=4096, num_warps=8)
+                words, index.contiguous(), values.contiguous(), total, size, stride, blocks, ONE=one,
+                BINS=max(16, triton.next_power_of_2(size)), BLOCK=4096, num_warps=8)
             return
         if how in ("set", "add"):
             place, inside = _lines([outer, length, inner], [outer_stride, stride], index, size, words)

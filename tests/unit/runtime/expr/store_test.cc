@@ -118,6 +118,7 @@ TEST(ExprPut, IsRefusedElsewhere) {
   EXPECT_EQ(run(put).error().message, "a put is run by run_put(), into a tensor");
   EXPECT_EQ(run_put(put, *Tensor::empty(cpu(), DType::kF64, Shape{2, 2})).error().message,
             "run_put() takes a put of float64 on the tensor's device");
+  EXPECT_FALSE(run_put(Expr(), a).ok());
   const Expr places = op(ExprOp::kAdd, {Expr(a), Expr(a)});
   EXPECT_EQ(apply(ExprOp::kPut, {Expr(a), places, places}).error().message,
             "put takes a tensor, a tensor of integers and one of bools, got float32, float32 and float32");
