@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 
 #include "compiler/fusion/grouping.h"
 #include "compiler/fusion/writer.h"
@@ -10,8 +11,8 @@ namespace kiln::fusion {
 
 namespace {
 
-// How busy one of its programs keeps a multiprocessor, two, three.
-constexpr double kBusy[] = {0.45, 0.8, 1.0};
+// How busy one of its programs keeps a multiprocessor, two, three; of large tiles there are two at most.
+constexpr double kBusy[] = {0.45, 0.8, 1.0}, kBusyOfLarge[] = {0.6, 1.0};
 constexpr double kLaunchUs = 3, kStepUs = 0.3;  // of a step, whatever its size
 constexpr int kLeastSide = 16;                  // of a tile
 
@@ -40,6 +41,35 @@ double step_us(const DagNode& n, const MatmulTile& tile) {
   return (kStepUs + alone) * kBusy[0];
 }
 
+/// Sums in registers take small tiles: 128 x 64 of float32, of which a thread has 8 x 8, and 16 steps of k at a time
+/// leave them the registers (4096^3 on an H100, in TFLOP/s: 42 to 46, cuBLAS 52; 64 x 128 43, 128 x 128 42 at most).
+/// Where both operands lie across k, a step reads one k of each at a time, which leaves registers for 16 x 8 sums of a
+/// thread (TN: 49, 128 x 64 46, cuBLAS 52).
+constexpr int kTallRows = 128, kOtherSide = 64, kLargeSide = 128, kTallDepth = 16, kOtherDepth = 32;
+
+bool is_in_registers(const DagNode& product, const Machine& machine) {
+  return machine.gpu() && (sums_elements(product) || size_of(product.operand_type) == 8);
+}
+
+bool lies_across_k(const DagNode& product) {
+  const Operand &a = product.operands[0], &b = product.operands[1];
+  const size_t rank = a.shape.size();
+  return a.strides[rank - 2] == 1 && b.strides[rank - 1] == 1;
+}
+
+/// Whether a thread has 16 x 8 sums of float32.
+bool is_large(const DagNode& product, const MatmulTile& tile) {
+  return sums_elements(product) && tile.m >= kTallRows && tile.n >= kLargeSide;
+}
+
+/// Programs that a multiprocessor has at once, as far as more make it busier.
+std::span<const double> busy_of(const DagNode& n, const MatmulTile& tile, const Machine& machine) {
+  const int64_t stage = int64_t{tile.m + tile.n} * tile.k * size_of(n.operand_type);
+  const std::span<const double> busy = is_large(n, tile) ? std::span<const double>(kBusyOfLarge) : kBusy;
+  return busy.first(static_cast<size_t>(
+      std::clamp<int64_t>(machine.shared_bytes / (tile.stages * stage), 1, std::ssize(busy))));
+}
+
 /// Tiles of the result, without those of its parts.
 int64_t tiles_of(const DagNode& n, const MatmulTile& tile) {
   const ProductSize size = size_of_product(n);
@@ -49,13 +79,13 @@ int64_t tiles_of(const DagNode& n, const MatmulTile& tile) {
 /// What the product takes with `splits` programs for each tile, and the sum of their parts.
 double time_us(const DagNode& n, const MatmulTile& tile, int64_t splits, const Machine& machine) {
   const ProductSize size = size_of_product(n);
-  const int64_t tiles = tiles_of(n, tile), steps = cdiv(size.k, tile.k),
-                room = std::clamp<int64_t>(
-                    machine.shared_bytes / (tile.stages * (tile.m + tile.n) * tile.k * size.operand_bytes), 1,
-                    std::ssize(kBusy)),
+  const std::span<const double> busy = busy_of(n, tile, machine);
+  const int64_t tiles = tiles_of(n, tile), steps = cdiv(size.k, tile.k), room = std::ssize(busy),
                 programs = std::max<int64_t>(1, cdiv(tiles * splits, machine.multiprocessors));
   // Rounds of as many as there is room for, and a last one of fewer, which keep it less busy.
-  auto round = [](int64_t resident) { return resident == 0 ? 0 : static_cast<double>(resident) / kBusy[resident - 1]; };
+  auto round = [&](int64_t resident) {
+    return resident == 0 ? 0 : static_cast<double>(resident) / busy[static_cast<size_t>(resident - 1)];
+  };
   const int64_t full = programs / room;
   const double rounds = static_cast<double>(full) * round(room) + round(programs % room);
   double us = kLaunchUs + static_cast<double>(cdiv(steps, splits)) * rounds * step_us(n, tile);
@@ -63,14 +93,6 @@ double time_us(const DagNode& n, const MatmulTile& tile, int64_t splits, const M
     us += kKernelUs +
           2.0 * size_of(sum_type(n)) * static_cast<double>(splits * tiles * tile.m * tile.n) / kPartBytesPerUs;
   return us;
-}
-
-/// Sums in registers take small tiles: 128 x 64 of float32, of which a thread has 8 x 8, and 16 steps of k at a time
-/// leave them the registers (4096^3 on an H100, in TFLOP/s: 42 to 46, cuBLAS 52; 64 x 128 43, 128 x 128 42 at most).
-constexpr int kTallRows = 128, kOtherSide = 64, kTallDepth = 16, kOtherDepth = 32;
-
-bool is_in_registers(const DagNode& product, const Machine& machine) {
-  return machine.gpu() && (sums_elements(product) || size_of(product.operand_type) == 8);
 }
 
 int depth_in_registers(const MatmulTile& tile) { return tile.m == kTallRows ? kTallDepth : kOtherDepth; }
@@ -83,7 +105,8 @@ MatmulTile largest_tile(const DagNode& product, const Machine& machine) {
                 most_m = in_registers && size.operand_bytes == 4 && size.n >= kOtherSide ? kTallRows : most;
   MatmulTile tile;
   tile.m = static_cast<int>(side(size.m, most_m));
-  tile.n = static_cast<int>(side(size.n, most));
+  const bool large = in_registers && size.operand_bytes == 4 && tile.m == kTallRows && lies_across_k(product);
+  tile.n = static_cast<int>(side(size.n, large ? kLargeSide : most));
   const int64_t most_k = !machine.gpu() ? 64 : in_registers ? depth_in_registers(tile) : 128 / size.operand_bytes;
   tile.k = static_cast<int>(std::max<int64_t>(side(size.k, most_k), size.operand_bytes == 1 ? 32 : 16));
   return with_stages(tile, product, machine);
@@ -119,7 +142,7 @@ MatmulTile with_stages(MatmulTile tile, const DagNode& product, const Machine& m
   constexpr int64_t kOther = 4096;  // bytes of shared memory that are no stages
   const int64_t stage = int64_t{tile.m + tile.n} * tile.k * size_of(product.operand_type);
   tile.stages = static_cast<int>(std::clamp<int64_t>((machine.shared_bytes - kOther) / stage, 2, kMostStages));
-  tile.warps = tile.m * tile.n >= 128 * 128 ? 8 : 4;
+  tile.warps = tile.m * tile.n >= 128 * 128 && !(machine.gpu() && is_large(product, tile)) ? 8 : 4;
   return tile;
 }
 
@@ -128,10 +151,12 @@ MatmulTile pointer_tile(const DagNode& product, const Machine& machine) {
 }
 
 SplitTime best_pointer_split(const DagNode& n, const Machine& machine) {
-  constexpr int64_t kFewestSteps = 4, kMost = 64;  // of a part; of the parts
+  constexpr int64_t kFewestSteps = 4, kMost = 512;  // of a part; of the parts
+  constexpr int64_t kFinely = 16;                   // of more parts, one more makes little difference
   const int64_t steps = cdiv(size_of_product(n).k, largest_tile(n, machine).k);
   SplitTime best{1, 0};
-  for (int64_t splits = 1; splits <= std::min(kMost, std::max<int64_t>(1, steps / kFewestSteps)); ++splits) {
+  for (int64_t splits = 1; splits <= std::min(kMost, std::max<int64_t>(1, steps / kFewestSteps));
+       splits += std::max<int64_t>(1, splits / kFinely)) {
     const double us = time_us(n, tile_for(n, splits, machine), splits, machine);
     if (splits == 1 || us < best.us * 0.97) best = {splits, us};
   }

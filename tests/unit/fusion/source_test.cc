@@ -435,6 +435,14 @@ std::vector<Case> cases() {
          return {w.along(ExprOp::kSum, {w.mul(x, y)}, {1}), w.along(ExprOp::kSum, {x}, {1}),
                  w.along(ExprOp::kSum, {y}, {1})};
        }},
+      // Both operands of float32 lie across k: a thread has 16 x 8 sums, and few tiles are split many times.
+      {"second_moments", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(kF32, {83888, 100}, "x");
+         ExprAttributes turned;
+         turned.axes = {1, 0};
+         return {w.op(ExprOp::kMatMul, {w.op(ExprOp::kPermute, {x}, turned), x})};
+       }},
       {"called_function", host, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          ExprAttributes a;
