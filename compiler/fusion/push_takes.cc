@@ -20,9 +20,21 @@ bool is_same_take(const DagNode& a, const DagNode& b) {
   return std::ranges::equal(a.operands, b.operands, same) && std::ranges::equal(a.taken, b.taken, same_taken);
 }
 
+/// Of each node, whether it is computed from counts and numbers alone: nothing is read from memory for it.
+std::vector<bool> nodes_of_counts(const Dag& dag) {
+  std::vector<bool> found;
+  for (const DagNode& n : dag.nodes)
+    found.push_back(n.counts || (n.kind == DagKind::kPointwise && n.op != ExprOp::kCall && n.op != ExprOp::kTake &&
+                                 std::ranges::all_of(n.operands, [&](const Operand& o) {
+                                   return o.is_number() || found[at(o.node)];
+                                 })));
+  return found;
+}
+
 }  // namespace
 
 void push_takes(Dag& dag) {
+  const std::vector<bool> of_counts = nodes_of_counts(dag);
   std::vector<int> uses(dag.nodes.size());
   for (const DagNode& n : dag.nodes)
     for (const Operand& o : n.operands)
@@ -35,7 +47,8 @@ void push_takes(Dag& dag) {
     const Operand& view = take.operands[0];
     const DagNode from = dag.nodes[at(view.node)];
     if (from.kind != DagKind::kPointwise || from.op == ExprOp::kCall || numel(take.shape) == 0) continue;
-    const bool grows = numel(take.shape) > 2 * numel(from.shape);
+    const bool made_here = view.node < static_cast<int>(of_counts.size()) && of_counts[at(view.node)];
+    const bool grows = !made_here && numel(take.shape) > 2 * numel(from.shape);
     if (grows || (uses[at(view.node)] > 1 && info(from.op).flop > kTakenFlop)) continue;
     Operand wide = view;  // with the dimensions along which places are looked up
     for (const Taken& t : take.taken) wide.shape.push_back(t.size), wide.strides.push_back(t.stride);

@@ -193,16 +193,17 @@ Expr viewed(Interp& in, const Expr& x, const Parsed& p) {
   return applied(in, ExprOp::kReshape, {applied(in, ExprOp::kSlice, {x}, std::move(slice))}, std::move(reshape));
 }
 
-/// Whether a view of a pending tensor stays pending. Of a small part the whole is computed instead: rows that a loop
-/// reads one by one would else be a kernel each.
-bool stays_pending(Interp& in, const TensorObject& t, const Parsed& p) {
+/// Whether a view of a pending tensor stays pending. Of a second small part the whole is computed instead: rows that a
+/// loop reads one by one would else be a kernel each.
+bool stays_pending(Interp& in, TensorObject& t, const Parsed& p) {
   if (t.records()) return true;
   if (!t.is_node()) return false;
   if (torch_state(in).always_lazy || !p.looked.empty()) return true;
   constexpr int64_t kSmallPart = 16;
   int64_t n = 1;
   for (int64_t d : p.shape) n *= d;
-  return n >= kLazyElements && n * kSmallPart >= t.numel();
+  if (n < kLazyElements) return false;
+  return n * kSmallPart >= t.numel() || t.is_first_part();
 }
 
 }  // namespace

@@ -82,6 +82,8 @@ class TensorObject : public Object {
   void keep_as_part(Interp& in, bool is_factor);
   /// Of two results of one operation: see PendingTensors::drop().
   static void make_pair(TensorObject& a, TensorObject& b);
+  /// Notes that a small part of it is asked for; whether it is the first.
+  bool is_first_part() { return !std::exchange(was_parted_, true); }
   /// Takes over the value of its expression, which was computed.
   void settle();
   /// The same, where a view of it has had it computed: its next view must be of the memory that the first one shares.
@@ -98,6 +100,7 @@ class TensorObject : public Object {
   std::shared_ptr<const void> held_;         // Expr::hold(), of what records
   std::shared_ptr<PendingTensors> pending_;  // of the session, while it is pending
   int times_computed_ = 0;                   // as a part of others, while it is pending
+  bool was_parted_ = false;                  // a small part of it was asked for, while it is pending
   std::optional<std::weak_ptr<runtime::ExprNode>> other_half_;
 };
 

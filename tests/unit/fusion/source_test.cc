@@ -435,6 +435,18 @@ std::vector<Case> cases() {
          return {w.along(ExprOp::kSum, {w.mul(x, y)}, {1}), w.along(ExprOp::kSum, {x}, {1}),
                  w.along(ExprOp::kSum, {y}, {1})};
        }},
+      // A step of binary searches in rows that are put together of two: what says which of them a place is in is made
+      // of the place, and no table of one row.
+      {"looks_into_joined_rows", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(kF32, {4096, 64}, "x"), row = w.shaped(w.counts(65), {1, 65});
+         const int before = w.op(ExprOp::kSub, {row, w.number(int64_t{1})});
+         const int joined = w.op(ExprOp::kWhere, {w.op(ExprOp::kLt, {row, w.number(int64_t{1})}), w.number(0.0),
+                                                  w.take({w.add(x, x), before}, {1}, true)});
+         const int first = w.take({joined, w.tensor(DType::kI32, {4096, 64}, "i")}, {1}, true);
+         const int next = w.op(ExprOp::kWhere, {w.op(ExprOp::kLt, {first, x}), w.number(int64_t{4}), w.number(int64_t{1})});
+         return {w.take({joined, next}, {1}, true)};
+       }},
       // Both operands of float32 lie across k: a thread has 16 x 8 sums, and few tiles are split many times.
       {"second_moments", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {

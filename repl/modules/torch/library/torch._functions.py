@@ -452,8 +452,7 @@ def searchsorted(sorted_sequence, input, *, right=False, side=None, out_int32=Fa
         raise RuntimeError(f"searchsorted(side={side!r}, right={right})")
     if not number and x.dtype != sorted_sequence.dtype:
         raise RuntimeError("searchsorted() takes tensors of one dtype")
-    out = _kiln.searchsorted(sorted_sequence, x, right or side == "right")
-    return out.int() if out_int32 else out
+    return _search(x, sorted_sequence, right or side == "right", out_int32)
 
 
 def bucketize(input, boundaries, *, out_int32=False, right=False):
@@ -461,36 +460,42 @@ def bucketize(input, boundaries, *, out_int32=False, right=False):
     x = torch.tensor(input, device=boundaries.device) if number else input
     if boundaries.ndim != 1:
         raise RuntimeError("bucketize() takes boundaries of one dimension")
-    if 0 < boundaries.shape[0] < _MOST_BOUNDARIES:
-        return _bucket(x, boundaries, right).to(torch.int32 if out_int32 else torch.int64)
-    out = _kiln.searchsorted(boundaries, x, right)
-    return out.int() if out_int32 else out
+    return _search(x, boundaries, right, out_int32)
 
 
 _MOST_BOUNDARIES = 512  # more steps would be more operations than wait for each other
 
 
 @lazily
-def _bucket(x, boundaries, right):
-    """A binary search as an expression, so that what makes the values and what reads the places share its kernel. A NaN
-    is behind all boundaries."""
-    dtype = torch.promote_types(x.dtype, boundaries.dtype)
+def _search(x, lines, right, out_int32):
+    if lines.ndim and x.ndim and 0 < lines.shape[-1] < _MOST_BOUNDARIES and x.numel() > 0:
+        return _places(x, lines, right).to(torch.int32 if out_int32 else torch.int64)
+    out = _kiln.searchsorted(lines, x, right)
+    return out.int() if out_int32 else out
+
+
+def _places(x, lines, right):
+    """Binary searches as an expression, so that what makes the values and what reads the places share its kernel: in
+    the line of all, or each row in its own. A NaN is behind all boundaries."""
+    dtype = torch.promote_types(x.dtype, lines.dtype)
     dtype = torch.uint8 if dtype is torch.bool else dtype
-    x, boundaries = x.to(dtype), boundaries.to(dtype)
-    n = boundaries.shape[0]
+    shape, n = x.shape, lines.shape[-1]
+    x = x.to(dtype).reshape([-1] if lines.ndim == 1 else [-1, shape[-1]])
+    lines = lines.to(dtype).reshape([n] if lines.ndim == 1 else [-1, n])
     step = 1 << (n.bit_length() - 1)
 
-    def behind(boundary):
+    def is_behind(place):
+        boundary = _kiln.take(lines, [lines.ndim - 1], [place], True)
         found = boundary <= x if right else boundary < x
         return found | (x != x) if dtype.is_floating_point else found
 
     # Behind the boundary n - step there are step places left, and ahead of it fewer: every later look is inside.
-    place = torch.where(behind(boundaries[n - step]), n - step + 1, 0).to(torch.int32)
+    first = torch.full([1] * lines.ndim, n - step, dtype=torch.int32, device=x.device)
+    place = torch.where(is_behind(first), n - step + 1, 0).to(torch.int32)
     while step > 1:
         step //= 2
-        boundary = _kiln.take(boundaries, [0], [(place + (step - 1)).reshape(-1)], True).reshape(x.shape)
-        place = torch.where(behind(boundary), place + step, place)
-    return place
+        place = torch.where(is_behind(place + (step - 1)), place + step, place)
+    return place.reshape(shape)
 
 
 @lazily
