@@ -81,3 +81,47 @@ def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, scale, heads, group, n, keys,
                                       scale, CAUSAL, True, BLOCK_N, D)
         result = (acc / total[:, None]).to(out_ptr.dtype.element_ty)
         out_blocks.store([head, first, 0], result.reshape(1, BLOCK_M, D))
+
+
+@triton.jit
+def masked_attention_kernel(q_ptr, k_ptr, v_ptr, mask_ptr, out_ptr, scale, heads, group, n, keys, each, stride_batch,
+                            stride_head, stride_row, stride_key, COLUMNS: tl.constexpr, BLOCK_M: tl.constexpr,
+                            BLOCK_N: tl.constexpr, D: tl.constexpr):
+    """The same with a mask [heads / each, each, n, keys] of any strides: of bool, where a row looks, or of numbers that
+    are added to the scaled scores. A row that looks nowhere gives zeros. One block of rows for each program."""
+    q_blocks = tl.make_tensor_descriptor(q_ptr, [heads, n, COLUMNS], [n * COLUMNS, COLUMNS, 1], [1, BLOCK_M, D])
+    k_blocks = tl.make_tensor_descriptor(k_ptr, [heads // group, keys, COLUMNS], [keys * COLUMNS, COLUMNS, 1],
+                                         [1, BLOCK_N, D])
+    v_blocks = tl.make_tensor_descriptor(v_ptr, [heads // group, keys, COLUMNS], [keys * COLUMNS, COLUMNS, 1],
+                                         [1, BLOCK_N, D])
+    out_blocks = tl.make_tensor_descriptor(out_ptr, [heads, n, COLUMNS], [n * COLUMNS, COLUMNS, 1], [1, BLOCK_M, D])
+    CHOOSES: tl.constexpr = mask_ptr.dtype.element_ty == tl.int1
+    blocks = tl.cdiv(n, BLOCK_M)
+    head = tl.program_id(0) // blocks
+    first = tl.program_id(0) % blocks * BLOCK_M
+    row = first + tl.arange(0, BLOCK_M)
+    of_rows = mask_ptr + (head // each).to(tl.int64) * stride_batch + (head % each).to(tl.int64) * stride_head + \
+        row.to(tl.int64) * stride_row
+    q = q_blocks.load([head, first, 0]).reshape(BLOCK_M, D)
+    peak = tl.full([BLOCK_M], float("-inf"), tl.float32)
+    total = tl.zeros([BLOCK_M], tl.float32)
+    acc = tl.zeros([BLOCK_M, D], tl.float32)
+    for start in range(0, keys, BLOCK_N):
+        key = start + tl.arange(0, BLOCK_N)
+        inside = (row < n)[:, None] & (key < keys)[None, :]
+        mask = tl.load(of_rows[:, None] + key[None, :] * stride_key, mask=inside, other=0)
+        scores = tl.dot(q, k_blocks.load([head // group, start, 0]).reshape(BLOCK_N, D).T) * scale
+        if CHOOSES:
+            scores = tl.where(mask, scores, float("-inf"))
+        else:
+            scores = tl.where(inside, scores + mask.to(tl.float32) * 1.4426950408889634, float("-inf"))
+        v = v_blocks.load([head // group, start, 0]).reshape(BLOCK_N, D)
+        higher = tl.maximum(peak, tl.max(scores, 1))
+        base = tl.where(higher == float("-inf"), 0.0, higher)  # so far the row has looked nowhere
+        weights = tl.exp2(scores - base[:, None])
+        shrink = tl.exp2(peak - base)
+        acc = tl.dot(weights.to(v.dtype), v, acc * shrink[:, None])
+        total = total * shrink + tl.sum(weights, 1)
+        peak = higher
+    result = (acc / tl.where(total == 0.0, 1.0, total)[:, None]).to(out_ptr.dtype.element_ty)
+    out_blocks.store([head, first, 0], result.reshape(1, BLOCK_M, D))

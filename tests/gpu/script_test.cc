@@ -234,5 +234,26 @@ for d, causal, heads, group, n, keys in ((64, True, 4, 2, 1000, 1000), (128, Fal
 )");
 }
 
+TEST(GpuScript, MasksOfAttentionAreReadByItsKernel) {
+  GPU_OR_SKIP(device);
+  run(device, R"(
+import torch
+import torch.nn.functional as F
+for d, batch, heads, n, keys in ((128, 2, 16, 1024, 1024), (64, 3, 20, 500, 500), (80, 1, 4, 777, 1030),
+                                 (256, 2, 3, 130, 256), (64, 4, 8, 1, 2000)):
+    q, k, v = torch.randn(batch, heads, n, d), torch.randn(batch, heads, keys, d), torch.randn(batch, heads, keys, d)
+    rows = torch.randn(batch, 1, n, keys)
+    for mask in (rows > 0, torch.randn(batch, 1, 1, keys) > 0, torch.randn(batch, heads, n, keys) > 2.5,
+                 torch.where(rows > 1, float("-inf"), rows), rows.bfloat16(), rows.mT.contiguous().mT):
+        a = (q.bfloat16(), k.bfloat16(), v.bfloat16())
+        got = F.scaled_dot_product_attention(*a, attn_mask=mask)
+        assert not got.is_lazy() and got.dtype is torch.bfloat16
+        wide = mask if mask.dtype is torch.bool else mask.float()
+        want = F.scaled_dot_product_attention(*[x.float() for x in a], attn_mask=wide)
+        off = (got.float() - want).abs().max().item()
+        assert off <= 6e-2, (off, d, n, keys, mask.dtype, mask.shape)
+)");
+}
+
 }  // namespace
 }  // namespace kiln::runtime

@@ -1,39 +1,57 @@
 """scaled_dot_product_attention in one kernel (kernels/attention): the scores are in no tensor."""
 import torch
 import triton
-from torch._attention_kernel import attention_kernel
+from torch._attention_kernel import attention_kernel, masked_attention_kernel
 
 _LOG2_E = 1.4426950408889634
 
 
-def fits(query, key, value, scale):
-    """Whether the kernel takes them: halves, with heads of columns that TMA copies, and a scale that is positive."""
+def fits(query, key, value, scale, mask):
+    """Whether the kernel takes them: halves, with heads of columns that TMA copies, a scale that is positive, and a mask
+    of bool or of floats or none."""
     d = query.shape[-1]
+    if mask is not None and (query.ndim > 4 or mask.ndim > query.ndim or not (
+            mask.dtype is torch.bool or mask.is_floating_point() and mask.dtype is not torch.float64)):
+        return False
     return (query.is_cuda and query.dtype in (torch.float16, torch.bfloat16) and scale > 0 and 16 <= d <= 256
             and d % 8 == 0 and query.ndim >= 2 and query.numel() > 0 and key.numel() > 0
             and key.shape == value.shape and key.shape[-1] == d
             and list(query.shape[:-3]) == list(key.shape[:-3]) and query.ndim == key.ndim)
 
 
-def attention(query, key, value, scale, causal):
+def attention(query, key, value, scale, causal, mask):
     """Of tensors that fit; as many heads of query as of key, or a multiple: groups of them share one."""
     n, d = query.shape[-2:]
     q, k, v = [x.reshape(-1, x.shape[-2], d).contiguous() for x in (query, key, value)]
     out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
-    heads, columns = q.shape[0], triton.next_power_of_2(d)
+    heads, keys, columns = q.shape[0], k.shape[1], triton.next_power_of_2(d)
     sms = torch.cuda.get_device_properties(q.device).multi_processor_count
     # Few or wide blocks go to one warp group each, so that all SMs have work, or registers for the sum.
     small = triton.cdiv(n, 128) * heads < sms or columns > 128
-    rows, keys, warps, stages = (64, 64, 4, 3) if small else (128, 128, 8, 2)
+    rows, block, warps, stages = (64, 64, 4, 3) if small else (128, 128, 8, 2)
+    if mask is not None:
+        if not small and mask.dtype is torch.float32:  # its elements take the registers of half a block
+            block, stages = 64, 3
+        strides, each = _strides_of(mask, query, keys)
+        masked_attention_kernel[(triton.cdiv(n, rows) * heads,)](
+            q, k, v, mask, out, scale * _LOG2_E, heads, heads // k.shape[0], n, keys, each, *strides, COLUMNS=d,
+            BLOCK_M=rows, BLOCK_N=block, D=columns, num_warps=warps, num_stages=stages)
+        return out.reshape(query.shape)
     if not small and causal and n <= 1024:  # less of the diagonal is computed in vain
-        keys, stages = 64, 3
+        block, stages = 64, 3
     blocks = triton.cdiv(n, rows) * heads
     # Programs take equal blocks in turns; those under a diagonal where there are many and short ones, which then even
     # out. The GPU gives out the others one by one.
     programs = sms * (8 // warps)
     in_turns = not causal or n <= 4096 and blocks >= 4 * programs
     programs = min(blocks, programs) if in_turns else blocks
-    attention_kernel[(programs,)](q, k, v, out, scale * _LOG2_E, heads, heads // k.shape[0], n, k.shape[1],
-                                  CAUSAL=causal, COLUMNS=d, BLOCK_M=rows, BLOCK_N=keys, D=columns, num_warps=warps,
+    attention_kernel[(programs,)](q, k, v, out, scale * _LOG2_E, heads, heads // k.shape[0], n, keys, CAUSAL=causal,
+                                  COLUMNS=d, BLOCK_M=rows, BLOCK_N=block, D=columns, num_warps=warps,
                                   num_stages=stages)
     return out.reshape(query.shape)
+
+
+def _strides_of(mask, query, keys):
+    """Of a mask over batch, head, row and key, 0 where it repeats, and how many heads each batch has."""
+    lead = [1] * (4 - query.ndim) + list(query.shape[:-2])
+    return mask.expand(lead + [query.shape[-2], keys]).stride(), lead[1]

@@ -84,11 +84,12 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         raise RuntimeError("scaled_dot_product_attention() takes tensors of one dtype")
     by = query.shape[-1] ** -0.5 if scale is None else scale
     grouped = enable_gqa and query.shape[-3] != key.shape[-3]
-    at_once = attn_mask is None and dropout_p == 0 and not _kiln.records(query, key, value)
-    if at_once and _attention.fits(query, key, value, by):
+    masks = [] if attn_mask is None else [attn_mask]
+    at_once = dropout_p == 0 and not _kiln.records(query, key, value, *masks)
+    if at_once and _attention.fits(query, key, value, by, attn_mask):
         heads, of_keys = [x.shape[-3] if x.ndim > 2 else 1 for x in (query, key)]
         if heads == of_keys or grouped and heads % of_keys == 0:
-            return _attention.attention(query, key, value, by, is_causal)
+            return _attention.attention(query, key, value, by, is_causal, attn_mask)
     if grouped:
         n = query.shape[-3] // key.shape[-3]
         key, value = key.repeat_interleave(n, -3), value.repeat_interleave(n, -3)

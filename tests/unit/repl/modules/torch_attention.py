@@ -31,7 +31,7 @@ for i in range(16):
     scale = random.choice([None, 0.02, 1.5 / d])
     by = d**-0.5 if scale is None else scale
     case = f"{batch} {of_keys} x {group}, {n} rows, {keys} keys, {d}, {dtype}, causal {causal}, {scale}"
-    got = _attention.attention(q, k, v, by, causal)
+    got = _attention.attention(q, k, v, by, causal, None)
     want = F.scaled_dot_product_attention(q.float(), k.float(), v.float(), is_causal=causal, scale=scale,
                                           enable_gqa=True)
     assert got.shape == want.shape and got.dtype == dtype, case
@@ -42,6 +42,38 @@ for i in range(16):
         assert torch.equal(got, same), case
     else:
         assert torch.allclose(got.float(), same.float(), atol=6e-2), case
+
+
+def random_mask(shape):
+    """Of what broadcasts to `shape`, some of it views, with rows that look nowhere where it is bool."""
+    short = shape[random.randint(0, len(shape) - 2):]
+    short = [1 if i < len(short) - 1 and random.random() < 0.4 else n for i, n in enumerate(short)]
+    kind = random.choice([torch.bool, torch.float32, torch.float16])
+    turned = random.random() < 0.3
+    mask = normal(*(short[:-2] + [short[-1], short[-2]])).mT if turned else normal(*short)
+    if kind is torch.bool:
+        return mask > 0.5
+    mask = torch.where(mask > 1.5, float("-inf"), mask)
+    mask = torch.where(torch.arange(short[-1]) == 0, 0.25, mask)  # all rows see the first key
+    return mask.to(kind)
+
+
+for i in range(16):
+    d, rank = random.choice([16, 64, 72, 128]), random.choice([2, 3, 4])
+    n, keys = random.choice([1, 37, 64, 130, 200]), random.choice([1, 16, 96, 129, 200])
+    lead = [random.randint(1, 3) for _ in range(rank - 2)]
+    q, k, v = (normal(*lead, m, d).half() for m in (n, keys, keys))
+    mask = random_mask(lead + [n, keys])
+    case = f"{lead} {n} rows, {keys} keys, {d}, mask {mask.dtype} {tuple(mask.shape)} {mask.stride()}"
+    scale = random.choice([0.02, d**-0.5])
+    got = _attention.attention(q, k, v, scale, False, mask)
+    want = F.scaled_dot_product_attention(q.float(), k.float(), v.float(), scale=scale,
+                                          attn_mask=mask if mask.dtype is torch.bool else mask.float())
+    assert got.shape == want.shape and got.dtype is torch.float16, case
+    off = (got.float() - want).abs().max().item()
+    assert off <= 8e-3, f"{off}: {case}"
+    same = F.scaled_dot_product_attention(q, k, v, scale=scale, attn_mask=mask)
+    assert torch.equal(got, same) if q.is_cuda else torch.allclose(got.float(), same.float(), atol=6e-2), case
 
 x = normal(2, 3, 40, 64).half()
 for mask in (torch.zeros(40, 40).half(), torch.ones(40, 40, dtype=torch.bool)):
