@@ -189,6 +189,12 @@ class GradScope {
 };
 /// The same elements, as a constant for gradients(): nothing is recorded of what is made of it.
 Expr detached(const Expr& of);
+/// Of a result's gradient, those of the operands that it was made of: one each, of its dtype and shape, or an empty one
+/// where nothing flows back.
+using GradientRule = std::function<Result<std::vector<Expr>>(const Expr& gradient, std::span<const Expr> operands)>;
+/// A tensor that was computed of operands by other means than operations, as by a kernel, with the rule for its
+/// gradient. A leaf unless one of the operands records. kType unless the tensor is of floats.
+Result<Expr> with_gradient(Tensor value, std::span<const Expr> operands, GradientRule rule);
 
 // --- looking at plans -----------------------------------------------------------------------------------------------
 

@@ -230,6 +230,7 @@ class Sweep {
     std::vector<bool> wanted;
     for (const auto& operand : n->operands) wanted.push_back(depends_[operand.get()] && !n->constant);
     if (std::ranges::none_of(wanted, [](bool w) { return w; })) return {};
+    if (n->gradient) return by_rule(*n, wanted, g);
     GradientTerms terms;
     GradientStep s(terms, n, std::move(wanted), g);
     switch (rule_of(n->node.op)) {
@@ -260,6 +261,22 @@ class Sweep {
     KILN_CHECK_OK(terms.problem);
     for (size_t i = 0; i < s.given().size(); ++i)
       if (s.given()[i]) KILN_CHECK_OK(add(n->operands[i].get(), s.given()[i]));
+    return {};
+  }
+
+  Status by_rule(const ExprNode& n, const std::vector<bool>& wanted, const Expr& g) {
+    const std::vector<Expr> operands(n.operands.begin(), n.operands.end());
+    KILN_TRY(const std::vector<Expr> found, n.gradient(g, operands));
+    if (found.size() != operands.size())
+      return error(ErrorKind::kType, "a rule gives {} gradients of {} operands", found.size(), operands.size());
+    for (size_t i = 0; i < found.size(); ++i) {
+      if (!wanted[i] || !found[i]) continue;
+      if (found[i].dtype() != operands[i].dtype() || !std::ranges::equal(found[i].shape(), operands[i].shape()))
+        return error(ErrorKind::kType, "the gradient of an operand {}[{}] by its rule is {}[{}]",
+                     kiln::name(operands[i].dtype()), fmt::join(operands[i].shape(), ", "),
+                     kiln::name(found[i].dtype()), fmt::join(found[i].shape(), ", "));
+      KILN_CHECK_OK(add(n.operands[i].get(), found[i]));
+    }
     return {};
   }
 
@@ -321,6 +338,21 @@ Result<Expr> GradScope::variable(const Expr& of) const {
   if (n.value && !of.records()) n.operands.clear();
   n.recordings.push_back(recording_);
   return v;
+}
+
+Result<Expr> with_gradient(Tensor value, std::span<const Expr> operands, GradientRule rule) {
+  if (!is_float(value.dtype()))
+    return error(ErrorKind::kType, "only tensors of floats have gradients, not of {}", info(value.dtype()).torch);
+  Expr leaf(std::move(value));
+  if (std::ranges::none_of(operands, [](const Expr& e) { return e.records(); })) return leaf;
+  ExprNode& n = *leaf.node();
+  for (const Expr& e : operands) {
+    n.operands.push_back(e.shared());
+    for (const auto& r : e.node()->recordings)
+      if (r->open && std::ranges::find(n.recordings, r) == n.recordings.end()) n.recordings.push_back(r);
+  }
+  n.gradient = std::move(rule);
+  return leaf;
 }
 
 Expr detached(const Expr& of) {

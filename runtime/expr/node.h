@@ -24,6 +24,7 @@ struct ExprNode {
   std::vector<std::shared_ptr<const Recording>> recordings;  // of the scopes whose variables it depends on
   bool constant = false;                                     // gradients() stops here
   bool variable = false;                                     // of a scope
+  GradientRule gradient;                                     // of with_gradient(): what gradients() does here
   std::vector<std::weak_ptr<ExprNode>> views;                // of it, while it records
   std::weak_ptr<const void> holder;                          // of Expr::hold()
   bool forgot = false;                                       // its operands were let go

@@ -425,6 +425,41 @@ TEST(Gradients, VariablesRememberWhatWasComputed) {
   EXPECT_FALSE(y.records());
 }
 
+// A tensor that operations did not make: its rule says what flows to the operands.
+TEST(Gradients, ByARuleOfTheirOwn) {
+  const Tensor x = random_tensor({8}, 1), y = random_tensor({8}, 2);
+  const Tensor product = *run(op(ExprOp::kMul, {Expr(x), Expr(y)}));
+  const GradientRule rule = [](const Expr& g, std::span<const Expr> of) -> Result<std::vector<Expr>> {
+    return std::vector<Expr>{op(ExprOp::kMul, {g, of[1]}), {}};  // the second is a constant
+  };
+  EXPECT_FALSE(with_gradient(product, std::array{Expr(x), Expr(y)}, rule)->records()) << "none of them records";
+  GradScope scope;
+  const Expr u = *scope.variable(Expr(x)), w = *scope.variable(Expr(y));
+  const Expr made = *with_gradient(product, std::array{u, w}, rule);
+  EXPECT_TRUE(made.records());
+  const Expr value = total(op(ExprOp::kMul, {made, made}));
+  const Expr inputs[] = {u, w};
+  const auto found = *gradients(value, inputs);
+  EXPECT_FALSE(found[1]);
+  const std::vector<double> got = elements(found[0]), a = numbers(x), b = numbers(y);
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(got[i], 2 * a[i] * b[i] * b[i], 1e-5);
+  auto problem = [&](const GradientRule& wrong) {
+    auto none = gradients(total(*with_gradient(product, std::array{u}, wrong)), {&u, 1});
+    return none.ok() ? std::string() : none.error().message;
+  };
+  EXPECT_EQ(problem([](const Expr&, std::span<const Expr>) { return Result<std::vector<Expr>>(std::vector<Expr>{}); }),
+            "a rule gives 0 gradients of 1 operands");
+  EXPECT_EQ(problem([](const Expr& g, std::span<const Expr>) -> Result<std::vector<Expr>> {
+              return std::vector<Expr>{total(g)};
+            }),
+            "the gradient of an operand f32[8] by its rule is f32[]");
+  EXPECT_EQ(problem([](const Expr&, std::span<const Expr>) -> Result<std::vector<Expr>> {
+              return error(ErrorKind::kValue, "no idea");
+            }),
+            "no idea");
+  EXPECT_FALSE(with_gradient(*Tensor::full(cpu(), DType::kI32, {{2}}, 1.0), {}, rule).ok());
+}
+
 TEST(Gradients, LongChainsAreWalked) {
   GradScope scope;
   const Expr x = *scope.variable(Expr(random_tensor({4}, 1)));
