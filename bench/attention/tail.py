@@ -70,8 +70,8 @@ def run_all(seed):
             grid = (min(blocks, sms * (8 // warps)) if in_turns else blocks,)
 
             def attend():
-                attention_kernel[grid](q, k, v, out, d**-0.5 * 1.4426950408889634, heads, group, n, n, CAUSAL=causal,
-                                       COLUMNS=d, BLOCK_M=rows_of_block, BLOCK_N=keys_of_block,
+                attention_kernel[grid](q, k, v, out, out, d**-0.5 * 1.4426950408889634, heads, group, n, n, KEEPS=False,
+                                       CAUSAL=causal, COLUMNS=d, BLOCK_M=rows_of_block, BLOCK_N=keys_of_block,
                                        D=triton.next_power_of_2(d), num_warps=warps, num_stages=stages)
 
             try:

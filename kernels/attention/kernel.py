@@ -40,9 +40,11 @@ def add_blocks(acc, total, peak, q, k_blocks, v_blocks, head, row, begin, end, k
 
 
 @triton.jit
-def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, scale, heads, group, n, keys, CAUSAL: tl.constexpr,
-                     COLUMNS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, D: tl.constexpr):
-    """Of any length, which TMA clips. D is the power of two from COLUMNS on.
+def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, sums_ptr, scale, heads, group, n, keys, KEEPS: tl.constexpr,
+                     CAUSAL: tl.constexpr, COLUMNS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+                     D: tl.constexpr):
+    """Of any length, which TMA clips. D is the power of two from COLUMNS on. KEEPS: the binary logarithm of each row's
+    sum goes to `sums` [heads, n], for gradients (gradient.py).
 
     Programs take blocks of rows in turn, as many as there are: with one program for each SM, the next block's loads run
     beside this one's epilogue. Causal blocks differ in work: every second turn goes the other way, so that a program
@@ -81,6 +83,8 @@ def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, scale, heads, group, n, keys,
                                       scale, CAUSAL, True, BLOCK_N, D)
         result = (acc / total[:, None]).to(out_ptr.dtype.element_ty)
         out_blocks.store([head, first, 0], result.reshape(1, BLOCK_M, D))
+        if KEEPS:
+            tl.store(sums_ptr + head.to(tl.int64) * n + row, peak + tl.log2(total), mask=row < n)
 
 
 @triton.jit

@@ -234,6 +234,25 @@ for d, causal, heads, group, n, keys in ((64, True, 4, 2, 1000, 1000), (128, Fal
 )");
 }
 
+TEST(GpuScript, GradientsOfAttentionAreThoseOfItsScores) {
+  GPU_OR_SKIP(device);
+  run(device, R"(
+import torch
+import torch.nn.functional as F
+for d, causal, heads, group, n, keys in ((64, True, 4, 2, 1000, 1000), (128, False, 3, 1, 257, 2000), (96, True, 9, 4, 1024, 1024),
+                                         (128, True, 40, 1, 1024, 1024), (16, False, 5, 1, 1, 77), (256, True, 2, 1, 200, 200)):
+    for dtype in (torch.float16, torch.bfloat16):
+        q, k = torch.randn(2, heads * group, n, d).to(dtype), torch.randn(2, heads, keys, d).to(dtype)
+        v, g = torch.randn(2, keys, heads, d).to(dtype).transpose(1, 2), torch.randn(2, heads * group, n, d).to(dtype)
+        f = lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
+        got = torch.func.vjp(f, q, k, v)[1](g)
+        want = torch.func.vjp(f, q.float(), k.float(), v.float())[1](g.float())
+        for name, a, b in zip("qkv", got, want):
+            off, most = (a.float() - b).abs().max().item(), b.abs().max().item()
+            assert a.dtype is dtype and off <= (4e-3 if dtype is torch.float16 else 2.5e-2) * max(1.0, most), (off, most, name, d, causal, n, keys, dtype)
+)");
+}
+
 TEST(GpuScript, MasksOfAttentionAreReadByItsKernel) {
   GPU_OR_SKIP(device);
   run(device, R"(

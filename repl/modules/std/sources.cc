@@ -93,9 +93,11 @@ std::optional<ModuleSource> find_source(Interp& in, std::string_view path) {
     const std::string folder = path.starts_with("triton.")  ? "triton/library/"
                                : path.starts_with("torch.") ? "torch/library/"
                                                             : "std/library/";
-    // One of the library's modules is a kernel that is measured beside the others.
-    const std::string_view text =
-        embedded::library_text(path == "torch._attention_kernel" ? "../../kernels/attention/kernel.py" : folder + file);
+    // Two of the library's modules are kernels that are measured beside the others.
+    const std::string_view text = embedded::library_text(
+        path == "torch._attention_kernel"     ? "../../kernels/attention/kernel.py"
+        : path == "torch._attention_gradient" ? "../../kernels/attention/gradient.py"
+                                              : folder + file);
     if (text.data()) return ModuleSource{std::string(text), std::string(kLibraryFolder) + file, is_package};
   }
   return std::nullopt;

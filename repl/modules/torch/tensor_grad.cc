@@ -87,16 +87,28 @@ namespace {
 class GradScopeObject : public Object {
  public:
   static inline const KindOf<GradScopeObject> kKind{"torch.func.scope"};
-  GradScopeObject() : Object(kKind), scope(std::make_unique<GradScope>()) {}
+  explicit GradScopeObject(std::shared_ptr<int> open)
+      : Object(kKind), scope(std::make_unique<GradScope>()), open_(std::move(open)) {
+    ++*open_;
+  }
+  ~GradScopeObject() override { end(); }
   std::string repr(Interp&) override { return "<scope of gradients>"; }
+  void end() {
+    if (scope) --*open_;
+    scope = nullptr;
+  }
   std::unique_ptr<GradScope> scope;
+
+ private:
+  std::shared_ptr<int> open_;  // of the session, which may end first
 };
 
-Value grad_scope(Interp&, NativeArgs&) { return make<GradScopeObject>(); }
+Value grad_scope(Interp& in, NativeArgs&) { return make<GradScopeObject>(torch_state(in).open_scopes); }
 Value end_scope(Interp&, NativeArgs& a) {
-  a.self->get<GradScopeObject>()->scope = nullptr;
+  a.self->get<GradScopeObject>()->end();
   return Value::none();
 }
+Value open_scopes(Interp& in, NativeArgs&) { return Value::integer(*torch_state(in).open_scopes); }
 Value variable(Interp& in, NativeArgs& a) {
   auto* t = a[0].get<TensorObject>();
   if (!t) in.fail(ErrorKind::kType, "only tensors have gradients, not '{}'", in.type_name(a[0]));
@@ -154,6 +166,25 @@ Value gradients_of(Interp& in, NativeArgs& a) {
   return make<Tuple>(std::move(out));
 }
 
+/// with_gradient(value, operands, rule): rule(gradient, *operands) gives a tuple of a tensor, or None, for each operand.
+Value with_gradient_of(Interp& in, NativeArgs& a) {
+  auto* value = a[0].get<TensorObject>();
+  if (!value) in.fail(ErrorKind::kType, "only tensors have gradients, not '{}'", in.type_name(a[0]));
+  const std::vector<Expr> operands = exprs_of(in, a[1]);
+  auto rule = [&in, call = a[2]](const Expr& gradient, std::span<const Expr> of) -> Result<std::vector<Expr>> {
+    CallArgs args;
+    args.args.push_back(make<TensorObject>(in, gradient));
+    for (const Expr& e : of) args.args.push_back(make<TensorObject>(in, e));
+    std::vector<Expr> found;
+    for (const Value& v : in.to_vector(in.call(call, args))) {
+      auto* t = v.get<TensorObject>();
+      found.push_back(t ? t->expr() : Expr());
+    }
+    return found;
+  };
+  return make<TensorObject>(in, taken(in, with_gradient(value->tensor(in), operands, std::move(rule))));
+}
+
 Value records(Interp&, NativeArgs& a) {
   for (const Value& v : rest_of(a[0]))
     if (auto* t = v.get<TensorObject>(); t && t->records()) return Value::boolean(true);
@@ -173,8 +204,10 @@ constexpr NativeDef kGradMethods[] = {
 };
 constexpr NativeDef kGradFunctions[] = {
     {"GradScope()", grad_scope, "while it lives, what is made of its variables is recorded"},
+    {"open_scopes()", open_scopes, "how many functions under grad() are running, each in the one before"},
     {"is_no_grad()", is_no_grad, "are results constants for gradients?"},
     {"records(*tensors)", records, "has one of them a gradient?"},
+    {"with_gradient(value, operands, rule)", with_gradient_of, "a tensor whose gradient is rule(gradient, *operands)"},
     {"set_no_grad(on)", set_no_grad, "makes results constants for gradients, or not; what it was before"},
 };
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <limits>
 #include <random>
 
@@ -121,6 +122,49 @@ TEST(AttentionCode, StaysInRegistersOfWarpGroups) {
       EXPECT_LE(info->spill_bytes, 0) << info->registers << " registers";
       testing_support::expect_no_remarks(info->warnings);
     }
+}
+
+/// What Hopper gets of a kernel of kernels/attention, as torch._attention launches it.
+void expect_warp_groups(const std::string& file, const std::string& function, std::vector<std::optional<Arg>> args,
+                        int warps, int stages) {
+  SCOPED_TRACE(fmt::format("{} with {} warps", function, warps));
+  std::ifstream in(fmt::format("{}/kernels/attention/{}", KILN_SOURCE_DIR, file));
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  auto kernel = Kernel::from_source(text, file, function);
+  ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+  LaunchOptions options;
+  options.num_warps = warps;
+  options.num_stages = stages;
+  auto info = kernel->compile(args, options, "sm_90a");
+  ASSERT_TRUE(info.ok()) << render(info.error());
+  EXPECT_EQ(info->ptx.find("mma.sync"), std::string::npos) << "a product left the warp groups";
+  EXPECT_NE(info->ptx.find("wgmma.mma_async"), std::string::npos);
+  EXPECT_LE(info->spill_bytes, 64) << info->registers << " registers";
+  testing_support::expect_no_remarks(info->warnings);
+}
+
+TEST(AttentionCode, GradientsAndMasksStayInRegistersToo) {
+  const Device cpu = *Device::open("cpu");
+  for (const int64_t d : {64, 128}) {
+    SCOPED_TRACE(d);
+    const int64_t shape[] = {2, 512, d}, rows[] = {2, 512}, square[] = {512, 512};
+    const Tensor t = *Tensor::empty(cpu, DType::kBF16, shape), sums = *Tensor::empty(cpu, DType::kF32, rows),
+                 mask = *Tensor::empty(cpu, DType::kI1, square);
+    const int64_t two = 2, one = 1, n = 512, none = 0;
+    for (const auto& [block, warps] : {std::pair<int64_t, int>{128, 8}, {64, 4}}) {
+      for (const bool causal : {false, true}) {
+        expect_warp_groups("gradient.py", "key_gradients_kernel",
+                           {t, t, t, t, sums, sums, t, t, 0.1, 0.2, two, one, n, n, causal, d, int64_t{64}, block, d},
+                           warps, 2);
+        expect_warp_groups("gradient.py", "query_gradient_kernel",
+                           {t, t, t, t, sums, sums, t, 0.1, 0.2, two, one, n, n, causal, d, block, int64_t{64}, d},
+                           warps, 2);
+      }
+      expect_warp_groups("kernel.py", "masked_attention_kernel",
+                         {t, t, t, mask, t, 0.1, two, one, n, n, one, none, none, n, one, d, block, block, d}, warps,
+                         warps == 8 ? 2 : 3);
+    }
+  }
 }
 
 TEST(AttentionErrors, SayWhatWouldWork) {

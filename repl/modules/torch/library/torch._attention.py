@@ -1,6 +1,8 @@
-"""scaled_dot_product_attention in one kernel (kernels/attention): the scores are in no tensor."""
+"""scaled_dot_product_attention in one kernel, its gradients in two (kernels/attention): the scores are in no tensor."""
 import torch
 import triton
+from torch import _kiln
+from torch._attention_gradient import key_gradients_kernel, query_gradient_kernel
 from torch._attention_kernel import attention_kernel, masked_attention_kernel
 
 _LOG2_E = 1.4426950408889634
@@ -19,10 +21,15 @@ def fits(query, key, value, scale, mask):
             and list(query.shape[:-3]) == list(key.shape[:-3]) and query.ndim == key.ndim)
 
 
-def attention(query, key, value, scale, causal, mask):
-    """Of tensors that fit; as many heads of query as of key, or a multiple: groups of them share one."""
+def _flat(*tensors):
+    return [x.reshape(-1, *x.shape[-2:]).contiguous() for x in tensors]
+
+
+def attention(query, key, value, scale, causal, mask=None, sums=None):
+    """Of tensors that fit; as many heads of query as of key, or a multiple: groups of them share one. `sums` gets the
+    binary logarithm of each row's sum, if it is given; then there is no mask."""
     n, d = query.shape[-2:]
-    q, k, v = [x.reshape(-1, x.shape[-2], d).contiguous() for x in (query, key, value)]
+    q, k, v = _flat(query, key, value)
     out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
     heads, keys, columns = q.shape[0], k.shape[1], triton.next_power_of_2(d)
     sms = torch.cuda.get_device_properties(q.device).multi_processor_count
@@ -45,10 +52,56 @@ def attention(query, key, value, scale, causal, mask):
     programs = sms * (8 // warps)
     in_turns = not causal or n <= 4096 and blocks >= 4 * programs
     programs = min(blocks, programs) if in_turns else blocks
-    attention_kernel[(programs,)](q, k, v, out, scale * _LOG2_E, heads, heads // k.shape[0], n, keys, CAUSAL=causal,
-                                  COLUMNS=d, BLOCK_M=rows, BLOCK_N=block, D=columns, num_warps=warps,
-                                  num_stages=stages)
+    attention_kernel[(programs,)](q, k, v, out, out if sums is None else sums, scale * _LOG2_E, heads,
+                                  heads // k.shape[0], n, keys, KEEPS=sums is not None, CAUSAL=causal, COLUMNS=d,
+                                  BLOCK_M=rows, BLOCK_N=block, D=columns, num_warps=warps, num_stages=stages)
     return out.reshape(query.shape)
+
+
+def fits_gradient(query):
+    """Whether gradients are by kernels, too: two sums of blocks as wide as a head fit the registers, and nobody asks for
+    the gradient of a gradient, which the kernels do not have."""
+    return query.shape[-1] <= 128 and _kiln.open_scopes() == 1
+
+
+def attention_with_gradient(query, key, value, scale, causal, by_scores):
+    """Of tensors that fit. `by_scores` computes the same as an expression, for gradients of gradients."""
+    sums = torch.empty([*query.shape[:-1]], dtype=torch.float32, device=query.device)
+    q, k, v = query.detach(), key.detach(), value.detach()
+    out = attention(q, k, v, scale, causal, None, sums)
+
+    def rule(gradient, *operands):
+        if _kiln.open_scopes() == 1:
+            return gradients(q, k, v, out, gradient.detach(), sums, scale, causal)
+        scope = _kiln.GradScope()
+        inputs = [scope.variable(x) for x in operands]
+        found = scope.gradients((by_scores(*inputs),), (gradient,), inputs)
+        scope.end()
+        return found
+
+    return _kiln.with_gradient(out, (query, key, value), rule)
+
+
+def gradients(query, key, value, out, gradient, sums, scale, causal):
+    """Of attention() by the gradient of its result, to query, key and value."""
+    n, d = query.shape[-2:]
+    q, k, v, do = _flat(query, key, value, gradient)
+    deltas = (do.float() * out.reshape(do.shape).float()).sum(-1)
+    dq, dk, dv = [torch.empty(x.shape, dtype=x.dtype, device=x.device) for x in (q, k, v)]
+    heads, keys, columns = q.shape[0], k.shape[1], triton.next_power_of_2(d)
+    group, sms = heads // k.shape[0], torch.cuda.get_device_properties(q.device).multi_processor_count
+    sizes = (scale, scale * _LOG2_E, heads, group, n, keys)
+
+    def by_blocks(kernel, tensors, blocks_of, wide, narrow):
+        block, warps = (64, 4) if blocks_of(128) < sms else (128, 8)
+        kernel[(blocks_of(block),)](*tensors, *sizes, CAUSAL=causal, COLUMNS=d, **{wide: block, narrow: 64}, D=columns,
+                                    num_warps=warps, num_stages=2)
+
+    by_blocks(key_gradients_kernel, (q, k, v, do, sums, deltas, dk, dv),
+              lambda block: triton.cdiv(keys, block) * (heads // group), "BLOCK_N", "BLOCK_M")
+    by_blocks(query_gradient_kernel, (q, k, v, do, sums, deltas, dq),
+              lambda block: triton.cdiv(n, block) * heads, "BLOCK_M", "BLOCK_N")
+    return dq.reshape(query.shape), dk.reshape(key.shape), dv.reshape(value.shape)
 
 
 def _strides_of(mask, query, keys):

@@ -84,12 +84,19 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         raise RuntimeError("scaled_dot_product_attention() takes tensors of one dtype")
     by = query.shape[-1] ** -0.5 if scale is None else scale
     grouped = enable_gqa and query.shape[-3] != key.shape[-3]
-    masks = [] if attn_mask is None else [attn_mask]
-    at_once = dropout_p == 0 and not _kiln.records(query, key, value, *masks)
-    if at_once and _attention.fits(query, key, value, by, attn_mask):
+    if dropout_p == 0 and _attention.fits(query, key, value, by, attn_mask):
         heads, of_keys = [x.shape[-3] if x.ndim > 2 else 1 for x in (query, key)]
-        if heads == of_keys or grouped and heads % of_keys == 0:
+        fits = heads == of_keys or grouped and heads % of_keys == 0
+        records = _kiln.records(query, key, value) or attn_mask is not None and _kiln.records(attn_mask)
+        if fits and not records:
             return _attention.attention(query, key, value, by, is_causal, attn_mask)
+        if fits and attn_mask is None and _attention.fits_gradient(query):
+            return _attention.attention_with_gradient(
+                query, key, value, by, is_causal, lambda *x: _grouped_by_scores(*x, grouped, None, 0.0, is_causal, by))
+    return _grouped_by_scores(query, key, value, grouped, attn_mask, dropout_p, is_causal, by)
+
+
+def _grouped_by_scores(query, key, value, grouped, attn_mask, dropout_p, is_causal, by):
     if grouped:
         n = query.shape[-3] // key.shape[-3]
         key, value = key.repeat_interleave(n, -3), value.repeat_interleave(n, -3)

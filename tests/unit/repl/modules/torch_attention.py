@@ -75,6 +75,50 @@ for i in range(16):
     same = F.scaled_dot_product_attention(q, k, v, scale=scale, attn_mask=mask)
     assert torch.equal(got, same) if q.is_cuda else torch.allclose(got.float(), same.float(), atol=6e-2), case
 
+for i in range(8):
+    d, causal, group = random.choice([16, 64, 72, 128]), random.random() < 0.5, random.choice([1, 1, 3])
+    n, keys, of_keys, batch = random.randint(1, 200), random.randint(1, 200), random.choice([1, 2]), random.choice([[], [2]])
+    q = normal(*batch, n, of_keys * group, d).half().transpose(-3, -2)
+    k, v = normal(*batch, of_keys, keys, d).half(), normal(*batch, of_keys, keys, d).half()
+    g, scale = normal(*q.shape).half(), random.choice([0.02, d**-0.5])
+    case = f"{batch} {of_keys} x {group}, {n} rows, {keys} keys, {d}, causal {causal}, {scale}"
+
+    def by_scores(q, k, v):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale, enable_gqa=True)
+
+    def by_kernels(q, k, v):
+        return _attention.attention_with_gradient(q, k, v, scale, causal, by_scores)
+
+    out, back = torch.func.vjp(by_kernels, q, k, v)
+    want_out, want_back = torch.func.vjp(by_scores, q.float(), k.float(), v.float())
+    assert (out.float() - want_out).abs().max().item() <= 8e-3, case
+    for name, got, want in zip("qkv", back(g), want_back(g.float())):
+        assert got.dtype is torch.float16 and got.shape == want.shape, (name, case)
+        off, most = (got.float() - want).abs().max().item(), want.abs().max().item()
+        assert off <= 4e-3 * max(1.0, most), f"d{name} is off by {off} of {most}: {case}"
+
+# A gradient of a gradient is by the scores.
+q, k, v = (normal(2, 3, 24, 16).half() for _ in range(3))
+
+
+def by_scores(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v, scale=0.25)
+
+
+def by_kernels(q, k, v):
+    return _attention.attention_with_gradient(q, k, v, 0.25, False, by_scores)
+
+
+def twice(attend):
+    def slope(q):
+        return torch.func.grad(lambda k: (attend(q, k, v).float() ** 2).sum())(k).float().pow(2).sum()
+
+    return torch.func.grad(slope)(q).float()
+
+
+assert twice(by_scores).abs().max() > 0.01
+assert torch.allclose(twice(by_kernels), twice(by_scores), atol=0.05, rtol=0.02)
+
 x = normal(2, 3, 40, 64).half()
 for mask in (torch.zeros(40, 40).half(), torch.ones(40, 40, dtype=torch.bool)):
     assert torch.allclose(F.scaled_dot_product_attention(x, x, x, attn_mask=mask).float(),
