@@ -66,8 +66,8 @@ bool is_large(const DagNode& product, const MatmulTile& tile) {
 std::span<const double> busy_of(const DagNode& n, const MatmulTile& tile, const Machine& machine) {
   const int64_t stage = int64_t{tile.m + tile.n} * tile.k * size_of(n.operand_type);
   const std::span<const double> busy = is_large(n, tile) ? std::span<const double>(kBusyOfLarge) : kBusy;
-  return busy.first(static_cast<size_t>(
-      std::clamp<int64_t>(machine.shared_bytes / (tile.stages * stage), 1, std::ssize(busy))));
+  return busy.first(
+      static_cast<size_t>(std::clamp<int64_t>(machine.shared_bytes / (tile.stages * stage), 1, std::ssize(busy))));
 }
 
 /// Tiles of the result, without those of its parts.

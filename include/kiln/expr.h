@@ -189,6 +189,9 @@ class GradScope {
 };
 /// The same elements, as a constant for gradients(): nothing is recorded of what is made of it.
 Expr detached(const Expr& of);
+/// Of how many scopes that have not ended variables are in what these were made of. Where it is more than one, somebody
+/// may ask for the gradient of a gradient.
+int count_scopes(std::span<const Expr> exprs);
 /// Of a result's gradient, those of the operands that it was made of: one each, of its dtype and shape, or an empty one
 /// where nothing flows back.
 using GradientRule = std::function<Result<std::vector<Expr>>(const Expr& gradient, std::span<const Expr> operands)>;

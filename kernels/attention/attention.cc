@@ -57,8 +57,8 @@ Result<Launch> attention_launch(Sources& sources, const Tensor& q, const Tensor&
   const auto columns = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(d)));
   const int64_t block_of_keys = columns > kBlock ? kBlock / 2 : kBlock;
   const int64_t group = heads / k.shape()[0], keys = k.shape()[1];
-  launch.args = {q,    k, v,     out,   /*sums, not kept*/ out, scale_log2, heads, group,
-                 n,    keys, false, causal, d, kBlock, block_of_keys, columns};
+  launch.args = {q,     k,      v, out,    /*sums, not kept*/ out, scale_log2, heads, group, n, keys,
+                 false, causal, d, kBlock, block_of_keys,          columns};
   // Programs take equal blocks in turns; those under a diagonal where there are many and short ones, which then even
   // out. The GPU gives out the others one by one.
   constexpr int64_t kMostRowsInTurns = 4096, kFewestTurns = 4;

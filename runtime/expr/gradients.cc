@@ -1,5 +1,6 @@
 // Reverse mode over expressions: one walk from the values back to the inputs, a rule for each operation on the way.
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "runtime/expr/gradient_terms.h"
@@ -338,6 +339,14 @@ Result<Expr> GradScope::variable(const Expr& of) const {
   if (n.value && !of.records()) n.operands.clear();
   n.recordings.push_back(recording_);
   return v;
+}
+
+int count_scopes(std::span<const Expr> exprs) {
+  std::set<std::shared_ptr<const Recording>> open;
+  for (const Expr& e : exprs)
+    for (const auto& r : e.node()->recordings)
+      if (r->open) open.insert(r);
+  return static_cast<int>(open.size());
 }
 
 Result<Expr> with_gradient(Tensor value, std::span<const Expr> operands, GradientRule rule) {

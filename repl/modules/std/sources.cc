@@ -94,10 +94,10 @@ std::optional<ModuleSource> find_source(Interp& in, std::string_view path) {
                                : path.starts_with("torch.") ? "torch/library/"
                                                             : "std/library/";
     // Two of the library's modules are kernels that are measured beside the others.
-    const std::string_view text = embedded::library_text(
-        path == "torch._attention_kernel"     ? "../../kernels/attention/kernel.py"
-        : path == "torch._attention_gradient" ? "../../kernels/attention/gradient.py"
-                                              : folder + file);
+    const std::string_view text =
+        embedded::library_text(path == "torch._attention_kernel"     ? "../../kernels/attention/kernel.py"
+                               : path == "torch._attention_gradient" ? "../../kernels/attention/gradient.py"
+                                                                     : folder + file);
     if (text.data()) return ModuleSource{std::string(text), std::string(kLibraryFolder) + file, is_package};
   }
   return std::nullopt;

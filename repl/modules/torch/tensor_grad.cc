@@ -87,28 +87,16 @@ namespace {
 class GradScopeObject : public Object {
  public:
   static inline const KindOf<GradScopeObject> kKind{"torch.func.scope"};
-  explicit GradScopeObject(std::shared_ptr<int> open)
-      : Object(kKind), scope(std::make_unique<GradScope>()), open_(std::move(open)) {
-    ++*open_;
-  }
-  ~GradScopeObject() override { end(); }
+  GradScopeObject() : Object(kKind), scope(std::make_unique<GradScope>()) {}
   std::string repr(Interp&) override { return "<scope of gradients>"; }
-  void end() {
-    if (scope) --*open_;
-    scope = nullptr;
-  }
   std::unique_ptr<GradScope> scope;
-
- private:
-  std::shared_ptr<int> open_;  // of the session, which may end first
 };
 
-Value grad_scope(Interp& in, NativeArgs&) { return make<GradScopeObject>(torch_state(in).open_scopes); }
+Value grad_scope(Interp&, NativeArgs&) { return make<GradScopeObject>(); }
 Value end_scope(Interp&, NativeArgs& a) {
-  a.self->get<GradScopeObject>()->end();
+  a.self->get<GradScopeObject>()->scope = nullptr;
   return Value::none();
 }
-Value open_scopes(Interp& in, NativeArgs&) { return Value::integer(*torch_state(in).open_scopes); }
 Value variable(Interp& in, NativeArgs& a) {
   auto* t = a[0].get<TensorObject>();
   if (!t) in.fail(ErrorKind::kType, "only tensors have gradients, not '{}'", in.type_name(a[0]));
@@ -166,7 +154,10 @@ Value gradients_of(Interp& in, NativeArgs& a) {
   return make<Tuple>(std::move(out));
 }
 
-/// with_gradient(value, operands, rule): rule(gradient, *operands) gives a tuple of a tensor, or None, for each operand.
+Value count_scopes_of(Interp& in, NativeArgs& a) { return Value::integer(count_scopes(exprs_of(in, a[0]))); }
+
+/// with_gradient(value, operands, rule): rule(gradient, *operands) gives a tuple of a tensor, or None, for each
+/// operand.
 Value with_gradient_of(Interp& in, NativeArgs& a) {
   auto* value = a[0].get<TensorObject>();
   if (!value) in.fail(ErrorKind::kType, "only tensors have gradients, not '{}'", in.type_name(a[0]));
@@ -204,7 +195,7 @@ constexpr NativeDef kGradMethods[] = {
 };
 constexpr NativeDef kGradFunctions[] = {
     {"GradScope()", grad_scope, "while it lives, what is made of its variables is recorded"},
-    {"open_scopes()", open_scopes, "how many functions under grad() are running, each in the one before"},
+    {"count_scopes(*tensors)", count_scopes_of, "how many gradients, each of the one before, may be asked of these"},
     {"is_no_grad()", is_no_grad, "are results constants for gradients?"},
     {"records(*tensors)", records, "has one of them a gradient?"},
     {"with_gradient(value, operands, rule)", with_gradient_of, "a tensor whose gradient is rule(gradient, *operands)"},

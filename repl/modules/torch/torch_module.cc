@@ -473,39 +473,11 @@ struct DTypeAlias {
 constexpr DTypeAlias kAliases[] = {{"half", DType::kF16},  {"float", DType::kF32}, {"double", DType::kF64},
                                    {"short", DType::kI16}, {"int", DType::kI32},   {"long", DType::kI64}};
 
-/// torch.autograd.Function's apply(): runs forward with a context that keeps what it is given.
-Value save_for_backward(Interp&, NativeArgs&) { return Value::none(); }
-class AutogradContext : public Object {
- public:
-  static inline const KindOf<AutogradContext> kKind{"torch.autograd.FunctionCtx"};
-  AutogradContext() : Object(kKind) {}
-  std::optional<Value> attribute(Interp&, std::string_view name) override {
-    static constexpr NativeDef kSave{"save_for_backward(*tensors)", save_for_backward, ""};
-    if (name == "save_for_backward") return Value(make<Native>(kSave));
-    if (Value* v = fields_.find(name)) return *v;
-    return std::nullopt;
-  }
-  void set_attribute(Interp&, std::string_view name, Value value) override { fields_.set(name, std::move(value)); }
-
- private:
-  Table fields_;
-};
-
-void fill_autograd(Interp& in, ModuleObject& m) {
-  auto function = make<TypeObject>("Function");
-  auto apply = make<Opaque>("Function.apply");
-  apply->on_call = [](Interp& interp, CallArgs& args) -> Value {
-    if (args.args.empty()) interp.fail(ErrorKind::kType, "apply() needs the class that it belongs to");
-    const Value type = args.args.take_front();
-    args.args.insert_front(make<AutogradContext>());
-    return interp.call(interp.attribute(type, "forward"), args);
-  };
-  function->members.set("apply", make<ClassMethod>(apply));
-  m.members.set("Function", function);
+void fill_autograd(Interp&, ModuleObject& m) {
   auto grad = make<Opaque>("grad");
   grad->on_call = [](Interp& interp, CallArgs&) -> Value { fail_without_tape(interp, "torch.autograd.grad()"); };
   m.members.set("grad", grad);
-  (void)in;
+  m.texts = {library_module("torch._autograd")};
 }
 
 void fill_functional(Interp&, ModuleObject& m) {

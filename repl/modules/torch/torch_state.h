@@ -44,7 +44,6 @@ class TorchState {
   const std::shared_ptr<PendingTensors>& pending() const { return pending_; }
   /// Operations stay pending however small their tensors are, because the caller needs the expression.
   bool always_lazy = false;
-  std::shared_ptr<int> open_scopes = std::make_shared<int>(0);  // of gradients, those around others too
   /// Results are constants for gradients: inside of torch.no_grad().
   bool no_grad = false;
   /// For tests: what is no expression runs as kernels on the CPU too, as it does on a GPU.

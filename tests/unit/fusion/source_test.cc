@@ -444,7 +444,8 @@ std::vector<Case> cases() {
          const int joined = w.op(ExprOp::kWhere, {w.op(ExprOp::kLt, {row, w.number(int64_t{1})}), w.number(0.0),
                                                   w.take({w.add(x, x), before}, {1}, true)});
          const int first = w.take({joined, w.tensor(DType::kI32, {4096, 64}, "i")}, {1}, true);
-         const int next = w.op(ExprOp::kWhere, {w.op(ExprOp::kLt, {first, x}), w.number(int64_t{4}), w.number(int64_t{1})});
+         const int next =
+             w.op(ExprOp::kWhere, {w.op(ExprOp::kLt, {first, x}), w.number(int64_t{4}), w.number(int64_t{1})});
          return {w.take({joined, next}, {1}, true)};
        }},
       // Both operands of float32 lie across k: a thread has 16 x 8 sums, and few tiles are split many times.

@@ -58,10 +58,10 @@ def attention(query, key, value, scale, causal, mask=None, sums=None):
     return out.reshape(query.shape)
 
 
-def fits_gradient(query):
+def fits_gradient(query, key, value):
     """Whether gradients are by kernels, too: two sums of blocks as wide as a head fit the registers, and nobody asks for
     the gradient of a gradient, which the kernels do not have."""
-    return query.shape[-1] <= 128 and _kiln.open_scopes() == 1
+    return query.shape[-1] <= 128 and _kiln.count_scopes(query, key, value) == 1
 
 
 def attention_with_gradient(query, key, value, scale, causal, by_scores):
@@ -71,7 +71,7 @@ def attention_with_gradient(query, key, value, scale, causal, by_scores):
     out = attention(q, k, v, scale, causal, None, sums)
 
     def rule(gradient, *operands):
-        if _kiln.open_scopes() == 1:
+        if _kiln.count_scopes(gradient, *operands) == 1:
             return gradients(q, k, v, out, gradient.detach(), sums, scale, causal)
         scope = _kiln.GradScope()
         inputs = [scope.variable(x) for x in operands]

@@ -90,7 +90,7 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         records = _kiln.records(query, key, value) or attn_mask is not None and _kiln.records(attn_mask)
         if fits and not records:
             return _attention.attention(query, key, value, by, is_causal, attn_mask)
-        if fits and attn_mask is None and _attention.fits_gradient(query):
+        if fits and attn_mask is None and _attention.fits_gradient(query, key, value):
             return _attention.attention_with_gradient(
                 query, key, value, by, is_causal, lambda *x: _grouped_by_scores(*x, grouped, None, 0.0, is_causal, by))
     return _grouped_by_scores(query, key, value, grouped, attn_mask, dropout_p, is_causal, by)

@@ -416,6 +416,8 @@ TEST(Gradients, VariablesRememberWhatWasComputed) {
     // Of an inner scope, whose result depends on the outer variable.
     GradScope inner;
     const Expr u = *inner.variable(y);
+    EXPECT_EQ(count_scopes({{plain, v, y}}), 1);
+    EXPECT_EQ(count_scopes({{u}}), 2);
     auto of_u = *gradients(total(op(ExprOp::kMul, {u, u})), {&u, 1});
     auto of_v = *gradients(total(of_u[0]), {&v, 1});
     const std::vector<double> twice = elements(of_v[0]);

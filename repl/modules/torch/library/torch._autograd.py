@@ -1,0 +1,72 @@
+"""torch.autograd.Function: functions with a backward of their own, as kernels have that their authors differentiated.
+Under torch.func (torch._grad) backward() is what gradients ask."""
+import torch
+from torch import _kiln
+
+
+class FunctionCtx:
+    """What forward() keeps for backward()."""
+
+    def __init__(self, needs_input_grad):
+        self.saved_tensors = ()
+        self.needs_input_grad = needs_input_grad
+        self._constants = ()
+        self._materializes = True
+
+    def save_for_backward(self, *tensors):
+        self.saved_tensors = tensors
+
+    def mark_non_differentiable(self, *tensors):
+        self._constants = tensors
+
+    def set_materialize_grads(self, value):
+        self._materializes = value
+
+    def mark_dirty(self, *tensors):
+        if True in self.needs_input_grad:
+            raise NotImplementedError("mark_dirty(): a function that changes its arguments in place has no gradient here; "
+                                      "make a new tensor")
+
+
+def _is_recorded(x):
+    return isinstance(x, torch.Tensor) and _kiln.records(x)
+
+
+class Function:
+    @classmethod
+    def apply(cls, *args):
+        recorded = [i for i, x in enumerate(args) if _is_recorded(x)]
+        given = [x.detach() if i in recorded else x for i, x in enumerate(args)]
+        ctx = FunctionCtx(tuple(i in recorded for i in range(len(args))))
+        if hasattr(cls, "setup_context"):
+            out = cls.forward(*given)
+            cls.setup_context(ctx, tuple(given), out)
+        else:
+            out = cls.forward(ctx, *given)
+        if not recorded or _kiln.is_no_grad():
+            return out
+        outs = list(out) if isinstance(out, (tuple, list)) else [out]
+        operands = tuple(args[i] for i in recorded)
+
+        def rule_of(place):
+            def rule(gradient, *operands):
+                if _kiln.count_scopes(gradient, *operands) > 1:
+                    raise NotImplementedError(f"{cls.__name__}: its backward() is not differentiated itself, so there is "
+                                              "no gradient of its gradient")
+                # Of several results each asks for its own share: backward() is linear in the gradients.
+                grads = [None if not isinstance(x, torch.Tensor) else gradient.detach() if i == place else
+                         torch.zeros_like(x) if ctx._materializes else None for i, x in enumerate(outs)]
+                found = cls.backward(ctx, *grads)
+                found = found if isinstance(found, (tuple, list)) else (found,)
+                if len(found) < len(args) or any(g is not None for g in found[len(args):]):
+                    raise RuntimeError(f"{cls.__name__}.backward() gives {len(found)} gradients of {len(args)} arguments")
+                return [None if found[i] is None else found[i].to(args[i].dtype).expand(args[i].shape) for i in recorded]
+
+            return rule
+
+        def is_constant(x):
+            return (not isinstance(x, torch.Tensor) or not x.is_floating_point()
+                    or any(x is other for other in ctx._constants))
+
+        made = [x if is_constant(x) else _kiln.with_gradient(x, operands, rule_of(i)) for i, x in enumerate(outs)]
+        return type(out)(made) if isinstance(out, (tuple, list)) else made[0]
