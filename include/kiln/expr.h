@@ -189,6 +189,9 @@ class GradScope {
 };
 /// The same elements, as a constant for gradients(): nothing is recorded of what is made of it.
 Expr detached(const Expr& of);
+/// As run_together(), before gradients are asked for: what records keeps the operands of its products too, which their
+/// gradients read again.
+Status run_recorded(std::span<const Expr> exprs);
 /// Of how many scopes that have not ended variables are in what these were made of. Where it is more than one, somebody
 /// may ask for the gradient of a gradient.
 int count_scopes(std::span<const Expr> exprs);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "runtime/expr/gradient_terms.h"
 #include "support/diag.h"
@@ -131,6 +132,29 @@ Diagnostic refused(const ExprNode& n) {
                    "help: detach() its operands, if it is a constant here");
 }
 
+/// What is pending in the roots, but what is in `without` and behind it.
+std::unordered_set<const ExprNode*> pending_in(std::span<const std::shared_ptr<ExprNode>> roots,
+                                               const std::unordered_set<const ExprNode*>& without) {
+  std::unordered_set<const ExprNode*> found;
+  std::vector<const ExprNode*> work;
+  for (const auto& n : roots) work.push_back(n.get());
+  while (!work.empty()) {
+    const ExprNode* n = work.back();
+    work.pop_back();
+    if (!n->is_pending() || without.contains(n) || !found.insert(n).second) continue;
+    for (const auto& operand : n->operands) work.push_back(operand.get());
+  }
+  return found;
+}
+
+/// Adds those that are no trifle to compute again, each once.
+void append_costly(std::span<const std::shared_ptr<ExprNode>> nodes, std::vector<Expr>& to) {
+  std::unordered_set<const ExprNode*> seen;
+  for (const Expr& e : to) seen.insert(e.node());
+  for (const auto& n : nodes)
+    if (const Expr e(n); seen.insert(n.get()).second && !e.is_cheap_again()) to.push_back(e);
+}
+
 class Sweep {
  public:
   Sweep(std::span<const Expr> values, std::span<const Expr> seeds, std::span<const Expr> inputs,
@@ -161,6 +185,7 @@ class Sweep {
       }
       for (size_t k = 0; k < inputs_.size(); ++k)
         if (is_input(*n, inputs_[k])) out[k] = g;
+      if (n->gradient) KILN_CHECK_OK(compute(g, out));
       KILN_CHECK_OK(step(n, g));
     }
     count_operations(out);
@@ -265,6 +290,27 @@ class Sweep {
     return {};
   }
 
+  /// Computes the gradient that a rule reads, and of what it is made of the operations that others are made of too:
+  /// they would else be done again with those, which stay pending and share kernels with what is made of them.
+  Status compute(const Expr& g, const std::vector<Expr>& out) const {
+    const std::unordered_set<const ExprNode*> own = pending_in({&g.shared(), 1}, {});
+    if (own.empty()) return {};
+    std::vector<std::shared_ptr<ExprNode>> others;
+    for (const auto& exprs : {std::span<const Expr>(out), values_})
+      for (const Expr& e : exprs)
+        if (e) others.push_back(e.shared());
+    for (const auto& [node, e] : gradients_) others.push_back(e.shared());
+    std::vector<std::shared_ptr<ExprNode>> shared;
+    for (const auto& n : others)
+      if (own.contains(n.get())) shared.push_back(n);
+    for (const ExprNode* n : pending_in(others, own))
+      for (const auto& operand : n->operands)
+        if (own.contains(operand.get())) shared.push_back(operand);
+    std::vector<Expr> wanted = {g};
+    append_costly(shared, wanted);
+    return run_together(wanted);
+  }
+
   Status by_rule(const ExprNode& n, const std::vector<bool>& wanted, const Expr& g) {
     const std::vector<Expr> operands(n.operands.begin(), n.operands.end());
     KILN_TRY(const std::vector<Expr> found, n.gradient(g, operands));
@@ -339,6 +385,21 @@ Result<Expr> GradScope::variable(const Expr& of) const {
   if (n.value && !of.records()) n.operands.clear();
   n.recordings.push_back(recording_);
   return v;
+}
+
+Status run_recorded(std::span<const Expr> exprs) {
+  std::vector<std::shared_ptr<ExprNode>> roots, factors;
+  for (const Expr& e : exprs) roots.push_back(e.shared());
+  for (const ExprNode* n : pending_in(roots, {})) {
+    if (n->node.op != ExprOp::kMatMul || !n->records()) continue;
+    for (std::shared_ptr<ExprNode> operand : n->operands) {
+      while (operand->is_pending() && info(operand->node.op).kind == ExprKind::kView) operand = operand->operands[0];
+      if (operand->is_pending() && operand->records()) factors.push_back(std::move(operand));
+    }
+  }
+  std::vector<Expr> wanted(exprs.begin(), exprs.end());
+  append_costly(factors, wanted);
+  return run_together(wanted);
 }
 
 int count_scopes(std::span<const Expr> exprs) {

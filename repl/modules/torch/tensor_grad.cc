@@ -154,6 +154,16 @@ Value gradients_of(Interp& in, NativeArgs& a) {
   return make<Tuple>(std::move(out));
 }
 
+/// compute(*tensors): in one plan, with what their gradients will read.
+Value compute(Interp& in, NativeArgs& a) {
+  std::vector<Expr> pending;
+  for (const Expr& e : exprs_of(in, a[0]))
+    if (!e.tensor()) pending.push_back(e);
+  if (!pending.empty()) checked(in, run_recorded(pending));
+  for (const Value& v : rest_of(a[0])) v.get<TensorObject>()->settle_if_known();
+  return Value::none();
+}
+
 Value count_scopes_of(Interp& in, NativeArgs& a) { return Value::integer(count_scopes(exprs_of(in, a[0]))); }
 
 /// with_gradient(value, operands, rule): rule(gradient, *operands) gives a tuple of a tensor, or None, for each
@@ -195,6 +205,7 @@ constexpr NativeDef kGradMethods[] = {
 };
 constexpr NativeDef kGradFunctions[] = {
     {"GradScope()", grad_scope, "while it lives, what is made of its variables is recorded"},
+    {"compute(*tensors)", compute, "computes what is pending in one plan, with what gradients will read again"},
     {"count_scopes(*tensors)", count_scopes_of, "how many gradients, each of the one before, may be asked of these"},
     {"is_no_grad()", is_no_grad, "are results constants for gradients?"},
     {"records(*tensors)", records, "has one of them a gradient?"},

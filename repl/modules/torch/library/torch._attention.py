@@ -66,20 +66,23 @@ def fits_gradient(query, key, value):
 
 def attention_with_gradient(query, key, value, scale, causal, by_scores):
     """Of tensors that fit. `by_scores` computes the same as an expression, for gradients of gradients."""
-    sums = torch.empty([*query.shape[:-1]], dtype=torch.float32, device=query.device)
-    q, k, v = query.detach(), key.detach(), value.detach()
+    made = _flat(query, key, value)
+    _kiln.compute(*made)
+    q, k, v = [x.detach() for x in made]
+    sums = torch.empty(q.shape[:-1], dtype=torch.float32, device=q.device)
     out = attention(q, k, v, scale, causal, None, sums)
 
     def rule(gradient, *operands):
         if _kiln.count_scopes(gradient, *operands) == 1:
-            return gradients(q, k, v, out, gradient.detach(), sums, scale, causal)
+            found = gradients(q, k, v, out, gradient.detach(), sums, scale, causal)
+            return [x.reshape(operand.shape) for x, operand in zip(found, operands)]
         scope = _kiln.GradScope()
         inputs = [scope.variable(x) for x in operands]
         found = scope.gradients((by_scores(*inputs),), (gradient,), inputs)
         scope.end()
         return found
 
-    return _kiln.with_gradient(out, (query, key, value), rule)
+    return _kiln.with_gradient(out.reshape(query.shape), (query, key, value), rule)
 
 
 def gradients(query, key, value, out, gradient, sums, scale, causal):

@@ -462,6 +462,34 @@ TEST(Gradients, ByARuleOfTheirOwn) {
   EXPECT_FALSE(with_gradient(*Tensor::full(cpu(), DType::kI32, {{2}}, 1.0), {}, rule).ok());
 }
 
+// A rule gets a gradient that is computed. What that shares with others is kept; what only they need stays pending.
+TEST(Gradients, ComputeForARuleWhatOthersReadAgain) {
+  GradScope scope;
+  auto variable = [&](const Shape& shape, uint32_t seed) { return *scope.variable(Expr(random_tensor(shape, seed))); };
+  const Expr x = variable({67, 40}, 1), w1 = variable({40, 30}, 2), w2 = variable({30, 20}, 3);
+  const Expr hidden = op(ExprOp::kTanh, {op(ExprOp::kMatMul, {x, w1})}), first = op(ExprOp::kMatMul, {hidden, w2});
+  ASSERT_TRUE(run_recorded({&first, 1}).ok());
+  EXPECT_TRUE(hidden.tensor()) << "the gradient of w2 reads it";
+  bool was_computed = false;
+  const Expr made = *with_gradient(*first.tensor(), {&first, 1},
+                                   [&](const Expr& g, std::span<const Expr>) -> Result<std::vector<Expr>> {
+                                     was_computed = g.tensor() != nullptr;
+                                     return std::vector<Expr>{g};
+                                   });
+  const Expr w3 = variable({20, 50}, 4), product = op(ExprOp::kMatMul, {made, w3});
+  const Expr loss = op(ExprOp::kMean, {op(ExprOp::kMul, {product, product})}), inputs[] = {w1, w2, w3};
+  const std::vector<Expr> found = *gradients(loss, inputs);
+  EXPECT_TRUE(was_computed);
+  EXPECT_TRUE(product.tensor()) << "the gradients of made and of w3 read it";
+  EXPECT_FALSE(found[2].tensor()) << "only an update of w3 reads its gradient";
+  const Expr plain = op(ExprOp::kMatMul, {first, w3});
+  const std::vector<Expr> want = *gradients(op(ExprOp::kMean, {op(ExprOp::kMul, {plain, plain})}), inputs);
+  for (size_t i = 0; i < 3; ++i) {
+    const std::vector<double> a = elements(found[i]), b = elements(want[i]);
+    for (size_t k = 0; k < a.size(); ++k) ASSERT_NEAR(a[k], b[k], 1e-5) << i;
+  }
+}
+
 TEST(Gradients, LongChainsAreWalked) {
   GradScope scope;
   const Expr x = *scope.variable(Expr(random_tensor({4}, 1)));
