@@ -1,6 +1,7 @@
 #include "compiler/fusion/recompute.h"
 
 #include <algorithm>
+#include <set>
 
 namespace kiln::fusion {
 
@@ -13,11 +14,14 @@ constexpr int kCheapFlop = 16;
 using Chain = std::vector<int>;
 
 /// The chain of a node: it, and what is computed for it in its kernel and stored nowhere. Empty where that is dear, or
-/// reading its inputs costs more than reading its value. Rows' values count little. What a product's epilogue only
-/// widens (float32 of its halves, a square) is computed from the product, which is stored instead.
+/// reading its inputs costs more than reading its value. Rows' values count little, and what its readers read anyway
+/// counts nothing. What a product's epilogue only widens (float32 of its halves, a square) is computed from the
+/// product, which is stored instead.
 class ChainOf {
  public:
-  ChainOf(const Dag& dag, const Grouping& grouping) : dag_(dag), grouping_(grouping) {}
+  /// `readers`: the clusters that read the node.
+  ChainOf(const Dag& dag, const Grouping& grouping, const std::set<int>& readers)
+      : dag_(dag), grouping_(grouping), readers_(readers) {}
 
   /// Products that the chain needs stored.
   const std::vector<int>& to_store() const { return to_store_; }
@@ -51,14 +55,28 @@ class ChainOf {
       } else if (!stored) {
         return false;
       }
-      bytes_ += static_cast<double>(touched(o)) * size_of(from.dtype);
+      if (!is_read_anyway(o)) bytes_ += static_cast<double>(touched(o)) * size_of(from.dtype);
     }
     chain_.push_back(node);
     return true;
   }
 
+  /// Whether each reader has the same elements in the same order among its operands.
+  bool is_read_anyway(const Operand& o) const {
+    auto same = [&](const Operand& other) {
+      return other.node == o.node && other.shape == o.shape && other.strides == o.strides && other.offset == o.offset;
+    };
+    return !readers_.empty() && std::ranges::all_of(readers_, [&](int cluster) {
+      return std::ranges::any_of(grouping_.clusters[at(cluster)].members, [&](int m) {
+        const DagNode& n = dag_.nodes[at(m)];
+        return n.kind != DagKind::kProduct && n.op != ExprOp::kTake && std::ranges::any_of(n.operands, same);
+      });
+    });
+  }
+
   const Dag& dag_;
   const Grouping& grouping_;
+  const std::set<int>& readers_;
   Chain chain_;
   std::vector<int> to_store_;
   int flop_ = 0;
@@ -135,10 +153,15 @@ void recompute_cheap(Dag& dag, Grouping& grouping) {
     const bool output =
         std::any_of(dag.outputs.begin(), dag.outputs.end(), [&](const Operand& o) { return o.node == node; });
     if (!grouping.stored[i] || output) continue;
-    ChainOf chain_of(dag, grouping);
+    const int own = grouping.cluster_of[i];
+    std::set<int> clusters;
+    for (size_t c = 0; c < dag.nodes.size(); ++c)
+      if (grouping.cluster_of[c] >= 0 && grouping.cluster_of[c] != own &&
+          std::ranges::any_of(dag.nodes[c].operands, [&](const Operand& o) { return o.node == node; }))
+        clusters.insert(grouping.cluster_of[c]);
+    ChainOf chain_of(dag, grouping, clusters);
     const Chain chain = chain_of(node);
     if (chain.empty()) continue;
-    const int own = grouping.cluster_of[i];
     // All of its readers elsewhere, or none: a value that is stored for one is there for the others.
     struct Reader {
       int cluster, consumer;

@@ -448,6 +448,14 @@ std::vector<Case> cases() {
              w.op(ExprOp::kWhere, {w.op(ExprOp::kLt, {first, x}), w.number(int64_t{4}), w.number(int64_t{1})});
          return {w.take({joined, next}, {1}, true)};
        }},
+      // What is missing is asked of x once more where x is read anyway: the answers are no tensor.
+      {"means_for_what_is_missing", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(kF32, {11842, 1285}, "x"), missing = w.op(ExprOp::kIsNan, {x});
+         const int sums = w.along(ExprOp::kSum, {w.op(ExprOp::kWhere, {missing, w.number(0.0), x})}, {0});
+         const int count = w.along(ExprOp::kSum, {w.op(ExprOp::kLogicalNot, {missing})}, {0});
+         return {w.op(ExprOp::kWhere, {missing, w.op(ExprOp::kDiv, {sums, count}), x})};
+       }},
       // Both operands of float32 lie across k: a thread has 16 x 8 sums, and few tiles are split many times.
       {"second_moments", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
