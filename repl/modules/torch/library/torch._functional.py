@@ -114,6 +114,7 @@ def _attention_by_scores(query, key, value, attn_mask, dropout_p, is_causal, by)
         keep = attn_mask
     elif attn_mask is not None:
         scores = scores + attn_mask
+        keep = scores != float("-inf")
     if keep is not None:
         scores = torch.where(keep, scores, float("-inf"))
     p = torch.softmax(scores, -1)

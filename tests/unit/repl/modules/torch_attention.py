@@ -119,6 +119,18 @@ def twice(attend):
 assert twice(by_scores).abs().max() > 0.01
 assert torch.allclose(twice(by_kernels), twice(by_scores), atol=0.05, rtol=0.02)
 
+# A row that looks nowhere gives zeros, whatever says so and whichever way.
+x = normal(1, 2, 6, 16).half()
+added = torch.zeros(6, 6)
+added[2] = float("-inf")
+for mask in (added, added.half(), added == 0):
+    for out in (F.scaled_dot_product_attention(x, x, x, attn_mask=mask), _attention.attention(x, x, x, 0.25, False, mask),
+                F.scaled_dot_product_attention(x.float(), x.float(), x.float(),
+                                               attn_mask=mask if mask.dtype is torch.bool else mask.float())):
+        assert (out[:, :, 2] == 0).all() and not out.isnan().any(), mask.dtype
+    slope = torch.func.grad(lambda q: F.scaled_dot_product_attention(q, x, x, attn_mask=mask).float().sum())(x)
+    assert (slope[:, :, 2] == 0).all() and not slope.isnan().any(), mask.dtype
+
 x = normal(2, 3, 40, 64).half()
 for mask in (torch.zeros(40, 40).half(), torch.ones(40, 40, dtype=torch.bool)):
     assert torch.allclose(F.scaled_dot_product_attention(x, x, x, attn_mask=mask).float(),
