@@ -123,6 +123,11 @@ ExprNode::~ExprNode() {
   }
 }
 
+void ExprNode::record_with(const ExprNode& operand) {
+  for (const auto& r : operand.recordings)
+    if (r->open && std::ranges::find(recordings, r) == recordings.end()) recordings.push_back(r);
+}
+
 void ExprNode::set_value(Tensor v) {
   value = std::move(v);
   if (records()) return;
@@ -399,8 +404,7 @@ Result<Expr> apply(ExprOp op, std::span<const Expr> operands, ExprAttributes att
     positions.push_back(static_cast<int>(nodes.size()));
     nodes.push_back(&n.node);
     node->operands.push_back(e.shared());
-    for (const auto& r : n.recordings)
-      if (r->open && std::ranges::find(node->recordings, r) == node->recordings.end()) node->recordings.push_back(r);
+    node->record_with(n);
     if (n.is_pending()) node->gradient_operations = std::max(node->gradient_operations, n.gradient_operations);
     if (!n.device) continue;
     if (!first) first = &n;

@@ -132,23 +132,31 @@ Diagnostic refused(const ExprNode& n) {
                    "help: detach() its operands, if it is a constant here");
 }
 
-/// What is pending in the roots, but what is in `without` and behind it.
-std::unordered_set<const ExprNode*> pending_in(std::span<const std::shared_ptr<ExprNode>> roots,
-                                               const std::unordered_set<const ExprNode*>& without) {
-  std::unordered_set<const ExprNode*> found;
-  std::vector<const ExprNode*> work;
-  for (const auto& n : roots) work.push_back(n.get());
+using Nodes = std::vector<std::shared_ptr<ExprNode>>;
+
+/// What is pending in the roots, but what is in `without` and behind it; users before their operands, in an order that
+/// the structure alone decides, as plans are kept by it.
+Nodes pending_in(const Nodes& roots, const std::unordered_set<const ExprNode*>& without = {}) {
+  Nodes found, work(roots.rbegin(), roots.rend());
+  std::unordered_set<const ExprNode*> seen;
   while (!work.empty()) {
-    const ExprNode* n = work.back();
+    const std::shared_ptr<ExprNode> n = std::move(work.back());
     work.pop_back();
-    if (!n->is_pending() || without.contains(n) || !found.insert(n).second) continue;
-    for (const auto& operand : n->operands) work.push_back(operand.get());
+    if (!n->is_pending() || without.contains(n.get()) || !seen.insert(n.get()).second) continue;
+    found.push_back(n);
+    work.insert(work.end(), n->operands.rbegin(), n->operands.rend());
   }
   return found;
 }
 
+std::unordered_set<const ExprNode*> set_of(const Nodes& nodes) {
+  std::unordered_set<const ExprNode*> found;
+  for (const auto& n : nodes) found.insert(n.get());
+  return found;
+}
+
 /// Adds those that are no trifle to compute again, each once.
-void append_costly(std::span<const std::shared_ptr<ExprNode>> nodes, std::vector<Expr>& to) {
+void append_costly(const Nodes& nodes, std::vector<Expr>& to) {
   std::unordered_set<const ExprNode*> seen;
   for (const Expr& e : to) seen.insert(e.node());
   for (const auto& n : nodes)
@@ -293,19 +301,19 @@ class Sweep {
   /// Computes the gradient that a rule reads, and of what it is made of the operations that others are made of too:
   /// they would else be done again with those, which stay pending and share kernels with what is made of them.
   Status compute(const Expr& g, const std::vector<Expr>& out) const {
-    const std::unordered_set<const ExprNode*> own = pending_in({&g.shared(), 1}, {});
+    const Nodes own = pending_in({g.shared()});
     if (own.empty()) return {};
-    std::vector<std::shared_ptr<ExprNode>> others;
+    Nodes others;
     for (const auto& exprs : {std::span<const Expr>(out), values_})
       for (const Expr& e : exprs)
         if (e) others.push_back(e.shared());
     for (const auto& [node, e] : gradients_) others.push_back(e.shared());
-    std::vector<std::shared_ptr<ExprNode>> shared;
-    for (const auto& n : others)
-      if (own.contains(n.get())) shared.push_back(n);
-    for (const ExprNode* n : pending_in(others, own))
-      for (const auto& operand : n->operands)
-        if (own.contains(operand.get())) shared.push_back(operand);
+    std::unordered_set<const ExprNode*> read = set_of(others);
+    for (const auto& n : pending_in(others, set_of(own)))
+      for (const auto& operand : n->operands) read.insert(operand.get());
+    Nodes shared;
+    for (const auto& n : own)
+      if (read.contains(n.get())) shared.push_back(n);
     std::vector<Expr> wanted = {g};
     append_costly(shared, wanted);
     return run_together(wanted);
@@ -388,9 +396,9 @@ Result<Expr> GradScope::variable(const Expr& of) const {
 }
 
 Status run_recorded(std::span<const Expr> exprs) {
-  std::vector<std::shared_ptr<ExprNode>> roots, factors;
+  Nodes roots, factors;
   for (const Expr& e : exprs) roots.push_back(e.shared());
-  for (const ExprNode* n : pending_in(roots, {})) {
+  for (const auto& n : pending_in(roots)) {
     if (n->node.op != ExprOp::kMatMul || !n->records()) continue;
     for (std::shared_ptr<ExprNode> operand : n->operands) {
       while (operand->is_pending() && info(operand->node.op).kind == ExprKind::kView) operand = operand->operands[0];
@@ -418,8 +426,7 @@ Result<Expr> with_gradient(Tensor value, std::span<const Expr> operands, Gradien
   ExprNode& n = *leaf.node();
   for (const Expr& e : operands) {
     n.operands.push_back(e.shared());
-    for (const auto& r : e.node()->recordings)
-      if (r->open && std::ranges::find(n.recordings, r) == n.recordings.end()) n.recordings.push_back(r);
+    n.record_with(*e.node());
   }
   n.gradient = std::move(rule);
   return leaf;

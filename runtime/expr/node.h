@@ -43,6 +43,8 @@ struct ExprNode {
   bool records() const {
     return std::ranges::any_of(recordings, [](const auto& r) { return r->open; });
   }
+  /// Depends on the variables of an operand from now on.
+  void record_with(const ExprNode& operand);
   void set_value(Tensor v);
 };
 
