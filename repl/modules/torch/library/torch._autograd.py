@@ -33,6 +33,14 @@ def _is_recorded(x):
 
 
 class Function:
+    @staticmethod
+    def forward(*args):
+        raise NotImplementedError("a torch.autograd.Function has a forward() of its own")
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        raise NotImplementedError("a torch.autograd.Function that gradients are asked of has a backward() of its own")
+
     @classmethod
     def apply(cls, *args):
         recorded = [i for i, x in enumerate(args) if _is_recorded(x)]
@@ -60,6 +68,10 @@ class Function:
                 found = found if isinstance(found, (tuple, list)) else (found,)
                 if len(found) < len(args) or any(g is not None for g in found[len(args):]):
                     raise RuntimeError(f"{cls.__name__}.backward() gives {len(found)} gradients of {len(args)} arguments")
+                for i in recorded:
+                    if found[i] is not None and not isinstance(found[i], torch.Tensor):
+                        raise TypeError(f"{cls.__name__}.backward() gives '{type(found[i]).__name__}' for argument {i}, "
+                                        "which has a tensor or None as its gradient")
                 return [None if found[i] is None else found[i].to(args[i].dtype).expand(args[i].shape) for i in recorded]
 
             return rule

@@ -95,6 +95,16 @@ class TooFew(Cube):
         return ()
 
 
+class Number(Cube):
+    @staticmethod
+    def backward(ctx, g):
+        return 5, None
+
+
+class Bare(torch.autograd.Function):
+    pass
+
+
 class Wide(Cube):
     @staticmethod
     def backward(ctx, g):
@@ -113,11 +123,13 @@ assert torch.equal(torch.func.grad(lambda x: Wide.apply(x).sum())(x), torch.full
 assert InPlace.apply(x) is x
 for wrong, said in (
         (lambda: torch.func.grad(lambda x: torch.func.grad(lambda z: Cube.apply(z).sum())(x).sum())(x), "not differentiated"),
+        (lambda: torch.func.grad(lambda x: Number.apply(x).sum())(x), "gives 'int' for argument 0"),
+        (lambda: Bare.apply(x), "forward() of its own"), (lambda: torch.autograd.Function.apply(), "forward()"),
         (lambda: torch.func.grad(lambda x: TooFew.apply(x).sum())(x), "0 gradients of 1 arguments"),
         (lambda: torch.func.grad(lambda x: InPlace.apply(x).sum())(x), "mark_dirty")):
     try:
         wrong()
-    except (RuntimeError, NotImplementedError) as e:
+    except (RuntimeError, NotImplementedError, TypeError) as e:
         assert said in str(e), e
         continue
     raise AssertionError("not refused: " + said)
