@@ -159,6 +159,7 @@ void words_to(DType to, const uint64_t* in, bool from_signed, void* target, int6
 }  // namespace
 
 void convert_elements(DType from, const void* source, DType to, void* target, int64_t count) {
+  if (count == 0) return;  // of no elements there may be no memory either
   if (from == to) {
     std::memcpy(target, source, static_cast<size_t>(count * size_of(to)));
     return;

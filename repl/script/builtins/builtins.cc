@@ -133,11 +133,13 @@ Value round(Interp& in, NativeArgs& a) {
     if (std::fabs(r) >= 0x1p126) in.fail(ErrorKind::kValue, "{} does not fit into an int", ast::float_repr(v));
     return Value::wide(static_cast<ast::Int>(r));
   }
-  int64_t digits = in.to_int(a[1], "round()'s digits");
+  constexpr int64_t kFewestDigits = -400;  // of those before the point, more than any float or int has
+  const int64_t digits = std::max(in.to_int(a[1], "round()'s digits"), kFewestDigits);
   if (digits < 0 && a[0].small_int_or_bool()) return rounded_int(a[0].integer(), -digits);
   if (auto* w = a[0].get<WideInt>()) return digits < 0 ? rounded_int(w->value, -digits) : a[0];
   if (digits < 0) {
     double scale = std::pow(10.0, static_cast<double>(-digits));
+    if (std::isinf(scale) || !std::isfinite(v)) return Value::real(std::isfinite(v) ? std::copysign(0.0, v) : v);
     double r = std::nearbyint(v / scale) * scale;
     return Value::real(r);
   }

@@ -425,14 +425,16 @@ TEST_F(PlanTest, SmallWorkIsSharedOut) {
     p = {};
     const int xw =
         op(ExprOp::kMatMul, {tensor(DType::kBF16, {s[0], s[1]}, "x"), tensor(DType::kBF16, {s[1], s[2]}, "w")});
-    const Group& product = check({xw}, Variant::kFused, hopper_machine()).groups[0];
+    const Plan made = check({xw}, Variant::kFused, hopper_machine());
+    const Group& product = made.groups[0];
     EXPECT_GE(product.grid[0], hopper_machine().multiprocessors) << product.shape;
   }
   p = {};
   ExprAttributes a;
   a.axes = {1};
   const int sum = op(ExprOp::kSum, {tensor(DType::kBF16, {13, 576, 768}, "x")}, a);
-  const Group& rows = check({sum}, Variant::kFused, hopper_machine()).groups[0];
+  const Plan made = check({sum}, Variant::kFused, hopper_machine());
+  const Group& rows = made.groups[0];
   EXPECT_GE(rows.grid[0] * rows.num_warps, 16 * hopper_machine().multiprocessors);
 }
 
