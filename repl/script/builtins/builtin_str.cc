@@ -318,7 +318,8 @@ Value center(Interp& in, NativeArgs& a) {
 
 Value zfill(Interp& in, NativeArgs& a) {
   std::string s = self(a);
-  int64_t missing = in.to_int(a[0], "zfill()'s width") - static_cast<int64_t>(count_characters(s));
+  const int64_t width = in.to_int(a[0], "zfill()'s width");
+  const int64_t missing = std::max<int64_t>(width, 0) - static_cast<int64_t>(count_characters(s));
   if (missing > 1 << 20) in.fail(ErrorKind::kValue, "zfill()'s width is too large");
   if (missing > 0) s.insert(!s.empty() && (s[0] == '-' || s[0] == '+') ? 1 : 0, static_cast<size_t>(missing), '0');
   return Value::str(std::move(s));
