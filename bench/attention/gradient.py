@@ -1,19 +1,17 @@
-# Gradients of attention over settings drawn from a seed (tail.py): kernels/attention/gradient.py under Kiln, with the
+# Gradients of attention over settings drawn from a seed (settings.py): kernels/attention/gradient.py under Kiln, with the
 # sums in front of it, beside the backward of PyTorch's scaled_dot_product_attention by cuDNN and by FlashAttention-2.
 # Checks each result against PyTorch's. Prints a table.
 # Usage: python3 bench/attention/gradient.py KILN SEED
-import math
 import pathlib
-import subprocess
 import sys
 import tempfile
 
 import torch
-import triton.testing
-from torch.nn.attention import SDPBackend, sdpa_kernel
+from table import Table, sdpa_time, times_of
+from torch.nn.attention import SDPBackend
 
 HERE = pathlib.Path(__file__).parent
-SETTINGS = (HERE / "tail.py").read_text().split("def reference")[0]
+SETTINGS = (HERE / "settings.py").read_text()
 OURS = SETTINGS + """
 from torch import _attention
 
@@ -46,51 +44,29 @@ def backward_time(setting, backend, tensors):
     d, causal, keys, group, n, dtype = setting
     q, k, v = (t[None].requires_grad_() for t in tensors(*setting))
     g = tensors(*setting)[0][None]
-    try:
-        with sdpa_kernel(backend):
-            out = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=group > 1)
-            back = lambda: torch.autograd.grad(out, (q, k, v), g, retain_graph=True)
-            return triton.testing.do_bench(back, warmup=5, rep=25, return_mode="median") * 1000
-    except RuntimeError:
-        return None
+
+    def prepare():
+        out = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=group > 1)
+        return lambda: torch.autograd.grad(out, (q, k, v), g, retain_graph=True)
+
+    return sdpa_time(backend, prepare)
 
 
 def main(kiln, seed):
     script = pathlib.Path(tempfile.mkdtemp()) / "for_kiln.py"
     script.write_text(OURS)
     names = {}
-    exec(compile(SETTINGS, "tail.py", "exec"), names)
-    done = subprocess.run([kiln, "run", str(script), str(seed)], capture_output=True, text=True)
-    ours = {}
-    for line in done.stdout.splitlines():
-        words = line.split()
-        if words[0] == "time":
-            ours[int(words[1])] = float(words[2])
-        else:
-            print(line)
-    print(done.stderr, end="")
-    print("| d | | heads of keys x group | n | dtype | Kiln us | TFLOP/s | / cuDNN | / FlashAttention-2 |")
-    print("|--:|---|---|--:|---|--:|--:|--:|--:|")
-    ratios = {"cuDNN": [], "FlashAttention-2": []}
+    exec(compile(SETTINGS, "settings.py", "exec"), names)
+    ours = times_of([kiln, "run", str(script), str(seed)])
+    table = Table(("cuDNN", "FlashAttention-2"))
     for number, setting in enumerate(names["draw"](seed)):
         if number not in ours:
             continue
-        d, causal, keys, group, n, dtype = setting
-        us = ours[number]
-        peers = {"cuDNN": backward_time(setting, SDPBackend.CUDNN_ATTENTION, names["tensors"]),
-                 "FlashAttention-2": backward_time(setting, SDPBackend.FLASH_ATTENTION, names["tensors"])}
-        cells = []
-        for peer, time in peers.items():
-            cells.append(f"{time / us:.2f}" if time else "-")
-            if time:
-                ratios[peer].append(time / us)
         # Five products of the definition, two of which are in the forward pass too.
-        print(f"| {d} | {'causal' if causal else 'full'} | {keys} x {group} | {n} | {dtype} | {us:.1f} | "
-              f"{2.5 * names['flop'](*setting) / us / 1e6:.0f} | {' | '.join(cells)} |")
-    for peer, found in ratios.items():
-        if found:
-            mean = math.exp(sum(map(math.log, found)) / len(found))
-            print(f"\n{peer}'s time over Kiln's: geometric mean {mean:.3f} of {len(found)}, worst {min(found):.2f}")
+        table.row(setting, ours[number][0], 2.5 * names["flop"](*setting), {
+            "cuDNN": backward_time(setting, SDPBackend.CUDNN_ATTENTION, names["tensors"]),
+            "FlashAttention-2": backward_time(setting, SDPBackend.FLASH_ATTENTION, names["tensors"])})
+    table.end()
 
 
 main(sys.argv[1], int(sys.argv[2]))
