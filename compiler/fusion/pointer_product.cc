@@ -62,12 +62,16 @@ bool is_large(const DagNode& product, const MatmulTile& tile) {
   return sums_elements(product) && tile.m >= kTallRows && tile.n >= kLargeSide;
 }
 
+/// Shared memory of one step along k.
+int64_t stage_bytes(const DagNode& product, const MatmulTile& tile) {
+  return int64_t{tile.m + tile.n} * tile.k * size_of(product.operand_type);
+}
+
 /// Programs that a multiprocessor has at once, as far as more make it busier.
 std::span<const double> busy_of(const DagNode& n, const MatmulTile& tile, const Machine& machine) {
-  const int64_t stage = int64_t{tile.m + tile.n} * tile.k * size_of(n.operand_type);
   const std::span<const double> busy = is_large(n, tile) ? std::span<const double>(kBusyOfLarge) : kBusy;
-  return busy.first(
-      static_cast<size_t>(std::clamp<int64_t>(machine.shared_bytes / (tile.stages * stage), 1, std::ssize(busy))));
+  return busy.first(static_cast<size_t>(
+      std::clamp<int64_t>(machine.shared_bytes / (tile.stages * stage_bytes(n, tile)), 1, std::ssize(busy))));
 }
 
 /// Tiles of the result, without those of its parts.
@@ -140,8 +144,8 @@ MatmulTile tile_for(const DagNode& product, int64_t splits, const Machine& machi
 MatmulTile with_stages(MatmulTile tile, const DagNode& product, const Machine& machine) {
   constexpr int kMostStages = 4;
   constexpr int64_t kOther = 4096;  // bytes of shared memory that are no stages
-  const int64_t stage = int64_t{tile.m + tile.n} * tile.k * size_of(product.operand_type);
-  tile.stages = static_cast<int>(std::clamp<int64_t>((machine.shared_bytes - kOther) / stage, 2, kMostStages));
+  tile.stages = static_cast<int>(
+      std::clamp<int64_t>((machine.shared_bytes - kOther) / stage_bytes(product, tile), 2, kMostStages));
   tile.warps = tile.m * tile.n >= 128 * 128 && !(machine.gpu() && is_large(product, tile)) ? 8 : 4;
   return tile;
 }

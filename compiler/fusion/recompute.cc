@@ -154,33 +154,32 @@ void recompute_cheap(Dag& dag, Grouping& grouping) {
         std::any_of(dag.outputs.begin(), dag.outputs.end(), [&](const Operand& o) { return o.node == node; });
     if (!grouping.stored[i] || output) continue;
     const int own = grouping.cluster_of[i];
-    std::set<int> clusters;
-    for (size_t c = 0; c < dag.nodes.size(); ++c)
-      if (grouping.cluster_of[c] >= 0 && grouping.cluster_of[c] != own &&
-          std::ranges::any_of(dag.nodes[c].operands, [&](const Operand& o) { return o.node == node; }))
-        clusters.insert(grouping.cluster_of[c]);
-    ChainOf chain_of(dag, grouping, clusters);
-    const Chain chain = chain_of(node);
-    if (chain.empty()) continue;
-    // All of its readers elsewhere, or none: a value that is stored for one is there for the others.
     struct Reader {
       int cluster, consumer;
       size_t operand;
       std::vector<int> map;
     };
-    std::vector<Reader> readers;
-    bool all = true, at_home = false;
+    std::vector<Reader> readers;  // elsewhere
+    bool at_home = false;
     for (size_t c = 0; c < dag.nodes.size(); ++c)
       for (size_t k = 0; k < dag.nodes[c].operands.size(); ++k) {
         if (dag.nodes[c].operands[k].node != node || grouping.cluster_of[c] < 0) continue;
-        if (grouping.cluster_of[c] == own) {
+        if (grouping.cluster_of[c] == own)
           at_home = true;
-          continue;
-        }
-        auto map = place(dag, grouping.clusters[at(grouping.cluster_of[c])], node, static_cast<int>(c), k);
-        all = all && map.has_value();
-        if (map) readers.push_back({grouping.cluster_of[c], static_cast<int>(c), k, std::move(*map)});
+        else
+          readers.push_back({grouping.cluster_of[c], static_cast<int>(c), k, {}});
       }
+    std::set<int> clusters;
+    for (const Reader& r : readers) clusters.insert(r.cluster);
+    ChainOf chain_of(dag, grouping, clusters);
+    const Chain chain = chain_of(node);
+    if (chain.empty()) continue;
+    // All of them, or none: a value that is stored for one is there for the others.
+    const bool all = std::ranges::all_of(readers, [&](Reader& r) {
+      auto map = place(dag, grouping.clusters[at(r.cluster)], node, r.consumer, r.operand);
+      if (map) r.map = std::move(*map);
+      return map.has_value();
+    });
     if (!all || (!at_home && grouping.clusters[at(own)].members.size() == chain.size() && readers.size() > 4)) continue;
     for (size_t r = 0; r < readers.size(); ++r) {
       // One copy for readers of one cluster that read it along the same loops.

@@ -10,6 +10,11 @@ import triton.language as tl
 
 
 @triton.jit
+def blocks_of(ptr, heads, rows, COLUMNS: tl.constexpr, BLOCK: tl.constexpr, D: tl.constexpr):
+    return tl.make_tensor_descriptor(ptr, [heads, rows, COLUMNS], [rows * COLUMNS, COLUMNS, 1], [1, BLOCK, D])
+
+
+@triton.jit
 def add_block(acc, total, peak, scores, scale, v):
     """One block of keys: scores [BLOCK_M, BLOCK_N] not yet scaled, v [BLOCK_N, D]; returns the new acc, total and peak.
 
@@ -50,14 +55,10 @@ def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, sums_ptr, scale, heads, group
     beside this one's epilogue. Causal blocks differ in work: every second turn goes the other way, so that a program
     gets long and short ones.
     """
-    q_blocks = tl.make_tensor_descriptor(q_ptr, [heads, n, COLUMNS], [n * COLUMNS, COLUMNS, 1],
-                                         [1, BLOCK_M, D])
-    k_blocks = tl.make_tensor_descriptor(k_ptr, [heads // group, keys, COLUMNS], [keys * COLUMNS, COLUMNS, 1],
-                                         [1, BLOCK_N, D])
-    v_blocks = tl.make_tensor_descriptor(v_ptr, [heads // group, keys, COLUMNS], [keys * COLUMNS, COLUMNS, 1],
-                                         [1, BLOCK_N, D])
-    out_blocks = tl.make_tensor_descriptor(out_ptr, [heads, n, COLUMNS], [n * COLUMNS, COLUMNS, 1],
-                                         [1, BLOCK_M, D])
+    q_blocks = blocks_of(q_ptr, heads, n, COLUMNS, BLOCK_M, D)
+    k_blocks = blocks_of(k_ptr, heads // group, keys, COLUMNS, BLOCK_N, D)
+    v_blocks = blocks_of(v_ptr, heads // group, keys, COLUMNS, BLOCK_N, D)
+    out_blocks = blocks_of(out_ptr, heads, n, COLUMNS, BLOCK_M, D)
     blocks = tl.cdiv(n, BLOCK_M)
     programs = tl.num_programs(0)
     for place in range(tl.program_id(0), blocks * heads, programs):
@@ -93,12 +94,10 @@ def masked_attention_kernel(q_ptr, k_ptr, v_ptr, mask_ptr, out_ptr, scale, heads
                             BLOCK_N: tl.constexpr, D: tl.constexpr):
     """The same with a mask [heads / each, each, n, keys] of any strides: of bool, where a row looks, or of numbers that
     are added to the scaled scores. A row that looks nowhere gives zeros. One block of rows for each program."""
-    q_blocks = tl.make_tensor_descriptor(q_ptr, [heads, n, COLUMNS], [n * COLUMNS, COLUMNS, 1], [1, BLOCK_M, D])
-    k_blocks = tl.make_tensor_descriptor(k_ptr, [heads // group, keys, COLUMNS], [keys * COLUMNS, COLUMNS, 1],
-                                         [1, BLOCK_N, D])
-    v_blocks = tl.make_tensor_descriptor(v_ptr, [heads // group, keys, COLUMNS], [keys * COLUMNS, COLUMNS, 1],
-                                         [1, BLOCK_N, D])
-    out_blocks = tl.make_tensor_descriptor(out_ptr, [heads, n, COLUMNS], [n * COLUMNS, COLUMNS, 1], [1, BLOCK_M, D])
+    q_blocks = blocks_of(q_ptr, heads, n, COLUMNS, BLOCK_M, D)
+    k_blocks = blocks_of(k_ptr, heads // group, keys, COLUMNS, BLOCK_N, D)
+    v_blocks = blocks_of(v_ptr, heads // group, keys, COLUMNS, BLOCK_N, D)
+    out_blocks = blocks_of(out_ptr, heads, n, COLUMNS, BLOCK_M, D)
     CHOOSES: tl.constexpr = mask_ptr.dtype.element_ty == tl.int1
     blocks = tl.cdiv(n, BLOCK_M)
     head = tl.program_id(0) // blocks
