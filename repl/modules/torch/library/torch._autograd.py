@@ -28,8 +28,23 @@ class FunctionCtx:
                                       "make a new tensor")
 
 
-def _is_recorded(x):
-    return isinstance(x, torch.Tensor) and _kiln.records(x)
+def _gradients(cls, ctx, outs, place, count, recorded, gradient, operands):
+    """What backward() of `count` arguments gives for those that are recorded, by the gradient of one of the results: of
+    several each asks for its own share, since backward() is linear in the gradients."""
+    if _kiln.count_scopes(gradient, *operands) > 1:
+        raise NotImplementedError(f"{cls.__name__}: its backward() is not differentiated itself, so there is no gradient "
+                                  "of its gradient")
+    grads = [None if not isinstance(x, torch.Tensor) else gradient.detach() if i == place else
+             torch.zeros_like(x) if ctx._materializes else None for i, x in enumerate(outs)]
+    found = cls.backward(ctx, *grads)
+    found = found if isinstance(found, (tuple, list)) else (found,)
+    if len(found) < count or any(g is not None for g in found[count:]):
+        raise RuntimeError(f"{cls.__name__}.backward() gives {len(found)} gradients of {count} arguments")
+    for i in recorded:
+        if found[i] is not None and not isinstance(found[i], torch.Tensor):
+            raise TypeError(f"{cls.__name__}.backward() gives '{type(found[i]).__name__}' for argument {i}, which has a "
+                            "tensor or None as its gradient")
+    return [None if found[i] is None else found[i].to(x.dtype).expand(x.shape) for i, x in zip(recorded, operands)]
 
 
 class Function:
@@ -43,7 +58,7 @@ class Function:
 
     @classmethod
     def apply(cls, *args):
-        recorded = [i for i, x in enumerate(args) if _is_recorded(x)]
+        recorded = [i for i, x in enumerate(args) if isinstance(x, torch.Tensor) and _kiln.records(x)]
         given = [x.detach() if i in recorded else x for i, x in enumerate(args)]
         ctx = FunctionCtx(tuple(i in recorded for i in range(len(args))))
         if hasattr(cls, "setup_context"):
@@ -54,31 +69,15 @@ class Function:
         if not recorded or _kiln.is_no_grad():
             return out
         outs = list(out) if isinstance(out, (tuple, list)) else [out]
-        operands = tuple(args[i] for i in recorded)
+        operands, count = tuple(args[i] for i in recorded), len(args)
 
-        def rule_of(place):
-            def rule(gradient, *operands):
-                if _kiln.count_scopes(gradient, *operands) > 1:
-                    raise NotImplementedError(f"{cls.__name__}: its backward() is not differentiated itself, so there is "
-                                              "no gradient of its gradient")
-                # Of several results each asks for its own share: backward() is linear in the gradients.
-                grads = [None if not isinstance(x, torch.Tensor) else gradient.detach() if i == place else
-                         torch.zeros_like(x) if ctx._materializes else None for i, x in enumerate(outs)]
-                found = cls.backward(ctx, *grads)
-                found = found if isinstance(found, (tuple, list)) else (found,)
-                if len(found) < len(args) or any(g is not None for g in found[len(args):]):
-                    raise RuntimeError(f"{cls.__name__}.backward() gives {len(found)} gradients of {len(args)} arguments")
-                for i in recorded:
-                    if found[i] is not None and not isinstance(found[i], torch.Tensor):
-                        raise TypeError(f"{cls.__name__}.backward() gives '{type(found[i]).__name__}' for argument {i}, "
-                                        "which has a tensor or None as its gradient")
-                return [None if found[i] is None else found[i].to(args[i].dtype).expand(args[i].shape) for i in recorded]
+        def recorded_result(place):
+            x = outs[place]
+            if (not isinstance(x, torch.Tensor) or not x.is_floating_point()
+                    or any(x is other for other in ctx._constants)):
+                return x
+            return _kiln.with_gradient(x, operands, lambda gradient, *operands: _gradients(
+                cls, ctx, outs, place, count, recorded, gradient, operands))
 
-            return rule
-
-        def is_constant(x):
-            return (not isinstance(x, torch.Tensor) or not x.is_floating_point()
-                    or any(x is other for other in ctx._constants))
-
-        made = [x if is_constant(x) else _kiln.with_gradient(x, operands, rule_of(i)) for i, x in enumerate(outs)]
+        made = [recorded_result(i) for i in range(len(outs))]
         return type(out)(made) if isinstance(out, (tuple, list)) else made[0]
