@@ -1,6 +1,6 @@
-# Gradients of attention over settings drawn from a seed (settings.py): kernels/attention/gradient.py under Kiln, with the
-# sums in front of it, beside the backward of PyTorch's scaled_dot_product_attention by cuDNN and by FlashAttention-2.
-# Checks each result against PyTorch's. Prints a table.
+# Gradients of attention over settings drawn from a seed (settings.py): kernels/attention/gradient.py under Kiln, with
+# the sums in front of it, beside the backward of PyTorch's scaled_dot_product_attention by cuDNN and by
+# FlashAttention-2. Checks each result against PyTorch's. Prints a table.
 # Usage: python3 bench/attention/gradient.py KILN SEED
 import pathlib
 import sys

@@ -27,7 +27,7 @@ def microseconds(work):
 
 
 def sdpa_time(backend, prepare):
-    """Microseconds of the work that `prepare()` returns, with PyTorch's attention by `backend`; None where it has none."""
+    """Microseconds of the work that `prepare()` returns, with attention by `backend`; None where PyTorch has none."""
     try:
         with sdpa_kernel(backend):
             return microseconds(prepare())

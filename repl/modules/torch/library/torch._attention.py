@@ -9,8 +9,8 @@ _LOG2_E = 1.4426950408889634
 
 
 def fits(query, key, value, scale, mask):
-    """Whether the kernel takes them: halves, with heads of columns that TMA copies, a scale that is positive, and a mask
-    of bool or of floats or none."""
+    """Whether the kernel takes them: halves, with heads of columns that TMA copies, a scale that is positive, and a
+    mask of bool or of floats or none."""
     d = query.shape[-1]
     if mask is not None and (query.ndim > 4 or mask.ndim > query.ndim or not (
             mask.dtype is torch.bool or mask.is_floating_point() and mask.dtype is not torch.float64)):
@@ -59,8 +59,8 @@ def attention(query, key, value, scale, causal, mask=None, sums=None):
 
 
 def fits_gradient(query, key, value):
-    """Whether gradients are by kernels, too: two sums of blocks as wide as a head fit the registers, and nobody asks for
-    the gradient of a gradient, which the kernels do not have."""
+    """Whether gradients are by kernels, too: two sums of blocks as wide as a head fit the registers, and nobody asks
+    for the gradient of a gradient, which the kernels do not have."""
     return query.shape[-1] <= 128 and _kiln.count_scopes(query, key, value) == 1
 
 

@@ -24,16 +24,16 @@ class FunctionCtx:
 
     def mark_dirty(self, *tensors):
         if True in self.needs_input_grad:
-            raise NotImplementedError("mark_dirty(): a function that changes its arguments in place has no gradient here; "
-                                      "make a new tensor")
+            raise NotImplementedError("mark_dirty(): a function that changes its arguments in place has no gradient "
+                                      "here; make a new tensor")
 
 
 def _gradients(cls, ctx, outs, place, count, recorded, gradient, operands):
     """What backward() of `count` arguments gives for those that are recorded, by the gradient of one of the results: of
     several each asks for its own share, since backward() is linear in the gradients."""
     if _kiln.count_scopes(gradient, *operands) > 1:
-        raise NotImplementedError(f"{cls.__name__}: its backward() is not differentiated itself, so there is no gradient "
-                                  "of its gradient")
+        raise NotImplementedError(f"{cls.__name__}: its backward() is not differentiated itself, so there is no "
+                                  "gradient of its gradient")
     grads = [None if not isinstance(x, torch.Tensor) else gradient.detach() if i == place else
              torch.zeros_like(x) if ctx._materializes else None for i, x in enumerate(outs)]
     found = cls.backward(ctx, *grads)
@@ -42,8 +42,8 @@ def _gradients(cls, ctx, outs, place, count, recorded, gradient, operands):
         raise RuntimeError(f"{cls.__name__}.backward() gives {len(found)} gradients of {count} arguments")
     for i in recorded:
         if found[i] is not None and not isinstance(found[i], torch.Tensor):
-            raise TypeError(f"{cls.__name__}.backward() gives '{type(found[i]).__name__}' for argument {i}, which has a "
-                            "tensor or None as its gradient")
+            raise TypeError(f"{cls.__name__}.backward() gives '{type(found[i]).__name__}' for argument {i}, which has "
+                            "a tensor or None as its gradient")
     return [None if found[i] is None else found[i].to(x.dtype).expand(x.shape) for i, x in zip(recorded, operands)]
 
 
