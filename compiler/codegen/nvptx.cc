@@ -78,6 +78,7 @@ void optimize_for_gpu(llvm::Module& module, llvm::TargetMachine& machine) {
     divide_without_calls(f);
     flush_where_unseen(f);
     negate_by_32_bits(f);
+    absolute_by_maximum(f);
     round_to_bf16_by_pairs(f);
     order_by_need(f);
   }

@@ -43,6 +43,16 @@ def wraps(x, y, out, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def signs(x, out, n, UNSIGNED: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n)
+    least = tl.minimum(v.to(UNSIGNED), (-v).to(UNSIGNED))
+    tl.store(out + i, tl.abs(v).to(UNSIGNED).to(tl.float64), mask=i < n)
+    tl.store(out + n + i, least.to(tl.float32).to(tl.float64), mask=i < n)
+    tl.store(out + 2 * n + i, (tl.abs(v) < 0).to(tl.float64), mask=i < n)
+
+
+@triton.jit
 def add_waiting(x, y, out, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < n
@@ -96,6 +106,29 @@ TEST_F(GpuKernel, SmallIntegersWrap) {
     for (size_t i = 0; i < results[0].size(); ++i)
       EXPECT_EQ(results[0][i], results[1][i])
           << name(dtype) << " " << edges[i / edges.size()] << ", " << edges[i % edges.size()];
+  }
+}
+
+// The least number is its own absolute value, which ptxas takes for no negative one.
+TEST_F(GpuKernel, AbsoluteValueOfTheLeastNumber) {
+  GPU_OR_SKIP(device);
+  Device cpu = *Device::open("cpu");
+  for (auto [dtype, as_unsigned] : {std::pair{DType::kI64, DType::kU64}, std::pair{DType::kI32, DType::kU32},
+                                    std::pair{DType::kI16, DType::kU16}, std::pair{DType::kI8, DType::kU8}}) {
+    const int64_t least = int64_t{-1} << (8 * size_of(dtype) - 1);
+    std::vector<std::byte> x;
+    for (int64_t v : {least, least + 1, int64_t{-1}, int64_t{0}, int64_t{5}, ~least})
+      for (int byte = 0; byte < size_of(dtype); ++byte) x.push_back(static_cast<std::byte>(v >> 8 * byte));
+    const int64_t n = 6;
+    std::vector<std::vector<double>> results;
+    for (const Device& d : {device, cpu}) {
+      Tensor in = *Tensor::from_host(d, dtype, Shape{n}, x.data(), x.size()),
+             out = *Tensor::zeros(d, DType::kF64, Shape{3 * n});
+      ASSERT_OK(make("signs").launch({1, 1, 1}, Args{in, out, n, as_unsigned, int64_t{8}}));
+      results.push_back(*out.to_doubles());
+    }
+    EXPECT_EQ(results[0], results[1]) << name(dtype);
+    EXPECT_EQ(results[0][0], -static_cast<double>(least)) << name(dtype);
   }
 }
 

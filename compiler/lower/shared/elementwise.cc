@@ -101,22 +101,6 @@ struct Emit {
     return b.CreateTrunc(b.CreateLShr(product, ConstantInt::get(wide, width)), v[0]->getType());
   }
 
-  Value* absolute(Value* x) const {
-    if (!target.is_cuda() || x->getType()->getScalarSizeInBits() != 16)
-      return b.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, b.getFalse());
-    // ptxas (13.0) keeps abs.s16 of -32768 as +32768 in its 32-bit register, and a following shr.s16 sees that.
-    // Assembly, as LLVM turns every spelling of an absolute value back into abs.s16.
-    return per_lane({&x, 1}, [&](Operands lane) -> Value* {
-      auto* type = llvm::FunctionType::get(b.getInt16Ty(), {b.getInt16Ty()}, false);
-      const char* text = "{ .reg .s32 t; cvt.s32.s16 t, $1; abs.s32 t, t; cvt.u16.u32 $0, t; }";
-      llvm::CallInst* call = b.CreateCall(type, llvm::InlineAsm::get(type, text, "=h,h", false), {lane[0]});
-      call->setDoesNotAccessMemory();
-      call->setDoesNotThrow();
-      call->addFnAttr(llvm::Attribute::WillReturn);
-      return call;
-    });
-  }
-
   Value* integer(Operands v, bool sign) const {
     switch (op.kind) {
       case OpKind::kAdd:
@@ -132,7 +116,7 @@ struct Emit {
       case OpKind::kNeg:
         return b.CreateNeg(v[0]);
       case OpKind::kAbs:
-        return sign ? absolute(v[0]) : v[0];
+        return sign ? b.CreateBinaryIntrinsic(llvm::Intrinsic::abs, v[0], b.getFalse()) : v[0];
       case OpKind::kMin:
         return b.CreateBinaryIntrinsic(sign ? llvm::Intrinsic::smin : llvm::Intrinsic::umin, v[0], v[1]);
       case OpKind::kMax:

@@ -83,6 +83,22 @@ TEST(NvptxOrder, ChainsRunToTheirEndAndMemoryKeepsItsOrder) {
   EXPECT_EQ(order, "l a1 a2 store b1 b2 store ret ");
 }
 
+// ptxas takes abs for no negative number: the least one must not meet it.
+TEST(NvptxSigns, AbsoluteValuesAreMaximaWhereTheLeastNumberMayCome) {
+  const char* form =
+      "declare i{0} @llvm.abs.i{0}(i{0}, i1)\ndefine ptx_kernel void @f(ptr addrspace(1) %p) {{\n"
+      "  %x = load i{0}, ptr addrspace(1) %p\n  %a = call i{0} @llvm.abs.i{0}(i{0} %x, i1 {1})\n"
+      "  store i{0} %a, ptr addrspace(1) %p\n  ret void\n}}\n";
+  for (int bits : {32, 64}) {
+    const std::string abs = fmt::format("abs.s{}", bits), max = fmt::format("max.s{}", bits);
+    const std::string safe = *ptx_of(fmt::format(fmt::runtime(form), bits, "false")),
+                      plain = *ptx_of(fmt::format(fmt::runtime(form), bits, "true"));
+    EXPECT_EQ(count(safe, abs), 0) << safe;
+    EXPECT_EQ(count(safe, max), 1) << safe;
+    EXPECT_EQ(count(plain, abs), 1) << plain;
+  }
+}
+
 // Beside accumulators there are registers for few loads: what is made of them comes before the next ones.
 TEST(NvptxOrder, LoadsBesideAccumulatorsComeInParts) {
   constexpr int kLoads = 40;
