@@ -368,6 +368,25 @@ std::string Emitter::named_inside(const std::string& text, const std::string& hi
   return name;
 }
 
+std::string Emitter::load_of_pointers(const Access& a, Text* t) {
+  const DagNode& n = dag_.nodes[at(a.node)];
+  const std::string place = address(a, pointer(a.node, a.offset, false), &t->level);
+  std::string text = "tl.load(" + place;
+  if (const std::string m = mask(t->level); !m.empty()) {
+    text += ", mask=" + m;
+    if (t->level & kAlongColumns && !column_mask.empty() && other) {
+      const double fill = is_float(n.dtype) && other_low.count(a.node) ? -kInf : *other;
+      text += ", other=" + literal(fill, n.dtype == DType::kI1 ? DType::kI32 : n.dtype);
+      if (is_float(n.dtype)) t->outside = fill;
+    }
+  }
+  const bool own_of_rows = cluster_.kept == 0 || std::any_of(a.strides.begin(), a.strides.begin() + cluster_.kept,
+                                                             [](int64_t s) { return s != 0; });
+  const std::string& eviction = own_of_rows ? evictions.own : evictions.shared;
+  if (!eviction.empty() && t->level & kAlongColumns) text += fmt::format(", eviction_policy=\"{}\"", eviction);
+  return text + ")";
+}
+
 Text Emitter::load(const Access& a) {
   for (const auto* cache : {&outer_loads_, &inner_loads_})
     if (auto it = cache->find(a); it != cache->end()) return it->second;
@@ -382,24 +401,14 @@ Text Emitter::load(const Access& a) {
     t = named(std::move(t), n.name);
     return (outside_loop(t.level) ? outer_loads_ : inner_loads_)[a] = t;
   }
-  const std::string place = address(a, pointer(a.node, a.offset, false), &t.level);
-  std::string text = "tl.load(" + place;
-  if (const std::string m = mask(t.level); !m.empty()) {
-    text += ", mask=" + m;
-    if (t.level & kAlongColumns && !column_mask.empty() && other) {
-      const double fill = is_float(n.dtype) && other_low.count(a.node) ? -kInf : *other;
-      text += ", other=" + literal(fill, n.dtype == DType::kI1 ? DType::kI32 : n.dtype);
-      if (is_float(n.dtype)) t.outside = fill;
-    }
+  if (auto block = blocks.find(a); block != blocks.end()) {
+    t.text = block->second;
+    t.level = kWhole;
+  } else {
+    t.text = load_of_pointers(a, &t);
   }
-  const bool own_of_rows = cluster_.kept == 0 || std::any_of(a.strides.begin(), a.strides.begin() + cluster_.kept,
-                                                             [](int64_t s) { return s != 0; });
-  const std::string& eviction = own_of_rows ? evictions.own : evictions.shared;
-  if (!eviction.empty() && t.level & kAlongColumns) text += fmt::format(", eviction_policy=\"{}\"", eviction);
-  text += ")";
   t.type = a.as_stored ? n.dtype : register_type(n.dtype);
-  if (t.type != n.dtype) text += ".to(" + type_name(t.type) + ")";
-  t.text = text;
+  if (t.type != n.dtype) t.text += ".to(" + type_name(t.type) + ")";
   t = named(std::move(t), n.name.empty() ? (n.kind == DagKind::kLeaf ? "x" : "t") : n.name);
   (outside_loop(t.level) ? outer_loads_ : inner_loads_)[a] = t;
   return t;

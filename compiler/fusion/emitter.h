@@ -167,13 +167,16 @@ class Emitter {
   std::string mask(unsigned level) const;
   Access access(int consumer, size_t i) const;
   Access store_access(int node) const;
-  std::optional<double> other = {};  // of loads along columns that lie partly outside
-  std::set<int> other_low;           // leaves whose `other` is -inf
+  std::optional<double> other = {};      // of loads along columns that lie partly outside
+  std::set<int> other_low;               // leaves whose `other` is -inf
+  std::map<Access, std::string> blocks;  // texts that load a whole tile through a descriptor
 
  private:
   int64_t factor(int64_t size) const;
   bool outside_loop(unsigned level) const { return !loop_ || (hoist_ && !(level & kAlongColumns)); }
   Text load(const Access& a);
+  /// The text of a load through pointers; the level that these vary along, and what lies outside, go to `t`.
+  std::string load_of_pointers(const Access& a, Text* t);
   Text scalar(const Operand& o, DType type);
   Text compute(int node);
   Text apply(const DagNode& n, int node, std::vector<Text> in);

@@ -9,6 +9,7 @@
 #include "compiler/fusion/pointer_product.h"
 #include "compiler/fusion/writer.h"
 #include "support/diag.h"
+#include "support/tensor_map.h"
 
 namespace kiln::fusion {
 
@@ -166,6 +167,7 @@ class ProductWriter {
   struct ColumnPart {
     std::string width, column, b_desc, acc;
     std::vector<std::string> out_desc;  // of each result; empty: it is stored by threads
+    std::vector<std::string> beside_desc;
   };
 
   /// Outputs that rows of blocks can be written to.
@@ -184,6 +186,8 @@ class ProductWriter {
       else
         size.scattered_bytes = std::max(size.scattered_bytes, bytes);
     }
+    const std::vector<BesideBlock> beside = node().splits == 1 ? blocks_beside() : std::vector<BesideBlock>();
+    for (const BesideBlock& read : beside) size.read_bytes += size_of(dag_.nodes[at(read.access.node)].dtype);
     const std::vector<MatmulTile> tiles = rank_tiles(size, r_.machine.multiprocessors, tile_limits(node(), r_.machine));
     const MatmulTile t = tiles.at(0);
     auto tiles_of = [&](const MatmulTile& tile) { return cdiv(m_, tile.m) * cdiv(n_, tile.n) * batch_; };
@@ -246,6 +250,19 @@ class ProductWriter {
       }
       for (ColumnPart& part : parts) part.out_desc.push_back(descriptor("out", out, block_m, part.width));
     }
+    for (const BesideBlock& read : beside) {
+      const std::string hint =
+          dag_.nodes[at(read.access.node)].name.empty() ? "x" : dag_.nodes[at(read.access.node)].name;
+      Matrix in{.pointer = e_.pointer(read.access.node, read.access.offset, false)};
+      for (size_t d : read.batch) {
+        const size_t dim = at(c_.map_of(product_)[d]);
+        in.sizes.push_back(c_.dims[dim] == batch_ ? count : e_.dimension(c_.dims[dim], "B"));
+        in.strides.push_back(e_.dimension(read.access.strides[dim], "stride_batch_" + hint));
+      }
+      in.sizes.insert(in.sizes.end(), {m, n});
+      in.strides.insert(in.strides.end(), {read.stride == n_ ? n : e_.dimension(read.stride, "stride_" + hint), "1"});
+      for (ColumnPart& part : parts) part.beside_desc.push_back(descriptor(hint, in, block_m, part.width));
+    }
     const std::string row = fresh("row"), step = fresh("step"), batch = batch_ > 1 ? fresh("batch") : "";
     parts[0].column = fresh("column");
     for (ColumnPart& part : parts) part.acc = fresh("acc");
@@ -306,7 +323,7 @@ class ProductWriter {
     // Ranges of rows and columns, for tensors that are not accessed in blocks.
     const auto& by_block = parts[0].out_desc;
     const bool only_blocks = std::all_of(by_block.begin(), by_block.end(), [](const auto& d) { return !d.empty(); });
-    const bool ranges = external_reads() || !only_blocks;
+    const bool ranges = reads_other_than(beside) || !only_blocks;
     const std::string to = wide() ? ".to(tl.int64)" : "";
     std::string rows;
     if (ranges) {
@@ -326,6 +343,13 @@ class ProductWriter {
       } else {
         e_.change_columns();
         bind_columns(columns);
+      }
+      for (size_t i = 0; i < beside.size(); ++i) {
+        std::vector<std::string> place;
+        for (size_t d : beside[i].batch) place.push_back(batch_index(d));
+        place.insert(place.end(), {row, part.column});
+        const std::string flat = place.size() > 2 ? fmt::format(".reshape({}, {})", block_m, part.width) : "";
+        e_.blocks[beside[i].access] = fmt::format("{}.load([{}]){}", part.beside_desc[i], fmt::join(place, ", "), flat);
       }
       e_.set(product_, e_.product(product_, accumulated(part.acc)));
       for (size_t i = 0; i < stores_.size(); ++i) store(stores_[i], part.out_desc[i], block_m, part, row, batch);
@@ -385,11 +409,64 @@ class ProductWriter {
                        [&](const MatmulTile& other) { return is_choice(other, tile) && size % (other.*side) != 0; });
   }
 
-  bool external_reads() const {
+  /// A tensor as large as the product that its epilogue reads, where its rows lie as those of blocks do.
+  struct BesideBlock {
+    Access access = {};
+    int64_t stride = 0;              // of rows
+    std::vector<size_t> batch = {};  // the product's dimensions in front that move it
+  };
+
+  std::optional<BesideBlock> beside_block(const Access& a) const {
+    const DagNode& n = dag_.nodes[at(a.node)];
+    const std::vector<int>& map = c_.map_of(product_);
+    const size_t batches = at(node().batch_dims);
+    const int bytes = size_of(n.dtype), alignment = n.kind == DagKind::kLeaf ? n.alignment : kTensorMapAlignment;
+    auto fills_units = [&](int64_t elements) { return elements > 0 && elements * bytes % kTensorMapAlignment == 0; };
+    if (n.dtype == DType::kI1 || n.counts || map.back() < 0 || a.strides[at(map.back())] != 1) return std::nullopt;
+    if (alignment % kTensorMapAlignment || (a.offset != 0 && !fills_units(a.offset))) return std::nullopt;
+    BesideBlock out{.access = a};
+    int64_t inner = 0;  // the stride of the next dimension of rows outwards, where they run on
+    for (size_t d = map.size() - 1; d-- > batches;) {
+      if (map[d] < 0) continue;
+      const int64_t stride = a.strides[at(map[d])];
+      if (out.stride == 0) out.stride = stride;
+      if (!fills_units(stride) || (inner != 0 && stride != inner)) return std::nullopt;
+      inner = stride * c_.dims[at(map[d])];
+    }
+    for (size_t d = 0; d < batches; ++d) {
+      if (map[d] < 0 || a.strides[at(map[d])] == 0) continue;
+      if (!fills_units(a.strides[at(map[d])])) return std::nullopt;
+      out.batch.push_back(d);
+    }
+    if (out.stride == 0 || out.batch.size() + 2 > kTensorMapDims) return std::nullopt;
+    return out;
+  }
+
+  std::vector<BesideBlock> blocks_beside() const {
+    std::vector<BesideBlock> out;
+    for (int m : c_.members) {
+      const DagNode& n = dag_.nodes[at(m)];
+      for (size_t i = 0; m != product_ && i < n.operands.size(); ++i) {
+        if (n.operands[i].is_number() || c_.contains(n.operands[i].node)) continue;
+        auto block = beside_block(e_.access(m, i));
+        const bool is_new = block && std::none_of(out.begin(), out.end(),
+                                                  [&](const BesideBlock& b) { return b.access == block->access; });
+        if (is_new) out.push_back(*std::move(block));
+      }
+    }
+    return out;
+  }
+
+  /// Whether its epilogue reads anything but these.
+  bool reads_other_than(const std::vector<BesideBlock>& blocks) const {
     for (int m : c_.members)
-      if (m != product_)
-        for (const Operand& o : dag_.nodes[at(m)].operands)
-          if (!o.is_number() && !c_.contains(o.node)) return true;
+      for (size_t i = 0; m != product_ && i < dag_.nodes[at(m)].operands.size(); ++i) {
+        const Operand& o = dag_.nodes[at(m)].operands[i];
+        if (o.is_number() || c_.contains(o.node)) continue;
+        const Access access = e_.access(m, i);
+        if (std::none_of(blocks.begin(), blocks.end(), [&](const BesideBlock& b) { return b.access == access; }))
+          return true;
+      }
     return false;
   }
 

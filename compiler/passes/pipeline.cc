@@ -13,6 +13,7 @@
 #include "compiler/passes/distributed/remove_conversions.h"
 #include "compiler/passes/hopper/delay_waits.h"
 #include "compiler/passes/hopper/recognize_blocks.h"
+#include "compiler/passes/hopper/select_block_loads.h"
 #include "compiler/passes/hopper/select_wgmma.h"
 #include "compiler/passes/hopper/skew_products.h"
 #include "compiler/passes/hopper/specialize_warps.h"
@@ -98,6 +99,8 @@ constexpr Pass kCuda[] = {
                             on_target<recognize_blocks>},
   {"select_wgmma",          kBlocksRecognized, kLayouts | kDescriptorsExpanded, kWgmmaSelected, kDeadRemoved,
                             on_target<select_wgmma>},
+  {"select_block_loads",    kWgmmaSelected, kLayouts | kDescriptorsExpanded, kNothing, kNothing,
+                            on_target<select_block_loads>},
   {"expand_descriptors",    kWgmmaSelected, kLayouts, kDescriptorsExpanded, kDeadRemoved,
                             on_target<expand_descriptors>},
   KILN_TILE_PASSES,

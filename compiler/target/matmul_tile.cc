@@ -23,6 +23,7 @@ constexpr double kFlopPerUs = 6.1e6;       // of a multiprocessor, with operands
 constexpr double kMostBytesPerUs = 103e3;  // from the L2 to one of them; and when all load:
 constexpr double kBytesPerUs = 78e3, kTwoLinesBytesPerUs = 58e3, kSplitSectorsBytesPerUs = 45e3;
 constexpr double kRoundUs = 0.25, kElementUs = 3e-5;  // of a tile's end; of an element of 16 bits, stored
+constexpr double kReadUs = 1.6e-4;  // of an element of 16 bits beside the product, where threads load it
 constexpr double kLaunchUs = 2.5;
 constexpr double kMemoryBytesPerUs = 4.2e6;
 
@@ -77,7 +78,8 @@ int64_t staging_bytes(const TileSpeed& t, int bytes) {
   return first == last ? first : first + last;
 }
 
-double product_us(const ProductSize& size, const TileSpeed& t, int multiprocessors) {
+/// `by_threads`: what lies beside the product is loaded by threads, for want of shared memory.
+double product_us(const ProductSize& size, const TileSpeed& t, int multiprocessors, bool by_threads) {
   const int64_t tiles = tiles_of(size, t.m, t.n), k = t.row_bytes / size.operand_bytes,
                 steps = cdiv(cdiv(size.k, k), size.splits), places = multiprocessors / t.ctas;
   const auto [rows, columns] = share_of(t);
@@ -95,7 +97,9 @@ double product_us(const ProductSize& size, const TileSpeed& t, int multiprocesso
   const double products = 2.0 * rows * columns * static_cast<double>(k) /
                           (kFlopPerUs * 2 / size.operand_bytes * (words ? t.share_of_words : t.share));
   const double stored = size.result_bytes + size.scattered_bytes;
-  const double end = kRoundUs + kElementUs * rows * columns * stored / 2;
+  const double elements = static_cast<double>(rows) * columns / 2;
+  const double end =
+      kRoundUs + kElementUs * elements * stored + (by_threads ? kReadUs : kElementUs) * elements * size.read_bytes;
   auto round_us = [&](int64_t programs) {
     if (programs == 0) return 0.0;
     const double loads = load_us(rows, !divides_rows(t), size.a_alignment, programs) +
@@ -104,7 +108,7 @@ double product_us(const ProductSize& size, const TileSpeed& t, int multiprocesso
   };
   const double all_bytes = static_cast<double>(size.batch) *
                            (static_cast<double>((size.m + size.n) * size.k) * size.operand_bytes / size.splits +
-                            static_cast<double>(size.m * size.n) * stored);
+                            static_cast<double>(size.m * size.n) * (stored + size.read_bytes));
   const int64_t full_rounds = tiles / places;
   const double in_programs = static_cast<double>(full_rounds) * round_us(places) + round_us(tiles % places),
                from_memory = all_bytes / kMemoryBytesPerUs;
@@ -130,16 +134,20 @@ std::vector<RankedTile> ranked(const ProductSize& size, int multiprocessors, Til
     const auto [rows, columns] = share_of(t);
     const int64_t stage = int64_t{rows + columns} * t.row_bytes,
                   staging = staging_bytes(t, size.result_bytes) + int64_t{rows} * columns * size.scattered_bytes;
-    const int64_t most = kMostRingBytes / t.row_bytes;
-    const auto stages = static_cast<int>(std::min(most, (shared_bytes - staging) / stage));
-    if (stages < (stage >= kLongStageBytes ? kFewestStages - 1 : kFewestStages)) continue;
+    const int64_t most = kMostRingBytes / t.row_bytes,
+                  least = stage >= kLongStageBytes ? kFewestStages - 1 : kFewestStages;
+    auto stages_beside = [&](int64_t bytes) { return std::min(most, (shared_bytes - bytes) / stage); };
+    const int64_t beside = staging + int64_t{rows} * columns * size.read_bytes;
+    const bool by_threads = stages_beside(beside) < least;
+    const int64_t stages = stages_beside(by_threads ? staging : beside);
+    if (stages < least) continue;
     // Few columns of tiles are all made at a time: neighbours then share what is larger, the rows of A.
     constexpr int64_t kFewColumns = 8;
     const int group = cdiv(size.n, t.n) <= kFewColumns ? 1 : t.group_m;
-    MatmulTile tile{t.m, t.n, t.row_bytes / size.operand_bytes, stages, t.warps, group};
+    MatmulTile tile{t.m, t.n, t.row_bytes / size.operand_bytes, static_cast<int>(stages), t.warps, group};
     tile.ctas = t.ctas;
     tile.tail = t.tail;
-    out.push_back({product_us(size, t, multiprocessors), tile});
+    out.push_back({product_us(size, t, multiprocessors, by_threads), tile});
   }
   std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.us < b.us; });
   return out;

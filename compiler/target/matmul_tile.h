@@ -27,7 +27,8 @@ struct ProductSize {
   int64_t m = 0, n = 0, k = 0, batch = 1;
   int operand_bytes = 2, result_bytes = 2;  // of an element; of all results that leave in blocks
   int scattered_bytes = 0;  // of the widest result that threads store: a whole tile of it goes through shared memory
-  int splits = 1;           // programs that share the sum of a tile: `batch` counts them
+  int read_bytes = 0;  // of an element: of what lies beside the product and may come in blocks (select_block_loads)
+  int splits = 1;      // programs that share the sum of a tile: `batch` counts them
   /// Rows of memory of each operand begin at multiples of so many bytes, as far as that counts: 16 to a line.
   int a_alignment = kLineBytes, b_alignment = kLineBytes;
 };

@@ -12,6 +12,7 @@
 #include "compiler/analysis/pointer_origins.h"
 #include "compiler/analysis/tensor_map.h"
 #include "compiler/ir/builder.h"
+#include "compiler/passes/hopper/select_block_loads.h"
 #include "compiler/passes/hopper/select_wgmma.h"
 #include "compiler/passes/util/rewrite.h"
 #include "support/tensor_map.h"
@@ -55,17 +56,32 @@ class Recognizer {
       if (op->kind == OpKind::kDot) dots.push_back(op);
       if (op->kind == OpKind::kStore) stores.push_back(op);
     });
-    bool any = false;
-    for (Op* dot : dots) any |= recognize(dot);
-    if (!any) return;
+    std::erase_if(dots, [&](Op* dot) { return !recognize(dot); });
+    if (dots.empty()) return;
     for (Op* store : stores)
       if (auto access = block_access(store);
           access && writes_once(store, stores) && access->outer == kRows && is_bounded(*access) &&
           fills_units(access->sizes[kColumns], size_of(store->operand(0)->type.dtype)))
         rewrite(*access);
+    recognize_beside(dots);
   }
 
  private:
+  /// The loads of what meets the sums of these dots, as far as shared memory has room for the tiles.
+  void recognize_beside(const std::vector<Op*>& dots) {
+    std::vector<Op*> loads;
+    ir::walk(module_.body(), [&](Op* op) {
+      if (op->kind == OpKind::kLoad) loads.push_back(op);
+    });
+    if (loads.empty()) return;
+    LoadsBesideProducts beside(module_, dots, target_);
+    for (Op* load : loads)
+      if (auto access = block_access(load); access && access->outer == kRows && !access->wraps[kRows] &&
+                                            !access->wraps[kColumns] &&
+                                            beside.take(*load) == LoadsBesideProducts::kTaken)
+        rewrite(*access);
+  }
+
   bool recognize(Op* dot) {
     if (!fitting_group(*dot, module_.num_warps, target_) && !fitting_group(*dot, module_.num_warps, target_, true))
       return false;
@@ -167,7 +183,7 @@ class Recognizer {
     const auto outer = static_cast<size_t>(out.outer), inner = 1 - outer;
     out.stride = tile->steps[outer];
     const int element = size_of(pointers->type.dtype);
-    if (out.stride == Polynomial(1)) return no(Reason::kNotContiguous);
+    if (out.stride == Polynomial(1) || out.stride.is_zero()) return no(Reason::kNotContiguous);
     if (!from_parameters(out.stride)) return no(Reason::kStrideVaries);
     if (!fills_units(out.stride, element)) return no(Reason::kStrideUnaligned, kTensorMapAlignment);
     std::tie(out.starts[outer], out.starts[inner]) = tile->start.divide(out.stride);

@@ -131,7 +131,7 @@ bool has_room(const Op& loop, const Late& late, ir::Module& module, const Target
   std::erase(first, late.load());
   const std::vector<const Op*> last = {late.load()};
   needed += slot_bytes(last) + (fill_alike(first, last) ? 0 : slot_bytes(first));
-  room = shared_room(module, target) - staging_bytes_in_loops(module);
+  room = shared_room(module, target) - staging_bytes_beside_rings(module);
   return needed <= room;
 }
 

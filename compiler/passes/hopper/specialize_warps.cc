@@ -13,6 +13,7 @@
 #include "compiler/layout/algebra.h"
 #include "compiler/layout/tensor_core.h"
 #include "compiler/passes/distributed/allocate_shared.h"
+#include "compiler/passes/hopper/select_block_loads.h"
 #include "compiler/passes/hopper/select_wgmma.h"
 #include "compiler/passes/hopper/stage_block_stores.h"
 #include "compiler/passes/util/rewrite.h"
@@ -75,13 +76,13 @@ class Specializer {
       for (int i : {0, 1})
         if (const Op* load = block_operand(dot->operand(i)).load) wanted.insert(load);
     ir::walk(module_.body(), [&](Op* op) {
-      if (!wanted.contains(op)) return;
+      if (!wanted.contains(op) && !is_ahead(op)) return;
       auto at = std::find_if(rings_.begin(), rings_.end(), [&](const Ring& r) { return r.block == op->parent; });
       if (at == rings_.end()) {
         at = rings_.emplace(rings_.end());
         at->block = op->parent;
-        // What is loaded once has nothing to run ahead of.
-        if (is_in_loop(op->parent)) at->slots = module_.num_stages;
+        // What is loaded once has nothing to run ahead of, and what follows a loop of products runs ahead of that.
+        if (is_in_loop(op->parent) && !is_ahead(op)) at->slots = module_.num_stages;
       }
       at->loads.push_back(op);
       at->shared.push_back(is_shared(*op));
@@ -130,7 +131,7 @@ class Specializer {
   /// Takes slots from the longest rings until all fit beside what else is in shared memory. num_stages is a wish: what
   /// runs ahead less is still right.
   void fit_shared_memory() {
-    const int64_t room = shared_room(module_, target_) - staging_bytes_in_loops(module_);
+    const int64_t room = shared_room(module_, target_) - staging_bytes_beside_rings(module_);
     for (;;) {
       int64_t bytes = kAlignment;  // behind the barriers
       int most = 1;
@@ -471,6 +472,8 @@ class Specializer {
       }
       if (is_wgmma(op))
         multiply(op);
+      else if (is_ahead(op))
+        read(op);
       else if (holds_loads_.contains(op))
         places = op->kind == OpKind::kFor ? consume_for(op, std::move(places)) : consume_if(op, std::move(places));
       else
@@ -491,7 +494,8 @@ class Specializer {
     return places;
   }
 
-  /// Behind it nothing reads the slot: a loop or branch, or the block's end, up to where products may be in flight.
+  /// Behind it nothing reads the slot: the last copy into registers, a loop or branch, or the block's end, up to where
+  /// products may be in flight.
   Op* end_of_reads(const Ring& ring, const Block& block) const {
     std::unordered_set<const Value*> handles;
     for (const Op* load : ring.loads) handles.insert(blocks_.at(load));
@@ -505,7 +509,8 @@ class Specializer {
       last = op;
       if (op->kind == OpKind::kSharedTrans) handles.insert(op->result());
     }
-    return last && !last->regions.empty() ? last->next : block.terminator();
+    const bool has_ended = last && (!last->regions.empty() || is_ahead(ring.loads.back()));
+    return has_ended ? last->next : block.terminator();
   }
 
   void release(const Ring& ring, Value* slot) {
@@ -592,6 +597,15 @@ class Specializer {
         if (is_wgmma(inner)) dots.push_back(inner);
       });
     for (Op* dot : dots) multiply(dot);
+  }
+
+  /// A tile that is no operand of products: its slot is copied into registers.
+  void read(Op* load) {
+    b_.set_before(load);
+    b_.set_range(load->range);
+    Value* tile = b_.create1(OpKind::kSharedLoad, {blocks_.at(load)}, load->result()->type);
+    tile->name = load->result()->name;
+    ir::replace_all_uses(load->result(), tile);
   }
 
   void multiply(Op* dot) {

@@ -215,11 +215,11 @@ class Stager {
 
 }  // namespace
 
-int64_t staging_bytes_in_loops(ir::Module& module) {
+int64_t staging_bytes_beside_rings(ir::Module& module) {
   std::vector<Type> blocks;
   int64_t bytes = 0;
   ir::walk(module.body(), [&](const Op* op) {
-    if (op->kind != OpKind::kDescriptorStore || !is_in_loop(op->parent)) return;
+    if (op->kind != OpKind::kDescriptorStore || (module.num_ctas == 1 && !is_in_loop(op->parent))) return;
     const Type& t = op->operand(1)->type;
     if (std::find(blocks.begin(), blocks.end(), t) != blocks.end()) return;
     blocks.push_back(t);

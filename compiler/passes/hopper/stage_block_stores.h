@@ -10,7 +10,8 @@ namespace kiln::passes {
 /// and blocks of more than 64 KB are stored in parts where threads hold elements of each part.
 Status stage_block_stores(ir::Module& module, const target::Target& target);
 
-/// Bytes of the buffers that it will make for stores in loops: those behind the last loop take the place of rings.
-int64_t staging_bytes_in_loops(ir::Module& module);
+/// Bytes of the buffers that it will make, but of those that take the place of rings: behind the last loop, where no
+/// other block of a cluster may still fill these.
+int64_t staging_bytes_beside_rings(ir::Module& module);
 
 }  // namespace kiln::passes

@@ -8,6 +8,7 @@
 #include "compiler/ir/block_elements.h"
 #include "compiler/ir/builder.h"
 #include "compiler/layout/tensor_core.h"
+#include "compiler/passes/hopper/select_block_loads.h"
 #include "compiler/passes/hopper/select_wgmma.h"
 #include "support/tensor_map.h"
 
@@ -87,6 +88,7 @@ Status expand_descriptors(ir::Module& module, const target::Target&) {
   for (Op* maker : ops.makers) rely_on_alignment(module, maker);
   std::unordered_set<const Op*> kept;
   ir::walk(module.body(), [&](Op* op) {
+    if (is_ahead(op)) kept.insert(op);
     if (!is_wgmma(op) || is_staged(op)) return;
     for (int i : {0, 1})
       if (const Op* load = block_operand(op->operand(i)).load) kept.insert(load);

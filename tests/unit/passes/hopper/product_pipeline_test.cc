@@ -14,9 +14,9 @@
 namespace kiln::passes {
 namespace {
 
-// Persistent over tiles; DESCRIPTOR_B and LOAD_B make b [k, n] or [n, k].
+// Persistent over tiles; DESCRIPTOR_B and LOAD_B make b [k, n] or [n, k]; r is a residual of c's size.
 constexpr char kProduct[] = R"(
-kernel @product(%a: *TYPE {divisibility = 16}, %b: *TYPE {divisibility = 16}, %c: *TYPE {divisibility = 16}, %m: i32, %n: i32 {divisibility = 16}, %k: i32 {divisibility = 16}) attributes {num_warps = WARPS, num_stages = STAGES, num_ctas = CTAS} {
+kernel @product(%a: *TYPE {divisibility = 16}, %b: *TYPE {divisibility = 16}, %c: *TYPE {divisibility = 16}, %r: *TYPE {divisibility = 16}, %m: i32, %n: i32 {divisibility = 16}, %k: i32 {divisibility = 16}) attributes {num_warps = WARPS, num_stages = STAGES, num_ctas = CTAS} {
   %zero = constant 0 : i32
   %one = constant 1 : i32
   %one64 = constant 1 : i64
@@ -30,6 +30,7 @@ kernel @product(%a: *TYPE {divisibility = 16}, %b: *TYPE {divisibility = 16}, %c
   DESCRIPTOR_A
   DESCRIPTOR_B
   DESCRIPTOR_C
+  DESCRIPTOR_R
   %m_up = add %m, %m_more : i32
   %rows = div %m_up, %bm : i32
   %n_up = add %n, %n_more : i32
@@ -49,7 +50,8 @@ kernel @product(%a: *TYPE {divisibility = 16}, %b: *TYPE {divisibility = 16}, %c
       %next = dot %x, %y, %acc : f32[ROWS, COLUMNS]
       yield %next
     }
-    %half = cast %sum : TYPE[ROWS, COLUMNS]
+    ADD_R
+    %half = cast SUM : TYPE[ROWS, COLUMNS]
     STORE_C
     yield
   }
@@ -67,6 +69,7 @@ struct Case {
   int ctas = 1;
   bool batch = false;     // a and c are two matrices each, of half of the rows
   bool one_tile = false;  // of each program; else programs take turns
+  bool residual = false;  // added to the sum, loaded as a block
 
   int programs(size_t m, size_t n) const {
     const auto tiles = [](size_t size, int block) { return (static_cast<int>(size) + block - 1) / block; };
@@ -112,6 +115,12 @@ std::unique_ptr<ir::Module> product(const Case& c) {
     set("DESCRIPTOR_C", "%dc = make_descriptor %c, %m, %n, %n64, %one64 : desc TYPE[ROWS, COLUMNS]");
     set("STORE_C", "descriptor_store %dc, %half, %row, %column");
   }
+  set("DESCRIPTOR_R", c.residual ? "%dr = make_descriptor %r, %m, %n, %n64, %one64 : desc TYPE[ROWS, COLUMNS]" : "");
+  set("ADD_R", c.residual ? R"(%residual = descriptor_load %dr, %row, %column : TYPE[ROWS, COLUMNS]
+    %wide = cast %residual : f32[ROWS, COLUMNS]
+    %whole = add %sum, %wide : f32[ROWS, COLUMNS])"
+                          : "");
+  set("SUM", c.residual ? "%whole" : "%sum");
   set("DESCRIPTOR_B", c.descriptor_b);
   set("LOAD_B", c.load_b);
   set("TYPE", std::string(name(c.type)));
@@ -147,6 +156,7 @@ TEST_P(ProductPipeline, MatchesTheTileInterpreter) {
   EXPECT_EQ(shared, c.ctas > 1) << "one operand serves all blocks: " << ir::print(*distributed);
   ASSERT_GT(products, 0) << ir::print(*distributed);
   ASSERT_EQ(regions, 1) << ir::print(*distributed);
+  EXPECT_EQ(ir::print(*distributed).find("load %residual"), std::string::npos) << "TMA brings it";
 
   const size_t m = 70, n = 144, k = 208;
   for (int round = 0; round < 2; ++round) {
@@ -172,12 +182,13 @@ TEST_P(ProductPipeline, MatchesTheTileInterpreter) {
       for (size_t at = 0; at < elements; ++at) put(v, at, normal(rng));
       return v;
     };
-    std::vector<Unit> a = buffer(m * k), b = buffer(k * n), want = buffer(m * n), got = want;
+    std::vector<Unit> a = buffer(m * k), b = buffer(k * n), r = buffer(m * n), want = buffer(m * n), got = want;
     auto slots = [&](std::vector<Unit>& out, interp::Memory& memory) {
-      for (auto* v : {&a, &b, &out}) memory.allow(v->data(), v->size() * sizeof(Unit));
+      for (auto* v : {&a, &b, &out, &r}) memory.allow(v->data(), v->size() * sizeof(Unit));
       return std::vector<uint64_t>{reinterpret_cast<uint64_t>(a.data()),
                                    reinterpret_cast<uint64_t>(b.data()),
                                    reinterpret_cast<uint64_t>(out.data()),
+                                   reinterpret_cast<uint64_t>(r.data()),
                                    m,
                                    n,
                                    k};
@@ -202,30 +213,36 @@ TEST_P(ProductPipeline, MatchesTheTileInterpreter) {
 
 INSTANTIATE_TEST_SUITE_P(
     Kernels, ProductPipeline,
-    testing::Values(Case{"kn", kDescriptorKn, kLoadKn, 4, 3}, Case{"nk", kDescriptorNk, kLoadNk, 4, 4},
-                    Case{"eight_warps", kDescriptorNk, kLoadNk, 8, 2},
-                    Case{"rows_by_group", kDescriptorKn, kLoadKn, 8, 2, 128},
-                    Case{"few_rows", kDescriptorKn, kLoadKn, 4, 3, 16},
-                    Case{"few_rows_nk", kDescriptorNk, kLoadNk, 4, 3, 32},
-                    Case{"tf32_nk", kDescriptorNk, kLoadNk, 4, 3, 64, DType::kF32},
-                    Case{"tf32_through_registers", kDescriptorKn, kLoadKn, 4, 3, 64, DType::kF32},
-                    Case{"tf32_few_rows", kDescriptorKn, kLoadKn, 4, 2, 16, DType::kF32},
-                    Case{"stored_in_parts", kDescriptorNk, kLoadNk, 8, 2, 128, DType::kF32, 256},
-                    Case{"stored_in_parts_of_rows", kDescriptorKn, kLoadKn, 8, 2, 128, DType::kF32, 256},
-                    Case{"two_blocks_part_rows", kDescriptorKn, kLoadKn, 4, 3, 128, DType::kF16, 64, 2},
-                    Case{"two_blocks_part_columns", kDescriptorNk, kLoadNk, 4, 2, 64, DType::kF16, 128, 2},
-                    Case{"four_blocks", kDescriptorKn, kLoadKn, 4, 3, 64, DType::kF16, 256, 4},
-                    Case{"two_blocks_tf32", kDescriptorNk, kLoadNk, 4, 2, 128, DType::kF32, 64, 2},
-                    Case{"of_a_batch", kDescriptorKn, kLoadKn, 4, 3, 64, DType::kF16, 64, 1, true},
-                    Case{"of_a_batch_in_parts", kDescriptorNk, kLoadNk, 8, 2, 64, DType::kF32, 256, 1, true},
-                    Case{"of_a_batch_two_blocks", kDescriptorNk, kLoadNk, 4, 2, 64, DType::kF16, 128, 2, true},
-                    Case{"in_flight", kDescriptorKn, kLoadKn, 4, 4, 64, DType::kF16, 128},
-                    Case{"in_flight_nk", kDescriptorNk, kLoadNk, 4, 5, 64, DType::kF16, 256},
-                    Case{"two_blocks_in_flight", kDescriptorKn, kLoadKn, 4, 4, 128, DType::kF16, 128, 2},
-                    Case{"one_tile", kDescriptorKn, kLoadKn, 4, 3, 64, DType::kF16, 64, 1, false, true},
-                    Case{"one_tile_two_groups", kDescriptorNk, kLoadNk, 8, 2, 128, DType::kF16, 64, 1, false, true},
-                    Case{"one_tile_in_flight", kDescriptorKn, kLoadKn, 4, 4, 64, DType::kF16, 128, 1, false, true},
-                    Case{"one_tile_two_blocks", kDescriptorKn, kLoadKn, 4, 3, 128, DType::kF16, 64, 2, false, true}));
+    testing::Values(
+        Case{"kn", kDescriptorKn, kLoadKn, 4, 3}, Case{"nk", kDescriptorNk, kLoadNk, 4, 4},
+        Case{"eight_warps", kDescriptorNk, kLoadNk, 8, 2}, Case{"rows_by_group", kDescriptorKn, kLoadKn, 8, 2, 128},
+        Case{"few_rows", kDescriptorKn, kLoadKn, 4, 3, 16}, Case{"few_rows_nk", kDescriptorNk, kLoadNk, 4, 3, 32},
+        Case{"tf32_nk", kDescriptorNk, kLoadNk, 4, 3, 64, DType::kF32},
+        Case{"tf32_through_registers", kDescriptorKn, kLoadKn, 4, 3, 64, DType::kF32},
+        Case{"tf32_few_rows", kDescriptorKn, kLoadKn, 4, 2, 16, DType::kF32},
+        Case{"stored_in_parts", kDescriptorNk, kLoadNk, 8, 2, 128, DType::kF32, 256},
+        Case{"stored_in_parts_of_rows", kDescriptorKn, kLoadKn, 8, 2, 128, DType::kF32, 256},
+        Case{"two_blocks_part_rows", kDescriptorKn, kLoadKn, 4, 3, 128, DType::kF16, 64, 2},
+        Case{"two_blocks_part_columns", kDescriptorNk, kLoadNk, 4, 2, 64, DType::kF16, 128, 2},
+        Case{"four_blocks", kDescriptorKn, kLoadKn, 4, 3, 64, DType::kF16, 256, 4},
+        Case{"two_blocks_tf32", kDescriptorNk, kLoadNk, 4, 2, 128, DType::kF32, 64, 2},
+        Case{"of_a_batch", kDescriptorKn, kLoadKn, 4, 3, 64, DType::kF16, 64, 1, true},
+        Case{"of_a_batch_in_parts", kDescriptorNk, kLoadNk, 8, 2, 64, DType::kF32, 256, 1, true},
+        Case{"of_a_batch_two_blocks", kDescriptorNk, kLoadNk, 4, 2, 64, DType::kF16, 128, 2, true},
+        Case{"in_flight", kDescriptorKn, kLoadKn, 4, 4, 64, DType::kF16, 128},
+        Case{"in_flight_nk", kDescriptorNk, kLoadNk, 4, 5, 64, DType::kF16, 256},
+        Case{"two_blocks_in_flight", kDescriptorKn, kLoadKn, 4, 4, 128, DType::kF16, 128, 2},
+        Case{"one_tile", kDescriptorKn, kLoadKn, 4, 3, 64, DType::kF16, 64, 1, false, true},
+        Case{"one_tile_two_groups", kDescriptorNk, kLoadNk, 8, 2, 128, DType::kF16, 64, 1, false, true},
+        Case{"one_tile_in_flight", kDescriptorKn, kLoadKn, 4, 4, 64, DType::kF16, 128, 1, false, true},
+        Case{"one_tile_two_blocks", kDescriptorKn, kLoadKn, 4, 3, 128, DType::kF16, 64, 2, false, true},
+        Case{"residual", kDescriptorKn, kLoadKn, 4, 3, 64, DType::kF16, 64, 1, false, false, true},
+        Case{"residual_tf32", kDescriptorNk, kLoadNk, 8, 2, 128, DType::kF32, 64, 1, false, false, true},
+        Case{"residual_wide", kDescriptorKn, kLoadKn, 8, 3, 128, DType::kF16, 128, 1, false, true, true},
+        Case{"residual_in_flight", kDescriptorKn, kLoadKn, 4, 4, 64, DType::kF16, 128, 1, false, false, true},
+        Case{"residual_two_blocks", kDescriptorKn, kLoadKn, 4, 3, 128, DType::kF16, 64, 2, false, false, true},
+        Case{"residual_one_tile_two_blocks", kDescriptorNk, kLoadNk, 4, 3, 128, DType::kF16, 64, 2, false, true,
+             true}));
 
 // Blocks of 64x64 that share b.
 constexpr Case kCluster = {"cluster", kDescriptorKn, kLoadKn, 4, 3, 128, DType::kF16, 64, 2};
@@ -242,10 +259,10 @@ std::string played(const Case& of, void (*plant)(ir::Module&), uint64_t seed) {
     std::byte bytes[16];
   };
   const size_t rows = 300, columns = static_cast<size_t>(of.columns), depth = 224;
-  std::vector<Unit> a(rows * depth / 8), b(depth * columns / 8), c(rows * columns / 8);
+  std::vector<Unit> a(rows * depth / 8), b(depth * columns / 8), c(rows * columns / 8), r = c;
   interp::Memory memory;
   std::vector<uint64_t> args;
-  for (auto* v : {&a, &b, &c}) {
+  for (auto* v : {&a, &b, &c, &r}) {
     memory.allow(v->data(), v->size() * sizeof(Unit));
     args.push_back(reinterpret_cast<uint64_t>(v->data()));
   }
@@ -361,6 +378,34 @@ TEST(InFlight, PlantedErrorsAreFound) {
            },
            {"deadlock"}},
       });
+}
+
+/// The consumers' waits for, and releases of, the slot of a residual: the ones that stand in no inner loop.
+void each_of_residual(ir::Module& m, ir::OpKind kind, void (*fn)(ir::Op*)) {
+  ir::Op* split = nullptr;
+  each(m, ir::OpKind::kWarpSpecialize, [&](ir::Op* op) { split = op; });
+  std::vector<ir::Op*> found;
+  ir::walk(split->region(0), [&](ir::Op* op) {
+    const ir::Op* loop = op->parent->parent;
+    if (op->kind == kind && loop->kind == ir::OpKind::kFor && loop->parent == split->region(0)) found.push_back(op);
+  });
+  ASSERT_EQ(found.size(), 1u) << ir::print(m);
+  fn(found[0]);
+}
+
+TEST(Residual, PlantedErrorsAreFound) {
+  using ir::Module, ir::Op, ir::OpKind;
+  constexpr Case kResidual = {"residual", kDescriptorKn, kLoadKn, 4, 3, 64, DType::kF16, 64, 1, false, false, true};
+  expect_found(kResidual,
+               {
+                   {"none", [](Module&) {}, {}},
+                   {"nobody waits for the tile",
+                    [](Module& m) { each_of_residual(m, OpKind::kMbarrierWait, [](Op* op) { op->erase(); }); },
+                    {"race", "on their way", "which nothing wrote", "phase"}},
+                   {"its slot is not released",
+                    [](Module& m) { each_of_residual(m, OpKind::kMbarrierArrive, [](Op* op) { op->erase(); }); },
+                    {"deadlock"}},
+               });
 }
 
 /// Behind the last product its result is staged where the ring was.

@@ -424,7 +424,7 @@ TEST(Completion, OptionsOfCommandsAndTheirValues) {
   EXPECT_EQ(candidates(shell, "%static add_kernel num_warps="),
             "num_warps=1 num_warps=2 num_warps=4 num_warps=8 num_warps=16 num_warps=32");
   EXPECT_EQ(candidates(shell, "%why add_k"), "add_kernel");
-  EXPECT_EQ(candidates(shell, "%why add_kernel pass=select_"), "pass=select_wgmma");
+  EXPECT_EQ(candidates(shell, "%why add_kernel pass=select_w"), "pass=select_wgmma");
   EXPECT_EQ(candidates(shell, "%tune add_kernel[(1,)](x, 4, BLOCK=4) bud"), "budget=");
   EXPECT_EQ(candidates(shell, "%tune add_kernel[(1,)](x, 4, BL"), "BLOCK=");
   EXPECT_EQ(candidates(shell, "%target sm_9"), "sm_90 sm_90a");

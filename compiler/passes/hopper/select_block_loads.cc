@@ -1,0 +1,141 @@
+#include "compiler/passes/hopper/select_block_loads.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "compiler/analysis/axis_info.h"
+#include "compiler/analysis/producer_slice.h"
+#include "compiler/analysis/tensor_map.h"
+#include "compiler/layout/tensor_core.h"
+#include "compiler/passes/hopper/select_wgmma.h"
+#include "compiler/passes/hopper/stage_block_stores.h"
+#include "compiler/passes/util/rewrite.h"
+
+namespace kiln::passes {
+
+using ir::AttrName;
+using ir::Op;
+using ir::OpKind;
+using ir::Value;
+
+namespace {
+
+constexpr int64_t kReserve = 8 << 10;          // of shared memory, for barriers and the scratch of conversions
+constexpr int64_t kLongStageBytes = 56 << 10;  // two of these hide the memory's latency, of shorter ones three
+
+/// The results of ops that see `v` element by element, and what loops and branches carry it as.
+std::vector<const Value*> carried_on(const ir::Use& use) {
+  const Op* op = use.op;
+  if (ir::is_pure(op) && ir::is_elementwise(op)) return {op->results.begin(), op->results.end()};
+  if (op->kind == OpKind::kFor && use.index >= 3) return {op->region()->args[use.index - 2], op->results[use.index - 3]};
+  if (op->kind != OpKind::kYield || !op->parent->parent) return {};
+  const Op* around = op->parent->parent;
+  if (around->kind == OpKind::kIf) return {around->results[use.index]};
+  if (around->kind != OpKind::kFor) return {};
+  return {around->results[use.index], around->region()->args[use.index + 1]};
+}
+
+/// What loads an operand of a dot, behind what only turns it; nullptr where it is computed.
+const Op* load_of(const Value* operand) {
+  const Op* op = operand->op;
+  while (op && (op->kind == OpKind::kTrans || op->kind == OpKind::kConvertLayout)) op = op->operand(0)->op;
+  return op && (op->kind == OpKind::kLoad || op->kind == OpKind::kDescriptorLoad) ? op : nullptr;
+}
+
+int64_t bytes_of(const Op& load) {
+  const ir::Type& tile = load.result()->type;
+  return tile.shape.numel() * size_of(tile.dtype);
+}
+
+}  // namespace
+
+LoadsBesideProducts::LoadsBesideProducts(ir::Module& module, std::span<Op* const> dots, const target::Target& target)
+    : written_(analysis::written_origins(module)) {
+  std::map<const ir::Block*, std::set<const Op*>> of_block;  // loads of operands
+  std::vector<const Value*> work;
+  for (const Op* dot : dots) {
+    work.push_back(dot->result());
+    blocks_.insert(dot->parent);
+    for (int i : {0, 1})
+      if (const Op* load = load_of(dot->operand(i))) of_block[load->parent].insert(load);
+  }
+  room_ = target.shared_per_block - kReserve - staging_bytes_beside_rings(module);
+  for (const auto& [block, loads] : of_block) {
+    int64_t stage = 0;
+    for (const Op* load : loads) stage += bytes_of(*load);
+    room_ -= stage * (is_in_loop(block) ? std::min<int64_t>(module.num_stages, stage < kLongStageBytes ? 3 : 2) : 1);
+    blocks_.insert(block);
+  }
+  while (!work.empty()) {
+    const Value* v = work.back();
+    work.pop_back();
+    if (!made_.insert(v).second) continue;
+    for (const ir::Use& use : v->uses)
+      for (const Value* next : carried_on(use)) work.push_back(next);
+  }
+}
+
+bool LoadsBesideProducts::meets_product(const Value* tile) const {
+  std::unordered_set<const Value*> seen;
+  std::vector<const Value*> work = {tile};
+  while (!work.empty()) {
+    const Value* v = work.back();
+    work.pop_back();
+    if (!seen.insert(v).second) continue;
+    for (const ir::Use& use : v->uses) {
+      if (!ir::is_pure(use.op) || !ir::is_elementwise(use.op)) continue;
+      if (std::any_of(use.op->operands.begin(), use.op->operands.end(), [&](auto* o) { return made_.contains(o); }))
+        return true;
+      work.insert(work.end(), use.op->results.begin(), use.op->results.end());
+    }
+  }
+  return false;
+}
+
+LoadsBesideProducts::Answer LoadsBesideProducts::take(const Op& load) {
+  const ir::Type& tile = load.result()->type;
+  if (tile.shape.rank != 2 || tile.pointer || tile.element_bits() < 8 || blocks_.contains(load.parent)) return kNo;
+  if (layout::widest_swizzle(tile.shape[1], tile.element_bits()) == 0 || !meets_product(load.result())) return kNo;
+  if (written_.unknown || written_.meets(analysis::pointer_origins(load.operand(0)))) return kNo;
+  const int64_t bytes = bytes_of(load);
+  if (bytes > room_) return kNoRoom;
+  room_ -= bytes;
+  return kTaken;
+}
+
+Status select_block_loads(ir::Module& module, const target::Target& target, Remarks* remarks) {
+  std::vector<Op*> dots, loads;
+  bool waits_elsewhere = false;  // for other launches: a producer would run past it
+  ir::walk(module.body(), [&](Op* op) {
+    if (is_wgmma(op) && !is_staged(op)) dots.push_back(op);
+    if (op->kind == OpKind::kDescriptorLoad) loads.push_back(op);
+    waits_elsewhere |= op->kind == OpKind::kGdcWait && op->parent != module.body();
+  });
+  if (dots.empty() || loads.empty() || waits_elsewhere) return {};
+  const analysis::AxisAnalysis axis(module);
+  LoadsBesideProducts beside(module, dots, target);
+  for (Op* load : loads) {
+    const Op* alone[] = {load};
+    if (only_feeds_dots(load->result()) || !analysis::has_tensor_map(*load->operand(0)->op, axis, /*stored=*/false) ||
+        !analysis::producer_slice(alone).ok())
+      continue;
+    switch (beside.take(*load)) {
+      case LoadsBesideProducts::kTaken:
+        load->set(AttrName::kAhead, true);
+        remark(remarks, load->range, Reason::kTileByTma, bytes_of(*load));
+        break;
+      case LoadsBesideProducts::kNoRoom:
+        remark(remarks, load->range, Reason::kTileNeedsRoom, bytes_of(*load), std::max<int64_t>(0, beside.room()));
+        break;
+      case LoadsBesideProducts::kNo:
+        break;
+    }
+  }
+  return {};
+}
+
+bool is_ahead(const Op* op) { return op->kind == OpKind::kDescriptorLoad && op->flag(AttrName::kAhead); }
+
+}  // namespace kiln::passes
