@@ -81,16 +81,19 @@ class ElementWriter : LoopWriter {
   /// tile of columns divides a row well, or rows begin inside of wide words. Divisions by the length of a row then find
   /// where an element is; where rows are whole words, so are all accesses.
   bool is_ragged() const {
-    constexpr int64_t kWord = 16, kLeastPiece = 64;  // bytes
+    constexpr int64_t kWord = 16, kLeastPiece = 64, kMostSharedRow = 64 << 10;  // bytes
     const int64_t n_cols = kept_.back().size;
     if (!r_.machine.gpu() || wide(kept_, kWord)) return false;
     int64_t narrowest = kWord;
-    bool walks = true;  // each tensor is read in one go, or one value of it per row
+    bool walks = true;  // each tensor is read in one go, or one value of it per row, or one row of it for all
     for (const Access& a : all_) {
       const DagNode& n = dag_.nodes[at(a.node)];
       const int64_t inner = a.strides[at(kept_.back().dims.back())];
       if (inner == 0 || n.counts) continue;
       if (inner != 1) return false;
+      const bool is_row =
+          std::all_of(kept_.begin(), kept_.end() - 1, [&](const Run& r) { return a.strides[at(r.dims.back())] == 0; });
+      if (is_row && n_cols * size_of(n.dtype) <= kMostSharedRow) continue;
       int64_t step = 1;
       for (size_t i = kept_.size(); i-- > 0; step *= kept_[i].size)
         walks = walks && a.strides[at(kept_[i].dims.back())] == step;
