@@ -115,10 +115,10 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
     constexpr int64_t kMostInFlight = 32 << 10;  // bytes of a tensor
     const int64_t programs = cdiv(w.n_rows, t.rows) * w.splits;
     const bool few = gpu && programs < kProgramsPerProcessor * processors;
-    while (few && t.rows * t.block * w.widest * 2 <= kMostInFlight &&
+    while (few && t.rows * t.block * w.widest * 2 <= kMostInFlight && t.block * w.splits < w.n_cols &&
            cdiv(w.n_cols, t.block * 2) * t.block * 2 * 8 <= w.n_cols * 9)
       t.block *= 2;
-    t.loop = t.block < w.n_cols;
+    t.loop = w.splits > 1 || t.block < w.n_cols;  // a part has a loop even if a block holds it
     t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 512, 1, few ? 16 : 8));
     return t;
   }

@@ -29,7 +29,8 @@ constexpr int64_t kLongStageBytes = 56 << 10;  // two of these hide the memory's
 std::vector<const Value*> carried_on(const ir::Use& use) {
   const Op* op = use.op;
   if (ir::is_pure(op) && ir::is_elementwise(op)) return {op->results.begin(), op->results.end()};
-  if (op->kind == OpKind::kFor && use.index >= 3) return {op->region()->args[use.index - 2], op->results[use.index - 3]};
+  if (op->kind == OpKind::kFor && use.index >= 3)
+    return {op->region()->args[use.index - 2], op->results[use.index - 3]};
   if (op->kind != OpKind::kYield || !op->parent->parent) return {};
   const Op* around = op->parent->parent;
   if (around->kind == OpKind::kIf) return {around->results[use.index]};

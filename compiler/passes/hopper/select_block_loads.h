@@ -25,7 +25,8 @@ class LoadsBesideProducts {
 
   enum Answer { kNo, kNoRoom, kTaken };
   /// Whether the tile of `load` (load or descriptor_load) meets the result of one of the dots in an element-wise
-  /// operation, in another block of code than theirs, nothing writes to its tensor, and there is room, which it then takes.
+  /// operation, in another block of code than theirs, nothing writes to its tensor, and there is room, which it then
+  /// takes.
   Answer take(const ir::Op& load);
   /// Bytes that are left.
   int64_t room() const { return room_; }

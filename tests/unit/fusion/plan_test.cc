@@ -419,6 +419,19 @@ TEST_F(PlanTest, VariancesAreReadOnce) {
   }
 }
 
+/// A part of a column sums its own elements, also where a block is as long as the column.
+TEST_F(PlanTest, SumsOfColumnsOfAllLengths) {
+  for (const Shape& s : {Shape{512, 1024}, Shape{256, 3000}, Shape{300, 512}, Shape{1024, 640}, Shape{130, 1500}}) {
+    p = {};
+    ExprAttributes a;
+    a.axes = {0};
+    const int x = tensor(DType::kBF16, s, "x"), y = tensor(DType::kBF16, s, "y"),
+              r = tensor(DType::kF32, {s[0], 1}, "r");
+    check({op(ExprOp::kSum, {op(ExprOp::kMul, {op(ExprOp::kMul, {x, y}), r})}, a)}, Variant::kFused, hopper_machine(),
+          /*tight=*/0.3);
+  }
+}
+
 /// Small products through pointers, and sums of columns, have programs or warps for every processor.
 TEST_F(PlanTest, SmallWorkIsSharedOut) {
   for (const Shape& s : {Shape{200, 301, 310}, Shape{64, 2627, 640}, Shape{576, 1163, 3}}) {
