@@ -2,7 +2,9 @@
 // it, and a second kernel joins them (Chan, Golub and LeVeque 1979). With the mean of all first, two kernels read
 // everything, and each wants a second one for its parts.
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <utility>
 
 #include "compiler/fusion/split.h"
 #include "compiler/fusion/tile_choice.h"
@@ -29,10 +31,11 @@ class Parter {
   }
 
  private:
-  /// Axis `axis` as `parts` parts.
+  /// Axis `axis` as `parts` parts of equal length; `rest` elements are left behind them.
   struct Cut {
     int axis;
     int64_t parts;
+    int64_t rest = 0;
   };
 
   const DagNode* pointwise(const Operand& o, ExprOp op) const {
@@ -74,7 +77,8 @@ class Parter {
     return columns > kMostColumns && std::min<int64_t>(rows, machine_.multiprocessors) * columns * bytes > kL2Bytes;
   }
 
-  /// Parts that a program holds, as many as occupy the machine; of equal length, so that one axis is cut evenly.
+  /// Parts that a program holds, as many as occupy the machine; of equal length, so that one axis is cut evenly where
+  /// that gives about as many. Else what is left of it is a small part of its own.
   std::optional<Cut> cut_of(size_t i, size_t total) const {
     const DagNode& n = dag_.nodes[i];
     if (numel(n.operands[0].shape) == 0) return std::nullopt;
@@ -97,7 +101,11 @@ class Parter {
         const auto off = [&](int64_t p) { return std::abs(p - std::max(wanted, first)); };
         if (!best || off(parts) < off(best->parts)) best = Cut{axis, parts};
       }
-    return best;
+    const int64_t few = std::max(wanted, first) / 2, parts = std::min(std::max(wanted, first), last);
+    if ((best && best->parts >= few) || parts < first || dag_.nodes[at(x.node)].kind != DagKind::kLeaf) return best;
+    const int longest = *std::ranges::max_element(n.axes, {}, [&](int a) { return all[at(a)]; });
+    if (all[at(longest)] < parts * parts) return best;  // what is left would be as long as a part
+    return Cut{longest, parts, all[at(longest)] % parts};
   }
 
   Operand computed(ExprOp op, std::vector<Operand> operands, const DagNode& like, const Shape& shape,
@@ -128,28 +136,51 @@ class Parter {
     return o;
   }
 
+  /// Of the elements of x, along the axes of `like`: their number, sum, mean and squares away from the mean.
+  struct Statistics {
+    int64_t count;
+    Operand total, mean, squares;
+  };
+  Statistics statistics(const Operand& x, DagNode like, const DagNode& n) {
+    Statistics out;
+    like.dtype = like.operand_type;
+    like.operands = {x};
+    out.count = numel(x.shape) / numel(like.shape);
+    like.name = "total_of_part";
+    out.total = append(dag_, like);
+    out.mean = computed(ExprOp::kDiv, {out.total, number(out.count, like.shape)}, n, like.shape, "mean_of_part");
+    Operand mean_of_each = out.mean;
+    for (int a : like.axes) mean_of_each = repeated(std::move(mean_of_each), at(a), x.shape[at(a)]);
+    const Operand away = computed(ExprOp::kSub, {x, mean_of_each}, n, x.shape);
+    like.operands = {computed(ExprOp::kMul, {away, away}, n, x.shape)};
+    like.name = "squares_of_part";
+    out.squares = append(dag_, std::move(like));
+    return out;
+  }
+
+  /// Their squares away from the mean of all, `mean` as an operand of their shape.
+  Operand squares_away(const Statistics& part, const Operand& mean, const DagNode& n) {
+    const Shape& shape = part.mean.shape;
+    const Operand apart = computed(ExprOp::kSub, {part.mean, mean}, n, shape);
+    const Operand between = computed(ExprOp::kMul, {apart, apart}, n, shape);
+    const Operand weighed = computed(ExprOp::kMul, {between, number(part.count, shape)}, n, shape);
+    return computed(ExprOp::kAdd, {part.squares, weighed}, n, shape);
+  }
+
   void take_apart(size_t squares, size_t total, const Cut& cut) {
-    const DagNode n = dag_.nodes[squares];
-    Operand x = dag_.nodes[total].operands[0];
+    const DagNode n = dag_.nodes[squares], whole_sum = dag_.nodes[total];
+    Operand x = whole_sum.operands[0], rest = x;
+    const int64_t stride = x.strides[at(cut.axis)];
+    x.shape[at(cut.axis)] -= cut.rest;
+    rest.shape[at(cut.axis)] = cut.rest;
+    rest.offset += x.shape[at(cut.axis)] * stride;
     split_dimension(x, at(cut.axis), x.shape[at(cut.axis)] / cut.parts);
 
-    DagNode sum = dag_.nodes[total];  // of a part
+    DagNode sum = whole_sum;  // of a part
     for (int& a : sum.axes) a += a >= cut.axis;
     const auto place = static_cast<size_t>(cut.axis - (std::ranges::lower_bound(n.axes, cut.axis) - n.axes.begin()));
     sum.shape.insert(sum.shape.begin() + static_cast<std::ptrdiff_t>(place), cut.parts);
-    sum.dtype = sum.operand_type;
-    sum.operands = {x};
-    const int64_t count = numel(x.shape) / numel(sum.shape);
-    const Shape parts = sum.shape, all = x.shape;
-    sum.name = "total_of_part";
-    const Operand part_total = append(dag_, sum);
-    const Operand part_mean = computed(ExprOp::kDiv, {part_total, number(count, parts)}, n, parts, "mean_of_part");
-    Operand mean_of_each = part_mean;
-    for (int a : sum.axes) mean_of_each = repeated(std::move(mean_of_each), at(a), all[at(a)]);
-    const Operand away = computed(ExprOp::kSub, {x, mean_of_each}, n, all);
-    sum.operands = {computed(ExprOp::kMul, {away, away}, n, all)};
-    sum.name = "squares_of_part";
-    const Operand part_squares = append(dag_, std::move(sum));
+    const Statistics parts = statistics(x, std::move(sum), n);
 
     const Operand mean = dag_.nodes[at(dag_.nodes[squares].operands[0].node)].operands[0];
     Operand whole = dag_.nodes[at(mean.node)].operands[1];  // the mean of all, which stays as it is
@@ -159,14 +190,31 @@ class Parter {
     for (size_t d = 0; d < whole.shape.size(); ++d)
       if (!std::ranges::binary_search(n.axes, static_cast<int>(d)))
         of_all.shape.push_back(whole.shape[d]), of_all.strides.push_back(whole.strides[d]);
-    const Operand apart = computed(ExprOp::kSub, {part_mean, repeated(std::move(of_all), place, cut.parts)}, n, parts);
-    const Operand between = computed(ExprOp::kMul, {apart, apart}, n, parts);
-    const Operand weighed = computed(ExprOp::kMul, {between, number(count, parts)}, n, parts);
-    const Operand joined = computed(ExprOp::kAdd, {part_squares, weighed}, n, parts);
-    for (const auto& [node, operand] : {std::pair(total, part_total), std::pair(squares, joined)}) {
-      dag_.nodes[node].operands = {operand};
-      dag_.nodes[node].axes = {static_cast<int>(place)};
+    const Operand joined = squares_away(parts, repeated(of_all, place, cut.parts), n);
+    std::array<std::pair<size_t, Operand>, 2> sums = {{{total, parts.total}, {squares, joined}}};
+    if (cut.rest == 0) {
+      for (const auto& [node, operand] : sums) sum_over_parts(dag_.nodes[node], operand, place);
+      return;
     }
+    const Statistics last = statistics(rest, whole_sum, n);
+    const Operand of_rest[] = {last.total, squares_away(last, of_all, n)};
+    for (size_t i = 0; i < sums.size(); ++i) {
+      const auto& [node, operand] = sums[i];
+      DagNode of_parts = dag_.nodes[node];
+      of_parts.dtype = of_parts.operand_type;
+      sum_over_parts(of_parts, operand, place);
+      const Operand added = append(dag_, std::move(of_parts));
+      DagNode& all = dag_.nodes[node];
+      all.kind = DagKind::kPointwise;
+      all.op = ExprOp::kAdd;
+      all.axes.clear();
+      all.operands = {added, of_rest[i]};
+    }
+  }
+
+  static void sum_over_parts(DagNode& n, const Operand& parts, size_t place) {
+    n.operands = {parts};
+    n.axes = {static_cast<int>(place)};
   }
 
   Dag& dag_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 namespace kiln::fusion {
 
@@ -14,23 +15,28 @@ constexpr int kCheapFlop = 16;
 using Chain = std::vector<int>;
 
 /// The chain of a node: it, and what is computed for it in its kernel and stored nowhere. Empty where that is dear, or
-/// reading its inputs costs more than reading its value. Rows' values count little, and what its readers read anyway
-/// counts nothing. What a product's epilogue only widens (float32 of its halves, a square) is computed from the
-/// product, which is stored instead.
+/// reading its inputs costs more than reading its value. What rows share is stored and counts little, and what its
+/// readers read anyway counts nothing. What a product's epilogue only widens (float32 of its halves, a square) is
+/// computed from the product, which is stored instead.
 class ChainOf {
  public:
   /// `readers`: the clusters that read the node.
   ChainOf(const Dag& dag, const Grouping& grouping, const std::set<int>& readers)
       : dag_(dag), grouping_(grouping), readers_(readers) {}
 
-  /// Products that the chain needs stored.
+  /// Products, and values that rows share, that the chain needs stored.
   const std::vector<int>& to_store() const { return to_store_; }
 
   Chain operator()(int node) {
     const DagNode& n = dag_.nodes[at(node)];
+    elements_ = numel(n.shape);
     if (!add(node)) return {};
-    const double most = to_store_.empty() ? 1.05 : 0.95;
-    return bytes_ <= most * static_cast<double>(numel(n.shape)) * size_of(n.dtype) ? chain_ : Chain{};
+    const double value = static_cast<double>(numel(n.shape)) * size_of(n.dtype);
+    double most = stores_product_ ? 0.95 : 1.05;
+    // What the L2 does not hold until it is read is written to memory, once for all readers.
+    constexpr double kL2Bytes = 48 << 20;
+    if (!stores_product_ && value > kL2Bytes) most += 1 / static_cast<double>(std::max<size_t>(1, readers_.size()));
+    return bytes_ <= most * value ? chain_ : Chain{};
   }
 
  private:
@@ -47,15 +53,19 @@ class ChainOf {
       const bool here =
           from.kind != DagKind::kLeaf && grouping_.cluster_of[at(o.node)] == grouping_.cluster_of[at(node)];
       const bool stored = from.kind == DagKind::kLeaf || grouping_.stored[at(o.node)];
-      if (here && from.kind == DagKind::kProduct && !stored) {
+      constexpr int64_t kRow = 64;  // elements of the value for each of what its rows share
+      const bool is_of_rows = numel(from.shape) * kRow <= elements_;
+      if (here && !stored && (from.kind == DagKind::kProduct || is_of_rows)) {
         to_store_.push_back(o.node);
+        stores_product_ = stores_product_ || !is_of_rows;
       } else if (here && !stored) {
         if (!axis_map(o, from.shape) || !add(o.node)) return false;
         continue;
       } else if (!stored) {
         return false;
       }
-      if (!is_read_anyway(o)) bytes_ += static_cast<double>(touched(o)) * size_of(from.dtype);
+      if (!is_read_anyway(o) && reads_.emplace(o.node, o.offset, o.strides).second)
+        bytes_ += static_cast<double>(touched(o)) * size_of(from.dtype);
     }
     chain_.push_back(node);
     return true;
@@ -79,6 +89,9 @@ class ChainOf {
   const std::set<int>& readers_;
   Chain chain_;
   std::vector<int> to_store_;
+  std::set<std::tuple<int, int64_t, Shape>> reads_;
+  int64_t elements_ = 0;
+  bool stores_product_ = false;
   int flop_ = 0;
   double bytes_ = 0;
 };
@@ -191,7 +204,7 @@ void recompute_cheap(Dag& dag, Grouping& grouping) {
       dag.nodes[at(readers[r].consumer)].operands[readers[r].operand].node = copy;
     }
     grouping.stored[i] = false;
-    for (int product : chain_of.to_store()) grouping.stored[at(product)] = true;
+    for (int needed : chain_of.to_store()) grouping.stored[at(needed)] = true;
     for (size_t k = chain.size(); k-- > 0;)
       if (!is_read(dag, grouping, chain[k])) drop(grouping, chain[k]);
   }

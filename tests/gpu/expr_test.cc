@@ -155,6 +155,23 @@ TEST(GpuExpr, RowsAndChainsAgreeWithFloat64) {
     }
 }
 
+/// Parts with means of their own, of lengths that they divide or not; large values that are computed again.
+TEST(GpuExpr, VariancesAgreeWithFloat64) {
+  GPU_OR_SKIP(device);
+  const uint64_t seed = fresh_seed();
+  for (auto [shape, axis] : {std::pair{Shape{23578, 64}, 0}, std::pair{Shape{3, 100003}, 1},
+                             std::pair{Shape{640, 24}, 0}, std::pair{Shape{2003, 1000}, 0}}) {
+    const Expr x(*randn(device, DType::kF32, shape, seed));
+    const Expr moved = op(ExprOp::kAdd, {x, Expr::scalar(20.0)});
+    check_variants("variance", op(ExprOp::kVar, {x}, along(axis)));
+    check_variants("variance of a sum", op(ExprOp::kVar, {moved}, along(axis)));
+  }
+  const Expr u(*randn(device, DType::kF32, Shape{81, 200000}, seed)),
+      c(*randn(device, DType::kF32, u.shape(), seed + 1));
+  const Expr y = op(ExprOp::kAdd, {u, op(ExprOp::kMul, {op(ExprOp::kSub, {c, u}), Expr::scalar(7.5)})});
+  check_variants("rescaled", op(ExprOp::kDiv, {y, op(ExprOp::kSqrt, {op(ExprOp::kVar, {y}, along(1, true))})}));
+}
+
 /// Of a layer with a norm before it: each gradient is a plan with the forward in it.
 TEST(GpuExpr, GradientsAgreeWithFloat64) {
   GPU_OR_SKIP(device);

@@ -432,6 +432,58 @@ TEST_F(PlanTest, SumsOfColumnsOfAllLengths) {
   }
 }
 
+/// What no number of equal parts fits leaves a short part behind them.
+TEST_F(PlanTest, VariancesOfOddLengthsAreReadOnce) {
+  struct Case {
+    Shape shape;
+    int axis;
+    bool has_rest;
+  };
+  for (const Case& c :
+       {Case{{2003, 40}, 0, true}, Case{{3, 100003}, 1, true}, Case{{2000, 40}, 0, false}, Case{{640, 24}, 0, false}}) {
+    p = {};
+    ExprAttributes a;
+    a.axes = {c.axis};
+    const int var = op(ExprOp::kVar, {tensor(DType::kBF16, c.shape, "x")}, a);
+    const Plan made = check({var}, Variant::kFused, hopper_machine());
+    const auto parts = std::ranges::count(made.values, "squares_of_part", &Value::name);
+    EXPECT_EQ(parts == 2, c.has_rest) << to_string(c.shape) << plan_text(made);
+    EXPECT_EQ(made.groups.size(), c.has_rest ? 3u : 2u) << to_string(c.shape) << plan_text(made);
+  }
+}
+
+/// A value beyond the L2 that another kernel reads is computed there again where that reads as much as writing and
+/// reading it; its inputs count once, and what its rows share is stored instead.
+TEST_F(PlanTest, LargeCheapValuesAreComputedAgain) {
+  ExprAttributes rows, columns;
+  rows.axes = {1}, rows.keepdim = true;
+  columns.axes = {0};
+  for (int64_t n : {512, 13000}) {
+    p = {};
+    const int u = tensor(DType::kF32, {n, 1024}, "u"), c = tensor(DType::kF32, {n, 1024}, "c");
+    const int y = op(ExprOp::kAdd, {u, op(ExprOp::kMul, {op(ExprOp::kSub, {c, u}), number(7.5)})});
+    const int scaled = op(ExprOp::kMul, {y, op(ExprOp::kSum, {op(ExprOp::kVar, {y}, columns)})});
+    p.graph.outputs = {scaled};
+    const auto planned = plan(p.graph, {Variant::kFused, hopper_machine()});
+    ASSERT_TRUE(planned.ok()) << render(planned.error());
+    const Plan& made = *planned;
+    const auto reads_u = std::ranges::count_if(made.groups, [&](const Group& g) {
+      return std::ranges::any_of(g.arguments, [](const Argument& a) { return a.name == "u_ptr"; });
+    });
+    EXPECT_EQ(reads_u > 1, n > 512) << plan_text(made);
+  }
+  p = {};
+  const int x = tensor(DType::kBF16, {512, 1024}, "x"), dy = tensor(DType::kBF16, {512, 1024}, "dy");
+  ExprAttributes f32;
+  f32.dtype = DType::kF32;
+  const int wide = op(ExprOp::kCast, {x}, f32);
+  const int norm = op(ExprOp::kRsqrt, {op(ExprOp::kMean, {op(ExprOp::kMul, {wide, wide})}, rows)});
+  const int scaled = op(ExprOp::kMul, {wide, norm});
+  const int weight = op(ExprOp::kSum, {op(ExprOp::kMul, {op(ExprOp::kCast, {dy}, f32), scaled})}, columns);
+  const Plan made = check({op(ExprOp::kMul, {scaled, number(2)}), weight}, Variant::kFused, hopper_machine());
+  for (const Value& v : made.values) EXPECT_TRUE(v.slot < 0 || numel(v.shape) < 512 * 1024) << plan_text(made);
+}
+
 /// Small products through pointers, and sums of columns, have programs or warps for every processor.
 TEST_F(PlanTest, SmallWorkIsSharedOut) {
   for (const Shape& s : {Shape{200, 301, 310}, Shape{64, 2627, 640}, Shape{576, 1163, 3}}) {
