@@ -24,17 +24,21 @@ bool has_wgmma(const llvm::Function& fn) {
 }
 
 void inline_calls(llvm::Function& fn) {
-  if (!has_wgmma(fn)) return;
-  std::vector<llvm::CallInst*> calls;
-  for (llvm::Instruction& i : llvm::instructions(fn))
-    if (auto* call = llvm::dyn_cast<llvm::CallInst>(&i)) {
-      const llvm::Function* callee = call->getCalledFunction();
-      if (callee && !callee->isDeclaration()) calls.push_back(call);
+  const bool all = has_wgmma(fn);
+  for (;;) {
+    std::vector<llvm::CallInst*> calls;
+    for (llvm::Instruction& i : llvm::instructions(fn))
+      if (auto* call = llvm::dyn_cast<llvm::CallInst>(&i)) {
+        const llvm::Function* callee = call->getCalledFunction();
+        if (callee && !callee->isDeclaration() && (all || callee->hasFnAttribute(llvm::Attribute::AlwaysInline)))
+          calls.push_back(call);
+      }
+    if (calls.empty()) return;
+    for (llvm::CallInst* call : calls) {
+      llvm::InlineFunctionInfo info;
+      const llvm::InlineResult done = llvm::InlineFunction(*call, info);
+      KILN_ASSERT(done.isSuccess(), "{}", done.getFailureReason());
     }
-  for (llvm::CallInst* call : calls) {
-    llvm::InlineFunctionInfo info;
-    const llvm::InlineResult done = llvm::InlineFunction(*call, info);
-    KILN_ASSERT(done.isSuccess(), "{}", done.getFailureReason());
   }
 }
 

@@ -10,7 +10,8 @@ bool is_asm_with(const llvm::Instruction& i, llvm::StringRef word);
 /// Whether it has wgmma. A call anywhere in a kernel then makes ptxas wait for every one (its remark C7509).
 bool has_wgmma(const llvm::Function& fn);
 
-/// In a function with wgmma, takes the slow paths of math functions, which others call, in line.
+/// Takes functions in line that ask for it; in a function with wgmma also the slow paths of math functions that others
+/// call.
 void inline_calls(llvm::Function& fn);
 
 }  // namespace kiln::codegen

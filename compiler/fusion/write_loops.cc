@@ -122,6 +122,7 @@ class ElementWriter : LoopWriter {
   void flat(int64_t n) {
     auto [block, warps] = element_tile(r_.machine, n, widest_, scattered());
     block = std::min(block, power_of_two(n));
+    if (!has_long_runs(block) && has_long_runs(block / 2) && has_values_of_runs()) block /= 2;
     const std::string var = e_.names.fresh("i"), inside = n % block ? e_.names.fresh("inside") : "";
     const std::string block_name = e_.constant(block, "BLOCK");
     const std::string pid = wide(kept_, block) ? "tl.program_id(0).to(tl.int64)" : "tl.program_id(0)";
@@ -171,6 +172,14 @@ class ElementWriter : LoopWriter {
   bool has_long_runs(int64_t block) const {
     return r_.machine.gpu() && kept_.size() > 1 && kept_.back().size >= kBlocksOfLongRuns * block &&
            size_of_runs(kept_) >= kLeastOfTwoParts;
+  }
+
+  /// Whether it reads, and maybe computes with, what is the same along a run: once for a program that lies in one.
+  bool has_values_of_runs() const {
+    const int inner = kept_.back().dims.back();
+    return std::ranges::any_of(loads_, [&](const Access& a) {
+      return a.strides[at(inner)] == 0 && std::ranges::any_of(a.strides, [](int64_t s) { return s != 0; });
+    });
   }
 
   /// Programs within a run take its place apart once; those where a run ends do so for each element.

@@ -53,6 +53,14 @@ def signs(x, out, n, UNSIGNED: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def sines(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n)
+    tl.store(out + i, tl.sin(v), mask=i < n)
+    tl.store(out + n + i, tl.cos(v), mask=i < n)
+
+
+@triton.jit
 def add_waiting(x, y, out, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < n
@@ -129,6 +137,32 @@ TEST_F(GpuKernel, AbsoluteValueOfTheLeastNumber) {
     }
     EXPECT_EQ(results[0], results[1]) << name(dtype);
     EXPECT_EQ(results[0][0], -static_cast<double>(least)) << name(dtype);
+  }
+}
+
+/// Threads with several numbers reduce the large ones of them in a loop.
+TEST_F(GpuKernel, SinesOfLargeNumbers) {
+  GPU_OR_SKIP(device);
+  Device cpu = *Device::open("cpu");
+  const int64_t n = 3000;
+  std::vector<float> x;
+  for (int64_t i = 0; i < n; ++i) {
+    const float small = 0.37f * static_cast<float>(i % 100) - 18;
+    x.push_back(i % 7 == 3 ? std::ldexp(small, static_cast<int>(i) % 120) : small);
+  }
+  x[17] = std::numeric_limits<float>::infinity(), x[18] = std::numeric_limits<float>::quiet_NaN(), x[19] = -0.0f;
+  for (int64_t block : {128, 512, 2048}) {
+    std::vector<std::vector<double>> results;
+    for (const Device& d : {device, cpu}) {
+      Tensor in = *Tensor::from_host(d, DType::kF32, Shape{n}, x.data(), x.size() * sizeof(float)),
+             out = *Tensor::zeros(d, DType::kF32, Shape{2 * n});
+      ASSERT_OK(make("sines").launch({(n + block - 1) / block, 1, 1}, Args{in, out, n, block}));
+      results.push_back(*out.to_doubles());
+    }
+    for (size_t i = 0; i < results[0].size(); ++i)
+      if (!std::isnan(results[0][i]) || !std::isnan(results[1][i])) {
+        ASSERT_NEAR(results[0][i], results[1][i], 1e-6) << x[i % x.size()] << ", block " << block;
+      }
   }
 }
 

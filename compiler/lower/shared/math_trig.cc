@@ -18,32 +18,36 @@ constexpr double kHalfPi32[] = {0x1.921fb6p+0, -0x1.777a5cp-25, -0x1.ee59dap-50}
 constexpr double kHalfPi64[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110};
 constexpr double kFastLimit32 = 0x1.9p16, kFastLimit64 = 0x1.9p30;
 
-// {r, quadrant} of any finite f64: x·2/π = quadrant (mod 4) + r·2/π with |r| ≤ π/4. One function in the module; called
+// {r, quadrant} of any finite number of either type: x·2/π = quadrant (mod 4) + r·2/π with |r| ≤ π/4. One function in
+// the module for each type, which converts inside: what leads to a call is computed ahead of the branch to it. Called
 // for large |x| only.
 llvm::Function* slow_reduction(MathEmitter& m) {
   llvm::IRBuilderBase& outer = m.b;
   llvm::Module& module = *outer.GetInsertBlock()->getModule();
-  constexpr const char* kName = "kiln_trig_reduce";
-  if (llvm::Function* f = module.getFunction(kName)) return f;
+  const char* name = m.f32 ? "kiln_trig_reduce_f32" : "kiln_trig_reduce";
+  if (llvm::Function* f = module.getFunction(name)) return f;
 
   llvm::LLVMContext& context = module.getContext();
   llvm::IRBuilder<> b(context);
   llvm::Type *f64 = b.getDoubleTy(), *i64 = b.getInt64Ty(), *i128 = b.getInt128Ty();
-  auto* result_type = llvm::StructType::get(context, {f64, i64});
-  auto* f = llvm::Function::Create(llvm::FunctionType::get(result_type, {f64}, false),
-                                   llvm::GlobalValue::InternalLinkage, kName, module);
-  f->addFnAttr(llvm::Attribute::NoInline);
+  llvm::Type *number = m.float_type->getScalarType(), *integer = m.int_type->getScalarType();
+  auto* result_type = llvm::StructType::get(context, {number, integer});
+  auto* f = llvm::Function::Create(llvm::FunctionType::get(result_type, {number}, false),
+                                   llvm::GlobalValue::InternalLinkage, name, module);
+  f->addFnAttr(m.target.is_cuda() ? llvm::Attribute::AlwaysInline : llvm::Attribute::NoInline);
   f->addFnAttr(llvm::Attribute::NoUnwind);
   auto* table_data = llvm::ConstantDataArray::get(context, llvm::ArrayRef<uint64_t>(kTwoOverPi));
   unsigned address_space = m.target.is_cuda() ? 1 : 0;
-  auto* table =
-      new llvm::GlobalVariable(module, table_data->getType(), true, llvm::GlobalValue::InternalLinkage, table_data,
-                               "kiln_two_over_pi", nullptr, llvm::GlobalValue::NotThreadLocal, address_space);
+  constexpr const char* kTable = "kiln_two_over_pi";
+  llvm::GlobalVariable* table = module.getNamedGlobal(kTable);
+  if (!table)
+    table = new llvm::GlobalVariable(module, table_data->getType(), true, llvm::GlobalValue::InternalLinkage,
+                                     table_data, kTable, nullptr, llvm::GlobalValue::NotThreadLocal, address_space);
   b.SetInsertPoint(llvm::BasicBlock::Create(context, "", f));
   auto c = [&](uint64_t v) { return b.getInt64(v); };
 
   // |x| = mantissa·2^(exponent - 1075). Bits of 2/π with a weight of 4 or more (after scaling) only add multiples of 4.
-  V bits = b.CreateBitCast(f->getArg(0), i64);
+  V bits = b.CreateBitCast(b.CreateFPCast(f->getArg(0), f64), i64);
   V exponent = b.CreateAnd(b.CreateLShr(bits, c(52)), c(0x7ff));
   V mantissa = b.CreateOr(b.CreateAnd(bits, c((1ull << 52) - 1)), c(1ull << 52));
   // First bit kept: exponent - 1075 - 2 into 2/π, and 64 more into the table, which starts with a word of zeros.
@@ -84,8 +88,8 @@ llvm::Function* slow_reduction(MathEmitter& m) {
   r = b.CreateSelect(r_negative, b.CreateFNeg(r), r);
   quadrant = b.CreateSelect(x_negative, b.CreateNeg(quadrant), quadrant);
   r = b.CreateSelect(b.CreateICmpEQ(exponent, c(0x7ff)), llvm::ConstantFP::getNaN(f64), r);
-  V result = b.CreateInsertValue(llvm::PoisonValue::get(result_type), r, 0);
-  b.CreateRet(b.CreateInsertValue(result, quadrant, 1));
+  V result = b.CreateInsertValue(llvm::PoisonValue::get(result_type), b.CreateFPCast(r, number), 0);
+  b.CreateRet(b.CreateInsertValue(result, b.CreateTrunc(quadrant, integer), 1));
   return f;
 }
 
@@ -93,14 +97,67 @@ struct Reduced {
   V r, quadrant;
 };
 
+/// Of `count` numbers in memory, r and quadrant of the large ones in place of those that lie there. For GPUs, in line:
+/// what is live across a call wants registers that the function leaves alone, of which there are few, and ptxas keeps
+/// the rest in memory on the fast path too. As a loop its code is short.
+llvm::Function* slow_reductions(MathEmitter& m) {
+  llvm::Function* one = slow_reduction(m);
+  llvm::Module& module = *one->getParent();
+  const char* name = m.f32 ? "kiln_trig_reduce_all_f32" : "kiln_trig_reduce_all";
+  if (llvm::Function* f = module.getFunction(name)) return f;
+
+  llvm::LLVMContext& context = module.getContext();
+  llvm::IRBuilder<> b(context);
+  llvm::Type *number = m.float_type->getScalarType(), *integer = m.int_type->getScalarType();
+  auto* type =
+      llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy(), b.getInt32Ty()}, false);
+  auto* f = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, name, module);
+  f->addFnAttr(m.target.is_cuda() ? llvm::Attribute::AlwaysInline : llvm::Attribute::NoInline);
+  f->addFnAttr(llvm::Attribute::NoUnwind);
+  auto block = [&] { return llvm::BasicBlock::Create(context, "", f); };
+  llvm::BasicBlock *entry = block(), *loop = block(), *large = block(), *next = block(), *end = block();
+  b.SetInsertPoint(entry);
+  b.CreateBr(loop);
+  b.SetInsertPoint(loop);
+  llvm::PHINode* i = b.CreatePHI(b.getInt32Ty(), 2);
+  i->addIncoming(b.getInt32(0), entry);
+  V x = b.CreateLoad(number, b.CreateGEP(number, f->getArg(0), {i}));
+  V limit = llvm::ConstantFP::get(number, m.pick(kFastLimit32, kFastLimit64));
+  b.CreateCondBr(b.CreateFCmpOLT(limit, b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x)), large, next);
+  b.SetInsertPoint(large);
+  V pair = b.CreateCall(one, {x});
+  b.CreateStore(b.CreateExtractValue(pair, 0), b.CreateGEP(number, f->getArg(1), {i}));
+  b.CreateStore(b.CreateExtractValue(pair, 1), b.CreateGEP(integer, f->getArg(2), {i}));
+  b.CreateBr(next);
+  b.SetInsertPoint(next);
+  V after = b.CreateAdd(i, b.getInt32(1));
+  i->addIncoming(after, next);
+  b.CreateCondBr(b.CreateICmpULT(after, f->getArg(3)), loop, end);
+  b.SetInsertPoint(end);
+  b.CreateRetVoid();
+  return f;
+}
+
+Reduced reduce_in_memory(MathEmitter& m, V x, Reduced fast) {
+  llvm::IRBuilderBase& b = m.b;
+  llvm::Function* f = slow_reductions(m);
+  llvm::BasicBlock& entry = b.GetInsertBlock()->getParent()->getEntryBlock();
+  llvm::IRBuilder<> at_entry(&entry, entry.begin());
+  V xs = at_entry.CreateAlloca(m.float_type), rs = at_entry.CreateAlloca(m.float_type),
+    quadrants = at_entry.CreateAlloca(m.int_type);
+  for (auto [value, place] : {std::pair{x, xs}, std::pair{fast.r, rs}, std::pair{fast.quadrant, quadrants}})
+    b.CreateStore(value, place);
+  const auto count = llvm::cast<llvm::FixedVectorType>(m.float_type)->getNumElements();
+  b.CreateCall(f, {xs, rs, quadrants, b.getInt32(count)});
+  return {b.CreateLoad(m.float_type, rs), b.CreateLoad(m.int_type, quadrants)};
+}
+
 Reduced reduce_slowly(MathEmitter& m, V x) {
   llvm::IRBuilderBase& b = m.b;
   llvm::Function* f = slow_reduction(m);
-  llvm::Type *scalar = m.float_type->getScalarType(), *integer = m.int_type->getScalarType();
   auto one = [&](V lane) -> Reduced {
-    V pair = b.CreateCall(f, {b.CreateFPCast(lane, b.getDoubleTy())});
-    return {b.CreateFPCast(b.CreateExtractValue(pair, 0), scalar),
-            b.CreateTrunc(b.CreateExtractValue(pair, 1), integer)};
+    V pair = b.CreateCall(f, {lane});
+    return {b.CreateExtractValue(pair, 0), b.CreateExtractValue(pair, 1)};
   };
   auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(m.float_type);
   if (!vector) return one(x);
@@ -120,16 +177,26 @@ Reduced reduce(MathEmitter& m, V x) {
   V r = x;
   for (double part : parts) r = m.fma(value, m.k(-part), r);
 
-  V large = m.lt(m.k(m.pick(kFastLimit32, kFastLimit64)), m.abs(x));
-  V any = large->getType()->isVectorTy() ? b.CreateOrReduce(large) : large;
+  V limit = m.k(m.pick(kFastLimit32, kFastLimit64)), magnitude = m.abs(x), large = m.lt(limit, magnitude), any = large;
+  // A GPU has no registers of bits to collect the comparisons in. Maxima leave NaNs out, as comparisons do.
+  const bool in_memory = m.float_type->isVectorTy() && m.target.is_cuda();
+  if (in_memory)
+    any = b.CreateFCmpOLT(llvm::cast<llvm::Constant>(limit)->getSplatValue(), b.CreateFPMaxReduce(magnitude));
+  else if (m.float_type->isVectorTy())
+    any = b.CreateOrReduce(large);
   llvm::BasicBlock* before = b.GetInsertBlock();
   llvm::Function* function = before->getParent();
   auto* slow = llvm::BasicBlock::Create(b.getContext(), "trig.slow", function);
   auto* after = llvm::BasicBlock::Create(b.getContext(), "trig", function);
   b.CreateCondBr(any, slow, after);
   b.SetInsertPoint(slow);
-  Reduced exact = reduce_slowly(m, x);
-  V slow_r = m.select(large, exact.r, r), slow_quadrant = m.select(large, exact.quadrant, quadrant);
+  Reduced exact;
+  if (in_memory) {
+    exact = reduce_in_memory(m, x, {r, quadrant});
+  } else {
+    exact = reduce_slowly(m, x);
+    exact = {m.select(large, exact.r, r), m.select(large, exact.quadrant, quadrant)};
+  }
   llvm::BasicBlock* slow_end = b.GetInsertBlock();
   b.CreateBr(after);
   b.SetInsertPoint(after);
@@ -139,8 +206,8 @@ Reduced reduce(MathEmitter& m, V x) {
     phi->addIncoming(slow_value, slow_end);
     return phi;
   };
-  llvm::PHINode* joined_r = join(r, slow_r);
-  llvm::PHINode* joined_quadrant = join(quadrant, slow_quadrant);
+  llvm::PHINode* joined_r = join(r, exact.r);
+  llvm::PHINode* joined_quadrant = join(quadrant, exact.quadrant);
   return {joined_r, joined_quadrant};
 }
 
