@@ -54,7 +54,9 @@ class ChainOf {
           from.kind != DagKind::kLeaf && grouping_.cluster_of[at(o.node)] == grouping_.cluster_of[at(node)];
       const bool stored = from.kind == DagKind::kLeaf || grouping_.stored[at(o.node)];
       constexpr int64_t kRow = 64;  // elements of the value for each of what its rows share
-      const bool is_of_rows = numel(from.shape) * kRow <= elements_;
+      // Of a kernel of rows, which stays; one of elements would be left with this value alone.
+      const bool is_of_rows = numel(from.shape) * kRow <= elements_ && here &&
+                              grouping_.clusters[at(grouping_.cluster_of[at(node)])].reduces();
       if (here && !stored && (from.kind == DagKind::kProduct || is_of_rows)) {
         to_store_.push_back(o.node);
         stores_product_ = stores_product_ || !is_of_rows;

@@ -472,6 +472,17 @@ TEST_F(PlanTest, LargeCheapValuesAreComputedAgain) {
     });
     EXPECT_EQ(reads_u > 1, n > 512) << plan_text(made);
   }
+  // What all elements share is no kernel of its own: it is computed with them.
+  p = {};
+  const int t = tensor(DType::kF32, {601, 1}, "t"), u = tensor(DType::kF32, {1, 601}, "u");
+  const int slope = op(ExprOp::kNeg, {tensor(DType::kF32, {1, 1}, "slope")});
+  const int apart = op(ExprOp::kSub, {t, u});
+  const int decay = op(ExprOp::kWhere, {op(ExprOp::kGe, {apart, number(0)}),
+                                        op(ExprOp::kExp, {op(ExprOp::kMul, {apart, slope})}), number(0)});
+  const int scores = op(ExprOp::kMatMul, {tensor(DType::kF32, {601, 64}, "q"), tensor(DType::kF32, {64, 601}, "k")});
+  const Plan product = check({op(ExprOp::kMul, {scores, decay})}, Variant::kFused, hopper_machine());
+  for (const Group& g : product.groups) EXPECT_NE(g.name, "neg") << plan_text(product);
+
   p = {};
   const int x = tensor(DType::kBF16, {512, 1024}, "x"), dy = tensor(DType::kBF16, {512, 1024}, "dy");
   ExprAttributes f32;
