@@ -145,7 +145,7 @@ std::vector<Argument> Emitter::arguments() const {
 
 int64_t Emitter::factor(int64_t size) const {
   if (!factors_sizes || size == 0 || size % 16 == 0) return 1;
-  return size % 8 == 0 ? 8 : size % 4 == 0 ? 4 : 1;
+  return size % 8 == 0 ? 8 : size % 4 == 0 ? 4 : size % 2 == 0 ? 2 : 1;
 }
 
 std::vector<std::string> Emitter::prologue() const {

@@ -86,7 +86,7 @@ class Emitter {
   Names names;
   std::pair<int64_t, std::string> known_size = {-1, ""};  // a number that is a constexpr of this name, also as a size
 
-  /// A size that is no multiple of 16, which the launch tells the compiler, but one of 8 or 4 is passed without that
+  /// A size that is no multiple of 16, which the launch tells the compiler, but one of 8, 4 or 2 is passed without that
   /// factor: masks and strides are then known to be multiples of it, and accesses as wide.
   bool factors_sizes = false;
 

@@ -526,6 +526,7 @@ class ProductWriter {
   }
 
   void by_pointers() {
+    e_.factors_sizes = r_.machine.gpu();
     MatmulTile t = pointer_tile(node(), r_.machine);
     if (!c_.for_operands.empty()) t = with_room_to_make(t);
     const int64_t bm = t.m, bn = t.n, bk = t.k;

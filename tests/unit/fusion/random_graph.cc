@@ -12,6 +12,9 @@ namespace {
 constexpr DType kTypes[] = {DType::kF32, DType::kF32, DType::kBF16, DType::kF16, DType::kF64,
                             DType::kI32, DType::kI64, DType::kI8,   DType::kU8,  DType::kI1};
 constexpr int64_t kSizes[] = {1, 2, 3, 5, 8, 17, 32, 33, 70, 129};
+/// Of some: what takes parts of rows, several blocks for a run, or whole tiles and a last one.
+constexpr int64_t kLargeSizes[] = {1, 3, 24, 64, 255, 512, 1000, 2003, 4096, 20011};
+constexpr int64_t kMostElements = 6000, kMostElementsOfLarge = 300'000;
 constexpr ExprOp kBinary[] = {ExprOp::kAdd,      ExprOp::kSub,    ExprOp::kMul,        ExprOp::kDiv,
                               ExprOp::kFloorDiv, ExprOp::kMod,    ExprOp::kMaximum,    ExprOp::kMinimum,
                               ExprOp::kLt,       ExprOp::kGe,     ExprOp::kEq,         ExprOp::kNe,
@@ -31,9 +34,11 @@ class Generator {
   Generator(std::mt19937& random, const Device& device) : random_(random), device_(device) {}
 
   Problem run(int operations) {
+    const bool is_large = pick(8) == 0;
     space_.resize(1 + pick(3));
-    for (int64_t& d : space_) d = kSizes[pick(std::size(kSizes))];
-    while (numel(space_) > 6000) space_[pick(space_.size())] = 3;
+    for (int64_t& d : space_)
+      d = is_large ? kLargeSizes[pick(std::size(kLargeSizes))] : kSizes[pick(std::size(kSizes))];
+    while (numel(space_) > (is_large ? kMostElementsOfLarge : kMostElements)) space_[pick(space_.size())] = 3;
     if (pick(25) == 0) space_[pick(space_.size())] = 0;
     for (size_t i = 0, n = 1 + pick(3); i < n; ++i) leaf();
     for (int tries = 0; made_ < operations && tries < operations * 8; ++tries) step();
