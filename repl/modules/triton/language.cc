@@ -78,6 +78,7 @@ Ref<ModuleObject> language_module(std::string_view path) {
   auto module = make<LanguageModule>(std::string(path));
   if (path == "triton.language" || path == "triton.language.core") {
     module->members.set("constexpr", make<Native>(kConstexpr));
+    if (path.ends_with(".core")) module->members.set("CONSTEXPR_0", Value::integer(0));
     for (int i = 0; i < kNumDTypes; ++i) module->members.set(kDTypes[i].triton, Value::dtype(static_cast<DType>(i)));
   }
   return module;
