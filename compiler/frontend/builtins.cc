@@ -226,6 +226,8 @@ std::optional<Value> module_member(std::string_view path, std::string_view name)
       if (constant == name) return Value(ast::Constant(value));
     return std::nullopt;
   }
+  // A default of parameters in Triton's own library, and so in published code.
+  if (path == "triton.language.core" && name == "CONSTEXPR_0") return Value(ast::Constant(ast::Int{0}));
   for (std::string_view sub : split_list(module->submodules))
     if (sub == name) return Value(ModulePath{fmt::format("{}.{}", path, name)});
   if (shows_dtypes(path))
