@@ -447,7 +447,8 @@ class ProductWriter {
     for (int m : c_.members) {
       const DagNode& n = dag_.nodes[at(m)];
       for (size_t i = 0; m != product_ && i < n.operands.size(); ++i) {
-        if (n.operands[i].is_number() || c_.contains(n.operands[i].node)) continue;
+        const bool is_looked_up = n.op == ExprOp::kTake && i == 0;
+        if (n.operands[i].is_number() || c_.contains(n.operands[i].node) || is_looked_up) continue;
         auto block = beside_block(e_.access(m, i));
         const bool is_new = block && std::none_of(out.begin(), out.end(),
                                                   [&](const BesideBlock& b) { return b.access == block->access; });
