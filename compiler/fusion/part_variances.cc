@@ -31,11 +31,10 @@ class Parter {
   }
 
  private:
-  /// Axis `axis` as `parts` parts of equal length; `rest` elements are left behind them.
+  /// Axis `axis` as `parts` parts of equal length; what they do not divide is left behind them.
   struct Cut {
     int axis;
     int64_t parts;
-    int64_t rest = 0;
   };
 
   const DagNode* pointwise(const Operand& o, ExprOp op) const {
@@ -73,7 +72,6 @@ class Parter {
   /// Whether rows are so long that those which the multiprocessors work on at a time leave the L2 before they are read
   /// again.
   bool reads_again(int64_t rows, int64_t columns, int bytes) const {
-    constexpr int64_t kL2Bytes = 48 << 20;
     return columns > kMostColumns && std::min<int64_t>(rows, machine_.multiprocessors) * columns * bytes > kL2Bytes;
   }
 
@@ -105,7 +103,7 @@ class Parter {
     if ((best && best->parts >= few) || parts < first || dag_.nodes[at(x.node)].kind != DagKind::kLeaf) return best;
     const int longest = *std::ranges::max_element(n.axes, {}, [&](int a) { return all[at(a)]; });
     if (all[at(longest)] < parts * parts) return best;  // what is left would be as long as a part
-    return Cut{longest, parts, all[at(longest)] % parts};
+    return Cut{longest, parts};
   }
 
   Operand computed(ExprOp op, std::vector<Operand> operands, const DagNode& like, const Shape& shape,
@@ -170,10 +168,10 @@ class Parter {
   void take_apart(size_t squares, size_t total, const Cut& cut) {
     const DagNode n = dag_.nodes[squares], whole_sum = dag_.nodes[total];
     Operand x = whole_sum.operands[0], rest = x;
-    const int64_t stride = x.strides[at(cut.axis)];
-    x.shape[at(cut.axis)] -= cut.rest;
-    rest.shape[at(cut.axis)] = cut.rest;
-    rest.offset += x.shape[at(cut.axis)] * stride;
+    const int64_t left = x.shape[at(cut.axis)] % cut.parts;
+    x.shape[at(cut.axis)] -= left;
+    rest.shape[at(cut.axis)] = left;
+    rest.offset += x.shape[at(cut.axis)] * x.strides[at(cut.axis)];
     split_dimension(x, at(cut.axis), x.shape[at(cut.axis)] / cut.parts);
 
     DagNode sum = whole_sum;  // of a part
@@ -192,7 +190,7 @@ class Parter {
         of_all.shape.push_back(whole.shape[d]), of_all.strides.push_back(whole.strides[d]);
     const Operand joined = squares_away(parts, repeated(of_all, place, cut.parts), n);
     std::array<std::pair<size_t, Operand>, 2> sums = {{{total, parts.total}, {squares, joined}}};
-    if (cut.rest == 0) {
+    if (left == 0) {
       for (const auto& [node, operand] : sums) sum_over_parts(dag_.nodes[node], operand, place);
       return;
     }

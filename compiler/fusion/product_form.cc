@@ -16,9 +16,8 @@ std::optional<Block> block_of(const Dag& dag, const DagNode& product, size_t i) 
   const DagNode& from = dag.nodes[at(o.node)];
   const size_t batches = at(product.batch_dims);
   const int bytes = size_of(from.dtype);
-  const int alignment = from.kind == DagKind::kLeaf ? from.alignment : kTensorMapAlignment;
   auto fills_units = [&](int64_t elements) { return elements * bytes % kTensorMapAlignment == 0; };
-  if (o.shape.size() != batches + 2 || alignment % kTensorMapAlignment || !fills_units(o.offset)) return std::nullopt;
+  if (o.shape.size() != batches + 2 || !begins_at_unit(from, o.offset)) return std::nullopt;
   Block block{};
   for (size_t d = 0; d < batches; ++d) {
     if (o.shape[d] == 1 || o.strides[d] == 0) continue;
@@ -39,6 +38,11 @@ std::optional<Block> block_of(const Dag& dag, const DagNode& product, size_t i) 
 }
 
 }  // namespace
+
+bool begins_at_unit(const DagNode& tensor, int64_t offset) {
+  const int alignment = tensor.kind == DagKind::kLeaf ? tensor.alignment : kTensorMapAlignment;
+  return alignment % kTensorMapAlignment == 0 && offset * size_of(tensor.dtype) % kTensorMapAlignment == 0;
+}
 
 bool multiplies_blocks(const DagNode& product, const Machine& machine) {
   const target::Target* t = target::find(machine.target);

@@ -23,6 +23,9 @@ struct BlockPair {
 };
 std::optional<BlockPair> blocks_of(const Dag& dag, const DagNode& product, const Machine& machine);
 
+/// Whether the element `offset` of a tensor lies at a multiple of 16 bytes, where descriptors may begin.
+bool begins_at_unit(const DagNode& tensor, int64_t offset);
+
 /// Whether the machine multiplies blocks of this type, however the operands lie.
 bool multiplies_blocks(const DagNode& product, const Machine& machine);
 

@@ -4,6 +4,8 @@
 #include <set>
 #include <tuple>
 
+#include "compiler/fusion/split.h"
+
 namespace kiln::fusion {
 
 namespace {
@@ -34,7 +36,6 @@ class ChainOf {
     const double value = static_cast<double>(numel(n.shape)) * size_of(n.dtype);
     double most = stores_product_ ? 0.95 : 1.05;
     // What the L2 does not hold until it is read is written to memory, once for all readers.
-    constexpr double kL2Bytes = 48 << 20;
     if (!stores_product_ && value > kL2Bytes) most += 1 / static_cast<double>(std::max<size_t>(1, readers_.size()));
     return bytes_ <= most * value ? chain_ : Chain{};
   }

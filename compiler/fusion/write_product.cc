@@ -82,16 +82,29 @@ class ProductWriter {
     return fmt::format("{}, min({} + {}, {})", from, from, share, total);
   }
 
+  /// What the epilogue reads from elsewhere; `is_looked_up`: at places that an index tensor says.
+  struct Read {
+    Access access;
+    bool is_looked_up;
+  };
+  std::vector<Read> reads() const {
+    std::vector<Read> out;
+    for (int m : c_.members) {
+      const DagNode& n = dag_.nodes[at(m)];
+      if (m == product_ || c_.is_for_operands(m)) continue;
+      for (size_t i = 0; i < n.operands.size(); ++i)
+        if (!n.operands[i].is_number() && !c_.contains(n.operands[i].node))
+          out.push_back({e_.access(m, i), n.op == ExprOp::kTake && i == 0});
+    }
+    return out;
+  }
+
   /// Strides of what the epilogue reads and writes.
   std::vector<Access> accesses() const {
     std::vector<Access> out;
-    for (int m : c_.members) {
-      const DagNode& n = dag_.nodes[at(m)];
-      if (c_.is_for_operands(m)) continue;
-      for (size_t i = 0; m != product_ && i < n.operands.size(); ++i)
-        if (!n.operands[i].is_number() && !c_.contains(n.operands[i].node)) out.push_back(e_.access(m, i));
-      if (r_.grouping.stored[at(m)]) out.push_back(e_.store_access(m));
-    }
+    for (const Read& r : reads()) out.push_back(r.access);
+    for (int m : c_.members)
+      if (!c_.is_for_operands(m) && r_.grouping.stored[at(m)]) out.push_back(e_.store_access(m));
     return out;
   }
 
@@ -420,10 +433,10 @@ class ProductWriter {
     const DagNode& n = dag_.nodes[at(a.node)];
     const std::vector<int>& map = c_.map_of(product_);
     const size_t batches = at(node().batch_dims);
-    const int bytes = size_of(n.dtype), alignment = n.kind == DagKind::kLeaf ? n.alignment : kTensorMapAlignment;
+    const int bytes = size_of(n.dtype);
     auto fills_units = [&](int64_t elements) { return elements > 0 && elements * bytes % kTensorMapAlignment == 0; };
     if (n.dtype == DType::kI1 || n.counts || map.back() < 0 || a.strides[at(map.back())] != 1) return std::nullopt;
-    if (alignment % kTensorMapAlignment || (a.offset != 0 && !fills_units(a.offset))) return std::nullopt;
+    if (!begins_at_unit(n, a.offset)) return std::nullopt;
     BesideBlock out{.access = a};
     int64_t inner = 0;  // the stride of the next dimension of rows outwards, where they run on
     for (size_t d = map.size() - 1; d-- > batches;) {
@@ -442,33 +455,22 @@ class ProductWriter {
     return out;
   }
 
+  static bool has(const std::vector<BesideBlock>& blocks, const Access& access) {
+    return std::any_of(blocks.begin(), blocks.end(), [&](const BesideBlock& b) { return b.access == access; });
+  }
+
   std::vector<BesideBlock> blocks_beside() const {
     std::vector<BesideBlock> out;
-    for (int m : c_.members) {
-      const DagNode& n = dag_.nodes[at(m)];
-      for (size_t i = 0; m != product_ && i < n.operands.size(); ++i) {
-        const bool is_looked_up = n.op == ExprOp::kTake && i == 0;
-        if (n.operands[i].is_number() || c_.contains(n.operands[i].node) || is_looked_up) continue;
-        auto block = beside_block(e_.access(m, i));
-        const bool is_new = block && std::none_of(out.begin(), out.end(),
-                                                  [&](const BesideBlock& b) { return b.access == block->access; });
-        if (is_new) out.push_back(*std::move(block));
-      }
-    }
+    for (const Read& r : reads())
+      if (auto block = beside_block(r.access); block && !r.is_looked_up && !has(out, r.access))
+        out.push_back(*std::move(block));
     return out;
   }
 
   /// Whether its epilogue reads anything but these.
   bool reads_other_than(const std::vector<BesideBlock>& blocks) const {
-    for (int m : c_.members)
-      for (size_t i = 0; m != product_ && i < dag_.nodes[at(m)].operands.size(); ++i) {
-        const Operand& o = dag_.nodes[at(m)].operands[i];
-        if (o.is_number() || c_.contains(o.node)) continue;
-        const Access access = e_.access(m, i);
-        if (std::none_of(blocks.begin(), blocks.end(), [&](const BesideBlock& b) { return b.access == access; }))
-          return true;
-      }
-    return false;
+    const std::vector<Read> all = reads();
+    return std::any_of(all.begin(), all.end(), [&](const Read& r) { return r.is_looked_up || !has(blocks, r.access); });
   }
 
   // --- a program per tile, pointers

@@ -112,7 +112,7 @@ llvm::Function* slow_reductions(MathEmitter& m) {
   auto* type =
       llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy(), b.getInt32Ty()}, false);
   auto* f = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, name, module);
-  f->addFnAttr(m.target.is_cuda() ? llvm::Attribute::AlwaysInline : llvm::Attribute::NoInline);
+  f->addFnAttr(llvm::Attribute::AlwaysInline);
   f->addFnAttr(llvm::Attribute::NoUnwind);
   auto block = [&] { return llvm::BasicBlock::Create(context, "", f); };
   llvm::BasicBlock *entry = block(), *loop = block(), *large = block(), *next = block(), *end = block();
@@ -178,11 +178,11 @@ Reduced reduce(MathEmitter& m, V x) {
   for (double part : parts) r = m.fma(value, m.k(-part), r);
 
   V limit = m.k(m.pick(kFastLimit32, kFastLimit64)), magnitude = m.abs(x), large = m.lt(limit, magnitude), any = large;
+  const bool is_vector = m.float_type->isVectorTy(), in_memory = is_vector && m.target.is_cuda();
   // A GPU has no registers of bits to collect the comparisons in. Maxima leave NaNs out, as comparisons do.
-  const bool in_memory = m.float_type->isVectorTy() && m.target.is_cuda();
   if (in_memory)
     any = b.CreateFCmpOLT(llvm::cast<llvm::Constant>(limit)->getSplatValue(), b.CreateFPMaxReduce(magnitude));
-  else if (m.float_type->isVectorTy())
+  else if (is_vector)
     any = b.CreateOrReduce(large);
   llvm::BasicBlock* before = b.GetInsertBlock();
   llvm::Function* function = before->getParent();

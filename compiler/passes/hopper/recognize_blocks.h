@@ -9,8 +9,9 @@
 namespace kiln::passes {
 
 /// Tile stage, before select_wgmma, on targets with wgmma. Turns the loads of both operands of a dot that wgmma can
-/// compute, and the stores of kernels with such a dot and loads beside it, into descriptor_load and descriptor_store. A
-/// load with an index modulo n becomes one that gives 0 beyond n, provided that every store masks those rows off.
+/// compute, and in kernels with such a dot the stores and the loads of what meets its sum (select_block_loads.h), into
+/// descriptor_load and descriptor_store. A load with an index modulo n becomes one that gives 0 beyond n, provided that
+/// every store masks those rows off.
 Status recognize_blocks(ir::Module& module, const target::Target& target, Remarks* remarks = nullptr);
 
 }  // namespace kiln::passes

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <vector>
 
 #include "compiler/analysis/axis_info.h"
@@ -10,6 +9,7 @@
 #include "compiler/analysis/tensor_map.h"
 #include "compiler/layout/tensor_core.h"
 #include "compiler/passes/hopper/select_wgmma.h"
+#include "compiler/passes/hopper/specialize_warps.h"
 #include "compiler/passes/hopper/stage_block_stores.h"
 #include "compiler/passes/util/rewrite.h"
 
@@ -45,27 +45,24 @@ const Op* load_of(const Value* operand) {
   return op && (op->kind == OpKind::kLoad || op->kind == OpKind::kDescriptorLoad) ? op : nullptr;
 }
 
-int64_t bytes_of(const Op& load) {
-  const ir::Type& tile = load.result()->type;
-  return tile.shape.numel() * size_of(tile.dtype);
-}
-
 }  // namespace
 
 LoadsBesideProducts::LoadsBesideProducts(ir::Module& module, std::span<Op* const> dots, const target::Target& target)
     : written_(analysis::written_origins(module)) {
-  std::map<const ir::Block*, std::set<const Op*>> of_block;  // loads of operands
+  std::map<const ir::Block*, std::vector<const Op*>> of_block;  // loads of operands
   std::vector<const Value*> work;
   for (const Op* dot : dots) {
     work.push_back(dot->result());
     blocks_.insert(dot->parent);
     for (int i : {0, 1})
-      if (const Op* load = load_of(dot->operand(i))) of_block[load->parent].insert(load);
+      if (const Op* load = load_of(dot->operand(i))) {
+        std::vector<const Op*>& loads = of_block[load->parent];
+        if (std::find(loads.begin(), loads.end(), load) == loads.end()) loads.push_back(load);
+      }
   }
   room_ = target.shared_per_block - kReserve - staging_bytes_beside_rings(module);
   for (const auto& [block, loads] : of_block) {
-    int64_t stage = 0;
-    for (const Op* load : loads) stage += bytes_of(*load);
+    const int64_t stage = slot_bytes(loads);
     room_ -= stage * (is_in_loop(block) ? std::min<int64_t>(module.num_stages, stage < kLongStageBytes ? 3 : 2) : 1);
     blocks_.insert(block);
   }
@@ -100,7 +97,8 @@ LoadsBesideProducts::Answer LoadsBesideProducts::take(const Op& load) {
   if (tile.shape.rank != 2 || tile.pointer || tile.element_bits() < 8 || blocks_.contains(load.parent)) return kNo;
   if (layout::widest_swizzle(tile.shape[1], tile.element_bits()) == 0 || !meets_product(load.result())) return kNo;
   if (written_.unknown || written_.meets(analysis::pointer_origins(load.operand(0)))) return kNo;
-  const int64_t bytes = bytes_of(load);
+  const Op* alone[] = {&load};
+  const int64_t bytes = slot_bytes(alone);
   if (bytes > room_) return kNoRoom;
   room_ -= bytes;
   return kTaken;
@@ -108,13 +106,11 @@ LoadsBesideProducts::Answer LoadsBesideProducts::take(const Op& load) {
 
 Status select_block_loads(ir::Module& module, const target::Target& target, Remarks* remarks) {
   std::vector<Op*> dots, loads;
-  bool waits_elsewhere = false;  // for other launches: a producer would run past it
   ir::walk(module.body(), [&](Op* op) {
     if (is_wgmma(op) && !is_staged(op)) dots.push_back(op);
     if (op->kind == OpKind::kDescriptorLoad) loads.push_back(op);
-    waits_elsewhere |= op->kind == OpKind::kGdcWait && op->parent != module.body();
   });
-  if (dots.empty() || loads.empty() || waits_elsewhere) return {};
+  if (dots.empty() || loads.empty()) return {};
   const analysis::AxisAnalysis axis(module);
   LoadsBesideProducts beside(module, dots, target);
   for (Op* load : loads) {
@@ -125,10 +121,10 @@ Status select_block_loads(ir::Module& module, const target::Target& target, Rema
     switch (beside.take(*load)) {
       case LoadsBesideProducts::kTaken:
         load->set(AttrName::kAhead, true);
-        remark(remarks, load->range, Reason::kTileByTma, bytes_of(*load));
+        remark(remarks, load->range, Reason::kTileByTma, slot_bytes(alone));
         break;
       case LoadsBesideProducts::kNoRoom:
-        remark(remarks, load->range, Reason::kTileNeedsRoom, bytes_of(*load), std::max<int64_t>(0, beside.room()));
+        remark(remarks, load->range, Reason::kTileNeedsRoom, slot_bytes(alone), std::max<int64_t>(0, beside.room()));
         break;
       case LoadsBesideProducts::kNo:
         break;
