@@ -110,6 +110,12 @@ def _rows_kernel(x, in_places, values, out_places, rows, width, keep, ROWS: tl.c
 
 
 @triton.jit
+def _by_network(key, column):
+    """Where each element of sorted rows was: keys leave the upper 16 bits of their words free."""
+    return (tl.sort((key << 16) | column.to(key.dtype), 1) & 0xffff).to(tl.int32)
+
+
+@triton.jit
 def _narrow_kernel(x, values, out_places, rows, width, keep, ROWS: tl.constexpr, WIDTH: tl.constexpr,
                    BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr, PLACES: tl.constexpr):
     """The same for short rows: numbers that have a key above and its place below, in a network of exchanges. Without
@@ -125,8 +131,21 @@ def _narrow_kernel(x, values, out_places, rows, width, keep, ROWS: tl.constexpr,
         return
     key = _order(key, FLOATS, DESCENDING, BITS)
     key = tl.where(inside, key, 2**BITS - 1)  # what is outside comes last, for its place
-    word: tl.constexpr = tl.uint64 if BITS == 32 else tl.uint32
-    place = (tl.sort((key.to(word) << 16) | column.to(word), 1) & 0xffff).to(tl.int64)
+    if BITS == 64:
+        # Most are places, counts or identifiers: few of their bits differ. The others are sorted by 48 bits, then 16.
+        key -= tl.min(key)
+        most = tl.max(tl.where(inside, key, 0))
+        if most < 2**16:
+            place = _by_network(tl.where(inside, key, 2**16 - 1).to(tl.uint32), column)
+        elif most < 2**48:
+            place = _by_network(tl.where(inside, key, 2**48 - 1), column)
+        else:
+            low = _by_network(key & (2**48 - 1), column)
+            high = _by_network(tl.gather((key >> 48).to(tl.uint32), low, 1), column)
+            place = tl.gather(low, high, 1)
+    else:
+        place = _by_network(key.to(tl.uint64 if BITS == 32 else tl.uint32), column)
+    place = place.to(tl.int64)
     # Keys do not tell -0.0 from 0.0, or one NaN from another.
     tl.store(values + row * keep + column, tl.load(x + row * width + place, mask=kept, other=0), mask=kept)
     tl.store(out_places + row * keep + column, place, mask=kept)
@@ -355,7 +374,7 @@ def _few(x, rows, together, wide):
 def _sort_rows(x, in_places, values, places, rows, width, keep, common, in_keys):
     """The first `keep` of each row; places is None where nobody asks for them: see sorted_values()."""
     wide = max(16, triton.next_power_of_2(width))
-    if wide <= _NARROWEST and common["BITS"] < 64 and not in_keys:
+    if wide <= _NARROWEST and not in_keys and (common["BITS"] < 64 or wide > _PAIRED):
         together = _few(x, rows, min(1024 // wide, triton.next_power_of_2(rows)), wide)
         _narrow_kernel[(triton.cdiv(rows, together), )](x, values, values if places is None else places, rows, width,
                                                         keep, ROWS=together, WIDTH=wide, PLACES=places is not None,

@@ -68,6 +68,11 @@ for shape, dim in (((2, 700), 0), ((4, 3, 5), 1), ((301, 3), 1), ((1, 4), 1), ((
             x = (torch.randn(shape) * 2).round()
             x = torch.where(torch.rand(shape) < 0.2, float("nan"), x).to(dt) if dt.is_floating_point else (x > 0).to(dt)
             same_bits(f"sort of few {shape} {dt} {down}", lambda: torch.sort(x, dim, down, stable=True))
+for i in range(8):  # rows of 64 bits, of which few, 48 or all differ
+    most, rows, width = [40, 1 << 16, 1 << 30, 1 << 62][i % 4], r.randint(1, 9), r.randint(33, 256)
+    x = torch.randint(-most, most, (rows, width)) if i < 4 else torch.randn(rows, width).double() * most
+    for down in (False, True):
+        same_bits(f"sort of 64 bits {rows} {width} {most} {down}", lambda: torch.sort(x, -1, down, stable=True))
 same("sort of few digits", lambda: torch.sort(x % 200))
 for i in range(6):
     dt = (dtypes[1:] + more)[i * 2 % 8] if i else torch.float32
