@@ -233,6 +233,8 @@ size_t broadcast_at(const Shape& c, const Shape& shape) {
   return at(i);
 }
 
+constexpr double kLeastNormalHalf = 0x1p-14;  // below it the last bits are lost
+
 class Evaluator {
  public:
   Evaluator(const Graph& graph, const std::vector<std::vector<double>>& inputs) : graph_(graph) {
@@ -251,7 +253,10 @@ class Evaluator {
       // A 64-bit integer beyond what a double says exactly may also have wrapped around.
       const double most = is_float(n.dtype) ? most_finite(n.dtype) : kMostExact;
       for (size_t k = 0; k < e.value.size(); ++k)
-        if (std::abs(e.value[k]) + e.error[k] > most) e.error[k] = kNothingIsSaid;
+        if (std::abs(e.value[k]) + e.error[k] > most)
+          e.error[k] = kNothingIsSaid;
+        else if (n.dtype == DType::kF16 && n.op != ExprOp::kInput && std::abs(e.value[k]) < kLeastNormalHalf)
+          e.error[k] += std::ldexp(e.value[k] != 0 || e.error[k] > 0, -25);
       all_.push_back(std::move(e));
     }
   }
@@ -346,6 +351,9 @@ class Evaluator {
                         : stored(meets, from.value[p]));
         e.push_back(from.error[p] +
                     (is_float(meets) ? epsilon(DType::kF32) * std::abs(x.back()) * is_float(nodes[k]->dtype) : 0));
+        // A tensor without dimensions is rounded to what it meets.
+        if (is_float(meets) && is_float(nodes[k]->dtype) && size_of(meets) < size_of(nodes[k]->dtype))
+          e.back() += epsilon(meets) * std::abs(x.back());
         if (graph_.nodes[at(n.inputs[k])].op == ExprOp::kScalar || meets == DType::kF64) e.back() = from.error[p];
       }
       auto f = [&](const std::vector<double>& v) { return stored(n.dtype, apply(n.op, meets, v)); };
