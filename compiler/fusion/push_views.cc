@@ -18,12 +18,23 @@ using View = std::tuple<Shape, Shape, int64_t>;
 
 View view_of(const Operand& o) { return {o.shape, o.strides, o.offset}; }
 
-/// The elements of a node of that shape, each once.
-Operand whole(int node, const Shape& shape) {
+/// The view without repeating anything: a slice that is read along more dimensions, as of a grid's coordinates.
+Operand each_once(Operand view) {
+  for (size_t d = 0; d < view.shape.size(); ++d) {
+    if (view.strides[d] == 0 && view.shape[d] > 1) view.shape[d] = 1;
+    if (view.shape[d] == 1) view.strides[d] = 0;
+  }
+  return view;
+}
+
+/// What computes each_once(view), read as the view is.
+Operand in_place_of(const Operand& view, int node) {
   Operand o;
   o.node = node;
-  o.shape = shape;
-  o.strides = row_major(shape);
+  o.shape = view.shape;
+  o.strides = row_major(each_once(view).shape);
+  for (size_t d = 0; d < o.shape.size(); ++d)
+    if (view.strides[d] == 0) o.strides[d] = 0;
   return o;
 }
 
@@ -71,7 +82,7 @@ class ViewPusher {
   }
 
   void count_view(const Operand& o, int by) {
-    if (!axis_map(o, dag_.nodes[at(o.node)].shape)) facts_[at(o.node)].views[view_of(o)] += by;
+    if (!axis_map(o, dag_.nodes[at(o.node)].shape)) facts_[at(o.node)].views[view_of(each_once(o))] += by;
   }
 
   /// The halves of a tensor that are read apart are computed apart: that is no more work, and nothing is stored. What
@@ -81,18 +92,18 @@ class ViewPusher {
     const Facts& f = facts_[at(node)];
     const bool cheap = f.flop <= kRepeatedFlop;
     if (!f.of_inputs || n.op == ExprOp::kCall || info(n.op).flop > kRepeatedFlop) return false;
-    if (n.op == ExprOp::kTake && !cheap) return false;
     int64_t viewed = 0;
     int readers = 0;
     for (const auto& [view, count] : f.views)
       if (count > 0) viewed += numel(std::get<0>(view)), readers += count;
+    if (n.op == ExprOp::kTake && !cheap && viewed > numel(n.shape)) return false;
     return readers == f.uses && (cheap ? viewed <= kMostReadings * numel(n.shape) : 4 * viewed <= 5 * numel(n.shape));
   }
 
   bool may_push(const Operand& view) const {
     const DagNode& from = dag_.nodes[at(view.node)];
     const Facts& f = facts_[at(view.node)];
-    if (from.kind != DagKind::kPointwise || axis_map(view, from.shape)) return false;
+    if (from.kind != DagKind::kPointwise || numel(view.shape) == 0 || axis_map(view, from.shape)) return false;
     if (f.of_counts && f.flop <= kRepeatedFlop) return true;  // reads nothing, however often
     return numel(view.shape) <= numel(from.shape) && (f.uses == 1 || is_read_in_parts(view.node));
   }
@@ -101,8 +112,9 @@ class ViewPusher {
   int pushed(const Operand& view) {
     const auto node = at(view.node);
     if (const auto known = made_.find({view.node, view_of(view)}); known != made_.end()) {
-      --facts_[node].uses, --facts_[node].views[view_of(view)];
+      --facts_[node].views[view_of(view)];
       ++facts_[at(known->second)].uses;
+      unuse(view.node);
       return known->second;
     }
     const DagNode from = dag_.nodes[node];
@@ -132,6 +144,13 @@ class ViewPusher {
     return copy;
   }
 
+  /// One reader less. What nothing reads any more reads nothing itself.
+  void unuse(int node) {
+    if (--facts_[at(node)].uses > 0) return;
+    for (const Operand& o : dag_.nodes[at(node)].operands)
+      if (!o.is_number()) count_view(o, -1), unuse(o.node);
+  }
+
   /// Whether anything was made. Users come after their operands, so that a view walks all the way in one pass from the
   /// back; what is made is appended and visited in turn.
   bool push_all() {
@@ -146,11 +165,11 @@ class ViewPusher {
       for (size_t i = 0; i < dag_.nodes[reader].operands.size(); ++i) {
         const Operand view = dag_.nodes[reader].operands[i];
         const bool is_table = i == 0 && dag_.nodes[reader].op == ExprOp::kTake;  // push_takes
-        if (view.is_number() || is_table || !may_push(view)) continue;
+        if (view.is_number() || is_table || !may_push(each_once(view))) continue;
         const size_t count = dag_.nodes.size();
-        const int node = pushed(view);
+        const int node = pushed(each_once(view));
         if (node < 0) continue;
-        dag_.nodes[reader].operands[i] = whole(node, view.shape);
+        dag_.nodes[reader].operands[i] = in_place_of(view, node);
         if (dag_.nodes.size() > count) work.push_back(node);
       }
     }

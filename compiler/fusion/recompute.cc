@@ -1,6 +1,7 @@
 #include "compiler/fusion/recompute.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -16,15 +17,35 @@ constexpr int kCheapFlop = 16;
 /// Nodes that compute one element of the last of them from what is in memory, operands first.
 using Chain = std::vector<int>;
 
+/// Who reads a stored value elsewhere, and the loops there along which it would be computed.
+struct Reader {
+  int cluster, consumer;
+  size_t operand;
+  std::vector<int> loops;
+};
+
+/// The nodes that compute, in a cluster and along some of its loops, what another node does.
+using Copies = std::map<std::tuple<int, int, std::vector<int>>, int>;
+
+/// The loops of what an operand reads, from those of the operand.
+std::vector<int> loops_of(const Operand& o, const DagNode& from, const std::vector<int>& loops) {
+  const auto axes = axis_map(o, from.shape);
+  std::vector<int> map(from.shape.size(), -1);
+  for (size_t d = 0; d < axes->size(); ++d)
+    if ((*axes)[d] >= 0) map[at((*axes)[d])] = loops[d];
+  return map;
+}
+
 /// The chain of a node: it, and what is computed for it in its kernel and stored nowhere. Empty where that is dear, or
 /// reading its inputs costs more than reading its value. What rows share is stored and counts little, and what its
-/// readers read anyway counts nothing. What a product's epilogue only widens (float32 of its halves, a square) is
-/// computed from the product, which is stored instead.
+/// readers read or compute anyway counts nothing. What a product's epilogue only widens (float32 of its halves, a
+/// square) is computed from the product, which is stored instead.
 class ChainOf {
  public:
-  /// `readers`: the clusters that read the node.
-  ChainOf(const Dag& dag, const Grouping& grouping, const std::set<int>& readers)
-      : dag_(dag), grouping_(grouping), readers_(readers) {}
+  ChainOf(const Dag& dag, const Grouping& grouping, const std::vector<Reader>& readers, const Copies& copies)
+      : dag_(dag), grouping_(grouping), readers_(readers), copies_(copies) {
+    for (const Reader& r : readers) clusters_.insert(r.cluster);
+  }
 
   /// Products, and values that rows share, that the chain needs stored.
   const std::vector<int>& to_store() const { return to_store_; }
@@ -32,21 +53,25 @@ class ChainOf {
   Chain operator()(int node) {
     const DagNode& n = dag_.nodes[at(node)];
     elements_ = numel(n.shape);
-    if (!add(node)) return {};
+    std::vector<std::vector<int>> loops;
+    for (const Reader& r : readers_) loops.push_back(r.loops);
+    if (!add(node, loops)) return {};
     const double value = static_cast<double>(numel(n.shape)) * size_of(n.dtype);
     double most = stores_product_ ? 0.95 : 1.05;
     // What the L2 does not hold until it is read is written to memory, once for all readers.
-    if (!stores_product_ && value > kL2Bytes) most += 1 / static_cast<double>(std::max<size_t>(1, readers_.size()));
+    if (!stores_product_ && value > kL2Bytes) most += 1 / static_cast<double>(std::max<size_t>(1, clusters_.size()));
     return bytes_ <= most * value ? chain_ : Chain{};
   }
 
  private:
-  bool add(int node) {
+  /// `loops`: those of each reader along which it would compute the node.
+  bool add(int node, const std::vector<std::vector<int>>& loops) {
     if (std::ranges::find(chain_, node) != chain_.end()) return true;
     const DagNode& n = dag_.nodes[at(node)];
     if (n.kind != DagKind::kPointwise || n.op == ExprOp::kCall) return false;
     if (n.op == ExprOp::kTake) return false;  // its places are anywhere
-    flop_ += info(n.op).flop;
+    const bool there = is_computed_anyway(node, loops);
+    if (!there) flop_ += info(n.op).flop;
     if (flop_ > kCheapFlop) return false;
     for (const Operand& o : n.operands) {
       if (o.is_number()) continue;
@@ -62,16 +87,26 @@ class ChainOf {
         to_store_.push_back(o.node);
         stores_product_ = stores_product_ || !is_of_rows;
       } else if (here && !stored) {
-        if (!axis_map(o, from.shape) || !add(o.node)) return false;
+        if (!axis_map(o, from.shape)) return false;
+        std::vector<std::vector<int>> inner;
+        for (const std::vector<int>& l : loops) inner.push_back(loops_of(o, from, l));
+        if (!add(o.node, inner)) return false;
         continue;
       } else if (!stored) {
         return false;
       }
-      if (!is_read_anyway(o) && reads_.emplace(o.node, o.offset, o.strides).second)
+      if (!there && !is_read_anyway(o) && reads_.emplace(o.node, o.offset, o.strides).second)
         bytes_ += static_cast<double>(touched(o)) * size_of(from.dtype);
     }
     chain_.push_back(node);
     return true;
+  }
+
+  /// Whether each reader has a copy of the node already.
+  bool is_computed_anyway(int node, const std::vector<std::vector<int>>& loops) const {
+    for (size_t r = 0; r < readers_.size(); ++r)
+      if (!copies_.contains({node, readers_[r].cluster, loops[r]})) return false;
+    return !readers_.empty();
   }
 
   /// Whether each reader has the same elements in the same order among its operands.
@@ -79,7 +114,7 @@ class ChainOf {
     auto same = [&](const Operand& other) {
       return other.node == o.node && other.shape == o.shape && other.strides == o.strides && other.offset == o.offset;
     };
-    return !readers_.empty() && std::ranges::all_of(readers_, [&](int cluster) {
+    return !clusters_.empty() && std::ranges::all_of(clusters_, [&](int cluster) {
       return std::ranges::any_of(grouping_.clusters[at(cluster)].members, [&](int m) {
         const DagNode& n = dag_.nodes[at(m)];
         return n.kind != DagKind::kProduct && n.op != ExprOp::kTake && std::ranges::any_of(n.operands, same);
@@ -89,7 +124,9 @@ class ChainOf {
 
   const Dag& dag_;
   const Grouping& grouping_;
-  const std::set<int>& readers_;
+  const std::vector<Reader>& readers_;
+  const Copies& copies_;
+  std::set<int> clusters_;  // of the readers
   Chain chain_;
   std::vector<int> to_store_;
   std::set<std::tuple<int, int64_t, Shape>> reads_;
@@ -98,15 +135,6 @@ class ChainOf {
   int flop_ = 0;
   double bytes_ = 0;
 };
-
-/// The loops of what an operand reads, from those of the operand.
-std::vector<int> loops_of(const Operand& o, const DagNode& from, const std::vector<int>& loops) {
-  const auto axes = axis_map(o, from.shape);
-  std::vector<int> map(from.shape.size(), -1);
-  for (size_t d = 0; d < axes->size(); ++d)
-    if ((*axes)[d] >= 0) map[at((*axes)[d])] = loops[d];
-  return map;
-}
 
 /// Where the copy of `node` runs in the consumer's cluster, if it can join that.
 std::optional<std::vector<int>> place(const Dag& dag, const Cluster& cluster, int node, int consumer, size_t operand) {
@@ -117,9 +145,11 @@ std::optional<std::vector<int>> place(const Dag& dag, const Cluster& cluster, in
   return loops_of(o, n, operand_map(dag, cluster, consumer, operand));
 }
 
-/// The chain once more, its last node along these loops of the cluster. Gives that node.
-int copied(Dag& dag, Grouping& grouping, const Chain& chain, int to, const std::vector<int>& loops) {
-  std::vector<int> copies;
+/// The chain once more, its last node along these loops of the cluster, but for what that computes already. Gives the
+/// last node.
+int copied(Dag& dag, Grouping& grouping, Copies& made, const Chain& chain, int to, const std::vector<int>& loops) {
+  std::vector<int> copies, added;
+  std::vector<std::vector<int>> added_maps;
   std::vector<std::vector<int>> maps(chain.size());
   maps.back() = loops;
   const auto place_in_chain = [&](int node) { return std::ranges::find(chain, node) - chain.begin(); };
@@ -127,29 +157,23 @@ int copied(Dag& dag, Grouping& grouping, const Chain& chain, int to, const std::
     for (const Operand& o : dag.nodes[at(chain[i])].operands)
       if (const auto p = static_cast<size_t>(place_in_chain(o.node)); !o.is_number() && p < i)
         maps[p] = loops_of(o, dag.nodes[at(o.node)], maps[i]);
-  for (int node : chain) {
-    DagNode n = dag.nodes[at(node)];
+  for (size_t i = 0; i < chain.size(); ++i) {
+    const auto [known, is_new] = made.emplace(std::tuple(chain[i], to, maps[i]), static_cast<int>(dag.nodes.size()));
+    copies.push_back(known->second);
+    if (!is_new) continue;
+    DagNode n = dag.nodes[at(chain[i])];
     for (Operand& o : n.operands)
-      if (const auto p = static_cast<size_t>(place_in_chain(o.node)); !o.is_number() && p < copies.size())
-        o.node = copies[p];
-    copies.push_back(static_cast<int>(dag.nodes.size()));
+      if (const auto p = static_cast<size_t>(place_in_chain(o.node)); !o.is_number() && p < i) o.node = copies[p];
+    added.push_back(copies.back());
+    added_maps.push_back(maps[i]);
     dag.nodes.push_back(std::move(n));
     grouping.cluster_of.push_back(to);
     grouping.stored.push_back(false);
   }
   Cluster& cluster = grouping.clusters[at(to)];
-  cluster.members.insert(cluster.members.begin(), copies.begin(), copies.end());
-  cluster.maps.insert(cluster.maps.begin(), maps.begin(), maps.end());
+  cluster.members.insert(cluster.members.begin(), added.begin(), added.end());
+  cluster.maps.insert(cluster.maps.begin(), added_maps.begin(), added_maps.end());
   return copies.back();
-}
-
-/// Takes a node that nothing reads any more out of its kernel.
-void drop(Grouping& grouping, int node) {
-  Cluster& home = grouping.clusters[at(grouping.cluster_of[at(node)])];
-  const auto m = std::ranges::find(home.members, node);
-  home.maps.erase(home.maps.begin() + (m - home.members.begin()));
-  home.members.erase(m);
-  grouping.cluster_of[at(node)] = -1;
 }
 
 bool is_read(const Dag& dag, const Grouping& grouping, int node) {
@@ -160,68 +184,87 @@ bool is_read(const Dag& dag, const Grouping& grouping, int node) {
   return std::ranges::any_of(dag.outputs, [&](const Operand& o) { return o.node == node; });
 }
 
-}  // namespace
+class Recomputer {
+ public:
+  Recomputer(Dag& dag, Grouping& grouping) : dag_(dag), grouping_(grouping) {}
 
-void recompute_cheap(Dag& dag, Grouping& grouping) {
-  const size_t count = dag.nodes.size();
-  for (size_t i = 0; i < count; ++i) {
-    const int node = static_cast<int>(i);
-    const bool output =
-        std::any_of(dag.outputs.begin(), dag.outputs.end(), [&](const Operand& o) { return o.node == node; });
-    if (!grouping.stored[i] || output) continue;
-    const int own = grouping.cluster_of[i];
-    struct Reader {
-      int cluster, consumer;
-      size_t operand;
-      std::vector<int> map;
-    };
+  void run() {
+    const auto count = static_cast<int>(dag_.nodes.size());
+    // Once more when anything has moved: what readers compute since then makes others cheap.
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (int node = 0; node < count; ++node) moved = recompute(node) || moved;
+    }
+    remove_empty();
+  }
+
+ private:
+  /// Whether the value of a node is now computed wherever it is read, and stored no longer.
+  bool recompute(int node) {
+    const int own = grouping_.cluster_of[at(node)];
+    if (!grouping_.stored[at(node)] || own < 0 ||
+        std::ranges::any_of(dag_.outputs, [&](const Operand& o) { return o.node == node; }))
+      return false;
     std::vector<Reader> readers;  // elsewhere
     bool at_home = false;
-    for (size_t c = 0; c < dag.nodes.size(); ++c)
-      for (size_t k = 0; k < dag.nodes[c].operands.size(); ++k) {
-        if (dag.nodes[c].operands[k].node != node || grouping.cluster_of[c] < 0) continue;
-        if (grouping.cluster_of[c] == own)
+    for (size_t c = 0; c < dag_.nodes.size(); ++c)
+      for (size_t k = 0; k < dag_.nodes[c].operands.size(); ++k) {
+        if (dag_.nodes[c].operands[k].node != node || grouping_.cluster_of[c] < 0) continue;
+        if (grouping_.cluster_of[c] == own) {
           at_home = true;
-        else
-          readers.push_back({grouping.cluster_of[c], static_cast<int>(c), k, {}});
+          continue;
+        }
+        // All of them, or none: a value that is stored for one is there for the others.
+        const int cluster = grouping_.cluster_of[c], consumer = static_cast<int>(c);
+        auto loops = place(dag_, grouping_.clusters[at(cluster)], node, consumer, k);
+        if (!loops) return false;
+        readers.push_back({cluster, consumer, k, std::move(*loops)});
       }
-    std::set<int> clusters;
-    for (const Reader& r : readers) clusters.insert(r.cluster);
-    ChainOf chain_of(dag, grouping, clusters);
+    ChainOf chain_of(dag_, grouping_, readers, copies_);
     const Chain chain = chain_of(node);
-    if (chain.empty()) continue;
-    // All of them, or none: a value that is stored for one is there for the others.
-    const bool all = std::ranges::all_of(readers, [&](Reader& r) {
-      auto map = place(dag, grouping.clusters[at(r.cluster)], node, r.consumer, r.operand);
-      if (map) r.map = std::move(*map);
-      return map.has_value();
-    });
-    if (!all || (!at_home && grouping.clusters[at(own)].members.size() == chain.size() && readers.size() > 4)) continue;
-    for (size_t r = 0; r < readers.size(); ++r) {
-      // One copy for readers of one cluster that read it along the same loops.
-      int copy = -1;
-      for (size_t s = 0; s < r; ++s)
-        if (readers[s].cluster == readers[r].cluster && readers[s].map == readers[r].map)
-          copy = dag.nodes[at(readers[s].consumer)].operands[readers[s].operand].node;
-      if (copy < 0) copy = copied(dag, grouping, chain, readers[r].cluster, readers[r].map);
-      dag.nodes[at(readers[r].consumer)].operands[readers[r].operand].node = copy;
-    }
-    grouping.stored[i] = false;
-    for (int needed : chain_of.to_store()) grouping.stored[at(needed)] = true;
+    constexpr size_t kMostReaders = 4;  // that compute all of a kernel instead
+    const bool whole = !at_home && grouping_.clusters[at(own)].members.size() == chain.size();
+    if (chain.empty() || readers.empty() || (whole && readers.size() > kMostReaders)) return false;
+    for (const Reader& r : readers)
+      dag_.nodes[at(r.consumer)].operands[r.operand].node = copied(dag_, grouping_, copies_, chain, r.cluster, r.loops);
+    grouping_.stored[at(node)] = false;
+    for (int needed : chain_of.to_store()) grouping_.stored[at(needed)] = true;
     for (size_t k = chain.size(); k-- > 0;)
-      if (!is_read(dag, grouping, chain[k])) drop(grouping, chain[k]);
+      if (!is_read(dag_, grouping_, chain[k])) drop(chain[k]);
+    return true;
   }
-  // Clusters that lost everything go.
-  std::vector<int> place_of(grouping.clusters.size(), -1);
-  std::vector<Cluster> left;
-  for (size_t c = 0; c < grouping.clusters.size(); ++c) {
-    if (grouping.clusters[c].members.empty()) continue;
-    place_of[c] = static_cast<int>(left.size());
-    left.push_back(std::move(grouping.clusters[c]));
+
+  /// Takes a node that nothing reads any more out of its kernel.
+  void drop(int node) {
+    Cluster& home = grouping_.clusters[at(grouping_.cluster_of[at(node)])];
+    const auto m = std::ranges::find(home.members, node);
+    home.maps.erase(home.maps.begin() + (m - home.members.begin()));
+    home.members.erase(m);
+    grouping_.cluster_of[at(node)] = -1;
+    std::erase_if(copies_, [&](const auto& entry) { return entry.second == node; });
   }
-  grouping.clusters = std::move(left);
-  for (int& c : grouping.cluster_of)
-    if (c >= 0) c = place_of[at(c)];
-}
+
+  /// Clusters that lost everything go.
+  void remove_empty() {
+    std::vector<int> place_of(grouping_.clusters.size(), -1);
+    std::vector<Cluster> left;
+    for (size_t c = 0; c < grouping_.clusters.size(); ++c) {
+      if (grouping_.clusters[c].members.empty()) continue;
+      place_of[c] = static_cast<int>(left.size());
+      left.push_back(std::move(grouping_.clusters[c]));
+    }
+    grouping_.clusters = std::move(left);
+    for (int& c : grouping_.cluster_of)
+      if (c >= 0) c = place_of[at(c)];
+  }
+
+  Dag& dag_;
+  Grouping& grouping_;
+  Copies copies_;
+};
+
+}  // namespace
+
+void recompute_cheap(Dag& dag, Grouping& grouping) { Recomputer(dag, grouping).run(); }
 
 }  // namespace kiln::fusion
