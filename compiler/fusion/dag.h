@@ -43,6 +43,7 @@ struct DagNode {
   DType number_type = DType::kF32;   // what numbers among the operands are rounded to
   Shape shape;
   std::vector<int> axes;     // kReduce: those of the operand's dimensions that vanish; kScan: the one it goes along
+  bool reverse = false;      // kScan: from the end
   bool plain_max = false;    // kMax of a softmax: the result is NaN anyway when an element is
   int64_t splits = 1;        // kReduce: >1 sums in so many parts, which are a last dimension of the result; kScan: >1
                              // runs in so many, and the second operand has the total of each: [kept.., splits];
@@ -95,6 +96,9 @@ void push_views(Dag& dag);
 /// Moves takes past the pointwise nodes that they read, so that these are computed for what is taken, where that is
 /// less work than to store them.
 void push_takes(Dag& dag);
+
+/// Makes one scan from the end of a flip of a scan of a flip.
+void reverse_scans(Dag& dag, const Machine& machine);
 
 /// Takes dimensions apart, so that operations on both sides of a reshape count along the same ones.
 void refine_shapes(Dag& dag);

@@ -564,6 +564,11 @@ std::string Emitter::extreme(const DagNode& n) {
 Text Emitter::scanned(int scan) {
   const DagNode& n = dag_.nodes[at(scan)];
   Text v = converted(operand(scan, 0), n.operand_type);
+  if (n.reverse) {
+    DagNode reduction = n;
+    reduction.op = *reduction_of_scan(n.op);
+    v = neutral_outside(std::move(v), reduction);
+  }
   return named(filled(std::move(v), two_ranges ? kWhole : kAlongColumns, tile_shape), "");
 }
 
@@ -572,6 +577,7 @@ Text Emitter::running(int scan, const Text& tile) {
   use_pattern(info(n.op).text);
   Text t;
   t.text = fmt::format(fmt::runtime(info(n.op).text), tile.text, two_ranges ? 1 : 0);
+  if (n.reverse) t.text.insert(t.text.size() - 1, ", reverse=True");
   t.level = tile.level;
   t.type = n.operand_type;
   return t;
@@ -699,7 +705,10 @@ std::optional<double> Emitter::outside(const DagNode& n, const std::vector<Text>
 
 Text Emitter::reduced(int reduction) {
   const DagNode& n = dag_.nodes[at(reduction)];
-  Text v = converted(operand(reduction, 0), n.operand_type);
+  return neutral_outside(converted(operand(reduction, 0), n.operand_type), n);
+}
+
+Text Emitter::neutral_outside(Text v, const DagNode& n) {
   const bool masked = !column_mask.empty();
   const double neutral = n.op == ExprOp::kSum ? 0 : n.op == ExprOp::kCumProd ? 1 : n.op == ExprOp::kMax ? -kInf : kInf;
   if (v.level & kAlongColumns && (!masked || (v.outside && *v.outside == neutral))) return v;

@@ -140,7 +140,9 @@ class Emitter {
   std::string spread(Text t, unsigned level, int needed);
   /// The operand of a reduction with its identity in columns outside, always a tile.
   Text reduced(int reduction);
-  /// The operand of a scan as a whole tile, by name.
+  /// What is reduced so, with the identity in columns outside, always a tile.
+  Text neutral_outside(Text operand, const DagNode& reduction);
+  /// The operand of a scan as a whole tile, by name; with the identity outside where that comes first.
   Text scanned(int scan);
   /// The result of a member's operation as its users in the kernel get it: what they would find in memory.
   Text settled(int node, Text t);

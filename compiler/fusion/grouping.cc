@@ -106,6 +106,7 @@ class Grouper {
     if (has_parts) c.maps[0].push_back(kSplitDim);
     c.splits = n.splits;
     c.chunk = n.chunk;
+    c.reverse = n.reverse;
     if (n.kind == DagKind::kReduce) {
       c.form = Form::kRows;
       for (int d : n.axes) add_dim(n.operands[0].shape[at(d)]);
@@ -234,8 +235,8 @@ class Grouper {
       for (size_t a = 0; a < b; ++a) {
         Cluster &x = clusters_[a], &y = clusters_[b];
         if (x.members.empty() || y.members.empty() || x.form == Form::kProduct || x.form != y.form ||
-            x.dims != y.dims || x.kept != y.kept || x.splits != y.splits || x.chunk != y.chunk || numel(x.dims) == 0 ||
-            (numel(x.dims) > kMostOfSmall && !share_read(x, y)))
+            x.dims != y.dims || x.kept != y.kept || x.splits != y.splits || x.chunk != y.chunk ||
+            x.reverse != y.reverse || numel(x.dims) == 0 || (numel(x.dims) > kMostOfSmall && !share_read(x, y)))
           continue;
         if (x.members.size() + y.members.size() > kMostMembers || operands(x, y) > kMostOperands ||
             path_outside(static_cast<int>(a), static_cast<int>(b)) ||
@@ -353,8 +354,9 @@ class Grouper {
 
   /// Whether a program has whole rows of both, so that it can reduce what it scans, or scan what it reduced.
   bool share_tiles(const Cluster& scan, const Cluster& rows) const {
-    if (scan.splits > 1 || rows.splits > 1 || static_cast<int>(rows.dims.size()) != rows.kept + 1 ||
-        scan.dims.back() != rows.dims.back() || scan.dims.back() > kSplitUnit)
+    if (scan.splits > 1 || rows.splits > 1 || (rows.form == Form::kScan && rows.reverse != scan.reverse) ||
+        static_cast<int>(rows.dims.size()) != rows.kept + 1 || scan.dims.back() != rows.dims.back() ||
+        scan.dims.back() > kSplitUnit)
       return false;
     auto runs_along = [&](const Cluster& c) {
       return std::ranges::all_of(full_reads(c), [](const FullRead& r) { return r.strides.back() == 1; });

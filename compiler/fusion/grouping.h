@@ -25,6 +25,7 @@ struct Cluster {
   int kept = 0;                        // the first so many dimensions are not reduced or scanned
   int64_t splits = 1;                  // kRows, kScan: parts in which each row is reduced or scanned
   int64_t chunk = 0;                   // columns of each part; 0: what suits its tiles
+  bool reverse = false;                // kScan: from the end
   bool alone = false;                  // kProduct: what follows it moves too much memory for its programs
   std::vector<int> for_operands;       // kProduct: members that compute its operands where they are read, along
                                        // dimensions of their own, the last ones

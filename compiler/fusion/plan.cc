@@ -33,6 +33,7 @@ class Planner {
     unroll_reductions(dag_);
     part_variances(dag_, options_.machine);
     if (!unfused) {
+      reverse_scans(dag_, options_.machine);
       push_views(dag_);
       push_takes(dag_);
       refine_shapes(dag_);

@@ -126,13 +126,16 @@ void split_products(Dag& dag, const Machine& machine) {
   tidy(dag);
 }
 
+bool keeps_last(const DagNode& n) {
+  return !std::binary_search(n.axes.begin(), n.axes.end(), static_cast<int>(n.operands[0].shape.size()) - 1);
+}
+
 int64_t splits_of_reduction(const Dag& dag, const DagNode& n, const Machine& machine, bool chained) {
   const int64_t programs = (machine.gpu() ? 4 : 2) * int64_t{machine.multiprocessors};
   const Operand& x = n.operands[0];
   const int64_t rows = numel(n.shape), columns = rows == 0 ? 0 : numel(x.shape) / rows;
   if (rows == 0 || columns == 0) return 0;
-  // Where rows lie side by side, a program takes many of them.
-  const bool across = !std::binary_search(n.axes.begin(), n.axes.end(), static_cast<int>(x.shape.size()) - 1);
+  const bool across = keeps_last(n);
   const int64_t now = across ? cdiv(rows, machine.gpu() ? 64 : 256) : rows;
   // What a part has to do at least, and a row for its parts to be worth a second kernel. On a GPU that kernel takes
   // 2 us, in which one processor reads some 60 kB; several rows lose more, the kernel that they share with what reads
@@ -180,26 +183,43 @@ void split_reductions(Dag& dag, const Machine& machine) {
   tidy(dag);
 }
 
-void split_scans(Dag& dag, const Machine& machine) {
+namespace {
+
+/// How a scan is split: its parts and the columns of each; one part where it is not.
+struct ScanParts {
+  int64_t splits = 1, chunk = 0;
+};
+
+ScanParts parts_of_scan(const DagNode& n, const Machine& machine) {
   constexpr int64_t kFewestBlocks = 16;  // of a row, for its parts to be worth a second kernel
   constexpr int64_t kMostParts = 4096;   // a program reads the totals of all parts before its own at once
-  if (!machine.gpu()) return;
   const int64_t programs = 4 * int64_t{machine.multiprocessors};
+  const auto axis = n.shape.begin() + n.axes[0];
+  const int64_t length = *axis, rows = length == 0 ? 0 : numel(n.shape) / length;
+  if (!machine.gpu() || rows == 0 || n.reverse) return {};
+  // Rows that lie side by side: a program takes many of them, and reads all their totals.
+  const bool across = std::any_of(axis + 1, n.shape.end(), [](int64_t d) { return d != 1; });
+  const int64_t unit = across ? kScanRows : kSplitUnit, now = across ? cdiv(rows, kScanRows) : rows;
+  if (length < kFewestBlocks * unit || now * 2 >= machine.multiprocessors) return {};
+  const int64_t wanted =
+      std::min({cdiv(programs, now), cdiv(length, unit), across ? kMostParts / kScanRows : kMostParts});
+  const int64_t chunk = cdiv(cdiv(length, wanted), unit) * unit;
+  return {cdiv(length, chunk), chunk};
+}
+
+}  // namespace
+
+bool is_split_scan(const DagNode& scan, const Machine& machine) { return parts_of_scan(scan, machine).splits > 1; }
+
+void split_scans(Dag& dag, const Machine& machine) {
   const size_t count = dag.nodes.size();
   for (size_t i = 0; i < count; ++i) {
     DagNode& n = dag.nodes[i];
     if (n.kind != DagKind::kScan || n.splits > 1) continue;
-    const auto axis = n.shape.begin() + n.axes[0];
-    const int64_t length = *axis, rows = length == 0 ? 0 : numel(n.shape) / length;
-    if (rows == 0) continue;
-    // Rows that lie side by side: a program takes many of them, and reads all their totals.
-    const bool across = std::any_of(axis + 1, n.shape.end(), [](int64_t d) { return d != 1; });
-    const int64_t unit = across ? kScanRows : kSplitUnit, now = across ? cdiv(rows, kScanRows) : rows;
-    if (length < kFewestBlocks * unit || now * 2 >= machine.multiprocessors) continue;
-    const int64_t wanted =
-        std::min({cdiv(programs, now), cdiv(length, unit), across ? kMostParts / kScanRows : kMostParts});
-    n.chunk = cdiv(cdiv(length, wanted), unit) * unit;
-    n.splits = cdiv(length, n.chunk);
+    const auto [splits, chunk] = parts_of_scan(n, machine);
+    if (chunk == 0) continue;
+    n.chunk = chunk;
+    n.splits = splits;
     DagNode parts = n;
     parts.kind = DagKind::kReduce;
     parts.op = *reduction_of_scan(n.op);

@@ -29,6 +29,8 @@ double product_us(const DagNode& product, const BlockPair& blocks, const Machine
 inline constexpr int64_t kSplitUnit = 4096;
 /// Of rows that lie side by side, so many at most are scanned by a program, so many columns at a time.
 inline constexpr int64_t kScanRows = 64;
+/// Whether a reduction keeps the last dimension: results lie side by side, and a program takes many of them.
+bool keeps_last(const DagNode& reduction);
 /// In how many parts split_reductions() takes each row of a reduction; 0: it does not. `chained`: another reduction of
 /// such rows waits for it, or it for one.
 int64_t splits_of_reduction(const Dag& dag, const DagNode& reduction, const Machine& machine, bool chained);
@@ -37,6 +39,8 @@ int64_t splits_of_reduction(const Dag& dag, const DagNode& reduction, const Mach
 void part_variances(Dag& dag, const Machine& machine);
 /// Reductions of few long rows, in two steps: as many parts as occupy the machine, then their sum.
 void split_reductions(Dag& dag, const Machine& machine);
+/// Whether split_scans() takes the rows of a scan in parts.
+bool is_split_scan(const DagNode& scan, const Machine& machine);
 /// Running sums along few long rows of a GPU, likewise: the total of each part, then the parts' running sums, each from
 /// the totals before it.
 void split_scans(Dag& dag, const Machine& machine);

@@ -1,8 +1,10 @@
 // Reductions of a few elements, such as the squared distance of two points: written out element by element, they join
 // the kernel of what reads them and are computed again where that is cheaper than to store them.
 #include <algorithm>
+#include <functional>
 
 #include "compiler/fusion/dag.h"
+#include "compiler/fusion/split.h"
 
 namespace kiln::fusion {
 
@@ -50,7 +52,8 @@ class Unroller {
   void run() {
     const size_t count = dag_.nodes.size();
     for (size_t i = 0; i < count; ++i)
-      if (is_short(i) && (is_tiny(dag_.nodes[i]) || all_of_inputs(static_cast<int>(i)))) write_out(i);
+      if (is_short(i) && (is_tiny(dag_.nodes[i]) || all_of_inputs(static_cast<int>(i), keeps_last(dag_.nodes[i]))))
+        write_out(i);
     tidy(dag_);
   }
 
@@ -78,19 +81,32 @@ class Unroller {
            std::ranges::all_of(n.operands, [&](const Operand& operand) { return is_of_pairs(operand); });
   }
 
-  /// Whether what it reduces is computed from inputs for it alone: its parts then are computed apart.
-  bool all_of_inputs(int reader) const {
+  /// Whether what it reduces is computed from inputs for it alone: its parts then are computed apart. Of what is looked
+  /// up, whole rows are (`adds_rows`): those of a bag of embeddings.
+  bool all_of_inputs(int reader, bool adds_rows) const {
     for (const Operand& o : dag_.nodes[at(reader)].operands) {
       if (o.is_number()) continue;
       if (at(o.node) >= users_.size()) return false;  // of a reduction that is written out already
       const DagNode& from = dag_.nodes[at(o.node)];
       if (from.kind == DagKind::kLeaf) continue;
-      const bool plain = from.kind == DagKind::kPointwise && from.op != ExprOp::kTake && from.op != ExprOp::kCall;
+      const bool plain = from.kind == DagKind::kPointwise && from.op != ExprOp::kCall &&
+                         (from.op != ExprOp::kTake || (adds_rows && !is_at_counts(from)));
       const std::vector<int>& users = users_[at(o.node)];
-      if (!plain || !std::ranges::all_of(users, [&](int u) { return u == reader; }) || !all_of_inputs(o.node))
+      if (!plain || !std::ranges::all_of(users, [&](int u) { return u == reader; }) ||
+          !all_of_inputs(o.node, adds_rows))
         return false;
     }
     return true;
+  }
+
+  /// Whether a take's places are known without a tensor, as those of windows are, which have loops of their own.
+  bool is_at_counts(const DagNode& take) const {
+    std::function<bool(const Operand&)> of_counts = [&](const Operand& o) {
+      if (o.is_number()) return true;
+      const DagNode& n = dag_.nodes[at(o.node)];
+      return n.counts || (n.kind == DagKind::kPointwise && std::ranges::all_of(n.operands, of_counts));
+    };
+    return std::all_of(take.operands.begin() + 1, take.operands.end(), of_counts);
   }
 
   void write_out(size_t i) {

@@ -1,79 +1,12 @@
 // Plans of named expressions, carried out on the cpu device.
-#include "compiler/fusion/plan.h"
-
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <random>
 
-#include "compiler/fusion/infer.h"
-#include "tests/unit/fusion/run_plan.h"
+#include "tests/unit/fusion/plan_fixture.h"
 
 namespace kiln::fusion::testing {
 namespace {
-
-class PlanTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    device = *Device::open("cpu");
-    seed = std::random_device{}();
-    random.seed(seed);
-    printf("seed %u\n", seed);
-  }
-
-  int tensor(DType dtype, const Shape& shape, std::string name = {}, Shape strides = {}, int64_t offset = 0) {
-    if (strides.empty()) strides = row_major(shape);
-    std::vector<double> v(static_cast<size_t>(numel(shape)));
-    for (double& x : v)
-      x = is_float(dtype) ? normal(random)
-                          : static_cast<double>(static_cast<int>(random() % 7)) - (is_signed(dtype) ? 3 : 0);
-    return add_input(p, device, dtype, shape, strides, offset, v, std::move(name));
-  }
-  int number(double v) {
-    p.graph.nodes.push_back(scalar(v));
-    p.tensors.resize(p.graph.nodes.size());
-    p.elements.resize(p.graph.nodes.size());
-    return static_cast<int>(p.graph.nodes.size()) - 1;
-  }
-  int op(ExprOp which, std::vector<int> inputs, ExprAttributes a = {}) {
-    auto n = append(p.graph, which, inputs, std::move(a));
-    EXPECT_TRUE(n.ok()) << render(n.error());
-    p.tensors.resize(p.graph.nodes.size());
-    p.elements.resize(p.graph.nodes.size());
-    return *n;
-  }
-  int axis(ExprOp which, int x, std::vector<int> axes, bool keepdim = false) {
-    ExprAttributes a;
-    a.axes = std::move(axes);
-    a.keepdim = keepdim;
-    return op(which, {x}, std::move(a));
-  }
-
-  /// Plans, runs and checks the outputs, of which a share has tight bounds; gives the plan.
-  Plan check(std::vector<int> outputs, Variant variant = Variant::kFused, const Machine& machine = host_machine(),
-             double tight = 0.9) {
-    p.graph.outputs = std::move(outputs);
-    auto made = plan(p.graph, {variant, machine});
-    EXPECT_TRUE(made.ok()) << render(made.error());
-    if (!made.ok()) return {};
-    std::string sources = to_string(p.graph) + plan_text(*made);
-    for (const Group& g : made->groups) sources += g.source;
-    SCOPED_TRACE(sources);
-    auto ran = run(*made, p, device);
-    EXPECT_TRUE(ran.ok()) << render(ran.error());
-    if (!ran.ok()) return std::move(*made);
-    EXPECT_GT(expect_close(p, *ran, std::string(name(variant))), tight);
-    return std::move(*made);
-  }
-
-  Device device;
-  unsigned seed = 0;
-  std::mt19937 random;
-  std::normal_distribution<double> normal;
-  Problem p;
-};
 
 TEST_F(PlanTest, AChainOfElementsIsOneKernel) {
   const int x = tensor(DType::kBF16, {1003}, "x"), y = tensor(DType::kBF16, {1003}, "y");
@@ -155,100 +88,6 @@ TEST_F(PlanTest, PlacesOfExtremesAreOneKernel) {
     }
 }
 
-TEST_F(PlanTest, RunningSumsTakeWhatIsAroundThem) {
-  for (const Shape& shape :
-       {Shape{5, 1000}, Shape{7, 33}, Shape{2, 3, 64}, Shape{3, 9001}, Shape{4, 1}, Shape{0, 3}, Shape{70}})
-    for (ExprOp which : {ExprOp::kCumSum, ExprOp::kCumProd}) {
-      p = {};
-      const int x = tensor(DType::kF32, shape, "x"), y = op(ExprOp::kAbs, {op(ExprOp::kTanh, {x})});
-      for (int along : {-1, 0}) {
-        const int sums = axis(which, y, {along});
-        const int after = op(ExprOp::kMul, {sums, x});
-        for (const Machine& machine : {host_machine(), hopper_machine()}) {
-          const Plan made = check({after, sums}, Variant::kFused, machine);
-          EXPECT_EQ(made.groups.size(), 1u) << plan_text(made);
-          check({after}, Variant::kUnfused, machine);
-        }
-      }
-    }
-}
-
-TEST_F(PlanTest, WholeRowsAreReducedAndScannedInOneKernel) {
-  for (const Machine& machine : {host_machine(), hopper_machine()})
-    for (const Shape& shape : {Shape{300, 77}, {5, 1000}, {3, 20, 4096}}) {
-      p = {};
-      const int last = static_cast<int>(shape.size()) - 1;
-      const int x = tensor(DType::kF32, shape, "x");
-      // What is reduced is scanned, and what is scanned reduced and read by the elements again.
-      const int sums = axis(ExprOp::kCumSum, axis(ExprOp::kSoftmax, x, {last}), {last});
-      const int peaks = axis(ExprOp::kCumMax, x, {last}), below = op(ExprOp::kSub, {x, peaks});
-      const int worst = axis(ExprOp::kMin, below, {last}, true);
-      const Plan made = check({op(ExprOp::kAdd, {sums, worst}), worst, op(ExprOp::kMul, {worst, worst})},
-                              Variant::kFused, machine, 0.5);
-      EXPECT_EQ(made.groups.size(), 1u) << plan_text(made);
-    }
-  // Beyond what a program has at once, each has its loop.
-  p = {};
-  const int x = tensor(DType::kF32, {40, 4097}, "x");
-  EXPECT_GT(check({axis(ExprOp::kMin, axis(ExprOp::kCumMax, x, {1}), {1})}).groups.size(), 1u);
-}
-
-TEST_F(PlanTest, RunningSumsOfLongRowsAreSplit) {
-  struct Case {
-    Shape shape, strides;
-    int along;
-  };
-  for (const Case& c : {Case{{150001}, {}, 0}, Case{{16 * 4096}, {}, 0}, Case{{3, 70001}, {}, 1},
-                        Case{{3, 70001}, {1, 3}, 1}, Case{{2, 1, 66000, 1}, {}, 2}}) {
-    p = {};
-    const int x = tensor(DType::kF32, c.shape, "x", c.strides);
-    // Products near 1, so that they stay numbers.
-    const int y = op(ExprOp::kAdd, {op(ExprOp::kMul, {op(ExprOp::kTanh, {x}), number(0.0001)}), number(1)});
-    const int sums = axis(ExprOp::kCumSum, x, {c.along}), products = axis(ExprOp::kCumProd, y, {c.along});
-    const Plan made = check({op(ExprOp::kMul, {sums, x})}, Variant::kFused, hopper_machine());
-    EXPECT_EQ(made.groups.size(), 2u) << plan_text(made);  // the parts, and the rest
-    EXPECT_GE(made.groups.back().grid[0], 16 * numel(c.shape) / c.shape[static_cast<size_t>(c.along)]);
-    check({products, sums, axis(ExprOp::kSum, x, {c.along})}, Variant::kFused, hopper_machine());
-    if (c.shape.size() > 1) continue;
-    p.graph.outputs = {op(ExprOp::kMul, {sums, x})};
-    for (const Configuration& other : made.groups.back().configurations) {
-      auto ran = run(configured(made, made.groups.size() - 1, other), p, device);
-      ASSERT_TRUE(ran.ok()) << render(ran.error());
-      expect_close(p, *ran, "another configuration");
-    }
-    check({op(ExprOp::kExp, {products}), y}, Variant::kUnfused, hopper_machine());
-    EXPECT_EQ(check({sums}).groups.size(), 1u);
-  }
-}
-
-TEST_F(PlanTest, SplitRunningSumsTakeWhatTheyScanFromOthers) {
-  constexpr int64_t kCount = 70000;
-  const int x = tensor(DType::kF64, {kCount}, "x");
-  const int sums = axis(ExprOp::kCumSum, x, {0});
-  const int again = axis(ExprOp::kCumSum, op(ExprOp::kAdd, {op(ExprOp::kMul, {sums, number(1e-3)}), x}), {0});
-  EXPECT_EQ(check({again, sums}, Variant::kFused, hopper_machine()).groups.size(), 4u);
-  // A tensor that is repeated along the row; of integers, since the sum of one float is rounded the same way every
-  // time.
-  ExprAttributes a;
-  a.shape = {3, kCount};
-  const int same = op(ExprOp::kExpand, {tensor(DType::kI32, {3, 1}, "y")}, a);
-  check({axis(ExprOp::kCumSum, same, {1})}, Variant::kFused, hopper_machine());
-}
-
-TEST_F(PlanTest, RunningSumsOfSplitRowsAreExactForIntegers) {
-  constexpr size_t kCount = 200003;
-  std::vector<double> v(kCount);
-  for (double& e : v) e = static_cast<double>(random() % 2000001) - 1e6;
-  const int x = add_input(p, device, DType::kI32, {kCount}, {1}, 0, v, "x");
-  const Plan made = check({axis(ExprOp::kCumSum, x, {0})}, Variant::kFused, hopper_machine());
-  ASSERT_EQ(made.groups.size(), 2u) << plan_text(made);
-  auto ran = run(made, p, device);
-  ASSERT_TRUE(ran.ok()) << render(ran.error());
-  const std::vector<double> got = *ran->at(0).to_doubles();
-  double sum = 0;
-  for (size_t i = 0; i < kCount; ++i) ASSERT_EQ(got[i], sum += v[i]) << i;
-}
-
 TEST_F(PlanTest, ChainsOfKernelsOverlapWhereTheGpuCan) {
   const int x = add_input(p, device, DType::kF32, {100000}, {1}, 0, std::vector<double>(100000, 1), "x");
   Machine ampere = hopper_machine();
@@ -264,32 +103,6 @@ TEST_F(PlanTest, ChainsOfKernelsOverlapWhereTheGpuCan) {
   EXPECT_FALSE(overlaps(sum, ampere));
   EXPECT_FALSE(overlaps(sum, host_machine()));
   EXPECT_FALSE(overlaps(x, hopper_machine()));
-}
-
-TEST_F(PlanTest, InfinitiesStayBehindTheirPlaceInSplitRunningSums) {
-  constexpr size_t kCount = 100000, kInfinite = 40000, kNan = 80000;
-  const double inf = std::numeric_limits<double>::infinity();
-  std::vector<double> v(kCount, 1);
-  v[kInfinite] = inf, v[kNan] = std::numeric_limits<double>::quiet_NaN();
-  const int x = add_input(p, device, DType::kF32, {kCount}, {1}, 0, v, "x");
-  p.graph.outputs = {axis(ExprOp::kCumSum, x, {0}), axis(ExprOp::kCumProd, x, {0})};
-  auto made = plan(p.graph, {Variant::kFused, hopper_machine()});
-  ASSERT_TRUE(made.ok()) << render(made.error());
-  auto ran = run(*made, p, device);
-  ASSERT_TRUE(ran.ok()) << render(ran.error());
-  const std::vector<double> sums = *ran->at(0).to_doubles(), products = *ran->at(1).to_doubles();
-  for (size_t i = 0; i < kCount; ++i) {
-    SCOPED_TRACE(i);
-    if (i < kInfinite) {
-      ASSERT_EQ(sums[i], static_cast<double>(i + 1));
-      ASSERT_EQ(products[i], 1);
-    } else if (i < kNan) {
-      ASSERT_EQ(sums[i], inf);
-      ASSERT_EQ(products[i], inf);
-    } else {
-      ASSERT_TRUE(std::isnan(sums[i]) && std::isnan(products[i]));
-    }
-  }
 }
 
 TEST_F(PlanTest, ColumnsAreReducedInALoop) {
@@ -496,6 +309,50 @@ TEST_F(PlanTest, LargeCheapValuesAreComputedAgain) {
 }
 
 /// Small products through pointers, and sums of columns, have programs or warps for every processor.
+TEST_F(PlanTest, CoordinatesThatAreReadApartJoinTheirReaders) {
+  // Of a grid of points, as an affine one is made: x and y are slices of what is computed for both.
+  const int turn = tensor(DType::kF32, {6, 1, 2}, "turn"), shift = tensor(DType::kF32, {6, 1, 2}, "shift");
+  const int along = tensor(DType::kF32, {56, 1}, "along"), image = tensor(DType::kF32, {6, 3, 56}, "image");
+  const int grid = op(ExprOp::kAdd, {op(ExprOp::kMul, {along, turn}), shift});
+  std::vector<int> axes;
+  for (int64_t c : {0, 1}) {
+    ExprAttributes a, shaped;
+    a.shape = {6, 56, 1}, a.starts = {0, 0, c}, a.steps = {1, 1, 1};
+    shaped.shape = {6, 1, 56};
+    axes.push_back(op(ExprOp::kReshape, {op(ExprOp::kSlice, {grid}, a)}, shaped));
+  }
+  const int inside =
+      op(ExprOp::kLogicalAnd, {op(ExprOp::kGe, {axes[0], number(0)}), op(ExprOp::kLt, {axes[1], image})});
+  const int weight = op(ExprOp::kMul, {op(ExprOp::kFloor, {axes[0]}), axes[1]});
+  const Plan made = check({op(ExprOp::kWhere, {inside, op(ExprOp::kMul, {image, weight}), axes[0]})}, Variant::kFused,
+                          hopper_machine());
+  EXPECT_EQ(made.groups.size(), 1u) << plan_text(made);
+}
+
+TEST_F(PlanTest, ClassesAreCountedTogether) {
+  for (int64_t n : {3, 8, 60, 128, 300}) {
+    p = {};
+    const int x = tensor(DType::kI64, {4001, 2, 1}, "x");
+    ExprAttributes counts, i64;
+    counts.shape = {n}, i64.dtype = DType::kI64;
+    const int hot = op(ExprOp::kCast, {op(ExprOp::kEq, {x, op(ExprOp::kIota, {}, counts)})}, i64);
+    const Plan made = check({axis(ExprOp::kSum, hot, {0, 1})}, Variant::kFused, hopper_machine());
+    EXPECT_LT(made.groups[0].grid[0], 1000) << plan_text(made);
+  }
+}
+
+TEST_F(PlanTest, FewLookedUpRowsAreAddedUpWhereTheyAreRead) {
+  for (int64_t k : {2, 4, 8}) {
+    p = {};
+    const int table = tensor(DType::kF16, {50, 32}, "table"), places = tensor(DType::kI32, {300, k}, "places");
+    const int weights = tensor(DType::kF32, {300, k, 1}, "weights");
+    const int bags = axis(ExprOp::kSum, op(ExprOp::kMul, {take_rows(table, places), weights}), {1});
+    const int total = op(ExprOp::kMaximum, {axis(ExprOp::kSum, weights, {1}), number(1)});
+    const Plan made = check({op(ExprOp::kDiv, {bags, total})}, Variant::kFused, hopper_machine());
+    EXPECT_EQ(made.groups.size(), 1u) << plan_text(made);
+  }
+}
+
 TEST_F(PlanTest, SmallWorkIsSharedOut) {
   for (const Shape& s : {Shape{200, 301, 310}, Shape{64, 2627, 640}, Shape{576, 1163, 3}}) {
     p = {};

@@ -29,6 +29,8 @@ constexpr ExprOp kReductions[] = {ExprOp::kSum, ExprOp::kMax,    ExprOp::kMin,  
 constexpr ExprOp kRows[] = {ExprOp::kSoftmax, ExprOp::kLogSoftmax, ExprOp::kLayerNorm, ExprOp::kRmsNorm,
                             ExprOp::kCumSum,  ExprOp::kCumProd,    ExprOp::kCumMax,    ExprOp::kCumMin};
 
+constexpr ExprOp kScans[] = {ExprOp::kCumSum, ExprOp::kCumProd, ExprOp::kCumMax, ExprOp::kCumMin};
+
 class Generator {
  public:
   Generator(std::mt19937& random, const Device& device) : random_(random), device_(device) {}
@@ -140,7 +142,10 @@ class Generator {
         make(ExprOp::kFull, {}, a);
         break;
       case 12:
-        take(x, shape);
+        if (pick(4) == 0)
+          scan_backwards(x, shape);
+        else
+          take(x, shape);
         break;
       case 0:
       case 1:
@@ -220,6 +225,26 @@ class Generator {
       inputs.push_back(static_cast<int>(p_.graph.nodes.size()) - 1);
     }
     make(ExprOp::kTake, inputs, a);
+  }
+
+  /// A flip of a scan of a flip.
+  void scan_backwards(int x, const Shape& shape) {
+    if (shape.empty() || numel(shape) == 0) return;
+    ExprAttributes along, counts, shaped;
+    const size_t d = pick(shape.size());
+    along.axes = {static_cast<int>(d)};
+    counts.shape = {shape[d]};
+    shaped.shape.assign(shape.size(), 1), shaped.shape[d] = shape[d];
+    auto last = [&] { return static_cast<int>(p_.graph.nodes.size()) - 1; };
+    make(ExprOp::kIota, {}, counts);
+    p_.graph.nodes.push_back(scalar(int64_t{shape[d] - 1}));
+    grow();
+    make(ExprOp::kSub, {last(), last() - 1});
+    make(ExprOp::kReshape, {last()}, shaped);
+    const int places = last();
+    make(ExprOp::kTake, {x, places}, along);
+    make(kScans[pick(std::size(kScans))], {last()}, along);
+    make(ExprOp::kTake, {last(), places}, along);
   }
 
   void view(int x, const Shape& shape) {
