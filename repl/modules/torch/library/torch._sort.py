@@ -4,6 +4,8 @@ Rows that fit one tile are sorted by one program each, or several to a program; 
 for each digit, in which every tile finds out where its elements go by looking back at the tiles ahead of it (Merrill
 and Garland's decoupled look-back, as in Adinets and Merrill's onesweep sort).
 """
+import math
+
 import torch
 import triton
 import triton.language as tl
@@ -116,18 +118,20 @@ def _by_network(key, column):
 
 
 @triton.jit
-def _narrow_kernel(x, values, out_places, rows, width, keep, ROWS: tl.constexpr, WIDTH: tl.constexpr,
+def _narrow_kernel(x, values, out_places, rows, width, keep, beside, ROWS: tl.constexpr, WIDTH: tl.constexpr,
                    BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr, PLACES: tl.constexpr):
     """The same for short rows: numbers that have a key above and its place below, in a network of exchanges. Without
-    PLACES in ascending order, and out_places is not written."""
+    PLACES in ascending order, and out_places is not written. `beside` rows lie side by side, element by element."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, WIDTH)[None, :]
     inside = (row < rows) & (column < width)
     kept = (row < rows) & (column < keep)
-    key = _loaded_key(x + row * width + column, inside, BITS, False)
+    from_ = x + row // beside * beside * width + row % beside
+    to = row // beside * beside * keep + row % beside + column * beside
+    key = _loaded_key(from_ + column * beside, inside, BITS, False)
     if not PLACES:
         key = tl.sort(tl.where(inside, key, 2**BITS - 1).to(tl.uint32), 1)
-        tl.store(values + row * keep + column, _value(key, values.dtype.element_ty, BITS), mask=kept)
+        tl.store(values + to, _value(key, values.dtype.element_ty, BITS), mask=kept)
         return
     key = _order(key, FLOATS, DESCENDING, BITS)
     key = tl.where(inside, key, 2**BITS - 1)  # what is outside comes last, for its place
@@ -147,8 +151,8 @@ def _narrow_kernel(x, values, out_places, rows, width, keep, ROWS: tl.constexpr,
         place = _by_network(key.to(tl.uint64 if BITS == 32 else tl.uint32), column)
     place = place.to(tl.int64)
     # Keys do not tell -0.0 from 0.0, or one NaN from another.
-    tl.store(values + row * keep + column, tl.load(x + row * width + place, mask=kept, other=0), mask=kept)
-    tl.store(out_places + row * keep + column, place, mask=kept)
+    tl.store(values + to, tl.load(from_ + place * beside, mask=kept, other=0), mask=kept)
+    tl.store(out_places + to, place, mask=kept)
 
 
 @triton.jit
@@ -371,13 +375,20 @@ def _few(x, rows, together, wide):
     return together
 
 
-def _sort_rows(x, in_places, values, places, rows, width, keep, common, in_keys):
+def _is_narrow(width, bits):
+    return width <= _NARROWEST and (bits < 64 or width > _PAIRED)
+
+
+def _sort_rows(x, in_places, values, places, rows, width, keep, common, in_keys, beside=1):
     """The first `keep` of each row; places is None where nobody asks for them: see sorted_values()."""
     wide = max(16, triton.next_power_of_2(width))
-    if wide <= _NARROWEST and not in_keys and (common["BITS"] < 64 or wide > _PAIRED):
-        together = _few(x, rows, min(1024 // wide, triton.next_power_of_2(rows)), wide)
+    if _is_narrow(width, common["BITS"]) and not in_keys:
+        wide = max(8, triton.next_power_of_2(width))
+        # Of rows side by side, whole sectors of 32 bytes.
+        most = 1024 // wide if beside == 1 else max(8, 2048 // wide)
+        together = _few(x, rows, min(most, triton.next_power_of_2(rows)), wide)
         _narrow_kernel[(triton.cdiv(rows, together), )](x, values, values if places is None else places, rows, width,
-                                                        keep, ROWS=together, WIDTH=wide, PLACES=places is not None,
+                                                        keep, beside, ROWS=together, WIDTH=wide, PLACES=places is not None,
                                                         num_warps=max(1, together * wide // 256), **common)
         return
     if wide <= _PAIRED and not in_keys:
@@ -431,12 +442,20 @@ def sort(input, dim, descending):
     """Sorted values, and where they were, int64; equal ones keep their order."""
     if input.ndim > 0 and 2 <= input.shape[dim] <= _FEW and input.numel() > 0:
         return _sort_few(input, dim, descending)
+    bits = 8 * input.element_size()
+    common = dict(BITS=bits, FLOATS=input.is_floating_point(), DESCENDING=bool(descending))
+    beside = math.prod(input.shape[dim + 1:]) if input.ndim else 1
+    if beside > 1 and input.numel() > 0 and _is_narrow(input.shape[dim], bits):
+        x = input.contiguous()
+        x = x.view(torch.uint8) if x.dtype is torch.bool else x
+        values, places = torch.empty_like(x), torch.empty(x.shape, dtype=torch.int64, device=x.device)
+        width = x.shape[dim]
+        _sort_rows(x, x, values, places, x.numel() // width, width, width, common, False, beside)
+        return values.view(torch.bool) if input.dtype is torch.bool else values, places
     x = _lines(input, dim)
     width = x.shape[-1]
     values, places = torch.empty_like(x), torch.empty(x.shape, dtype=torch.int64, device=x.device)
     if x.numel() > 0:
-        bits = 8 * x.element_size()
-        common = dict(BITS=bits, FLOATS=x.is_floating_point(), DESCENDING=bool(descending))
         rows = x.numel() // width
         if width <= _WIDEST:
             _sort_rows(x, x, values, places, rows, width, width, common, False)

@@ -73,6 +73,10 @@ for i in range(8):  # rows of 64 bits, of which few, 48 or all differ
     x = torch.randint(-most, most, (rows, width)) if i < 4 else torch.randn(rows, width).double() * most
     for down in (False, True):
         same_bits(f"sort of 64 bits {rows} {width} {most} {down}", lambda: torch.sort(x, -1, down, stable=True))
+for i in range(12):  # rows that lie side by side
+    shape, d = [r.choice([1, 3, 40]), r.choice([5, 8, 31, 64, 200]), r.choice([2, 7, 129, 1000])], r.choice([1, -2])
+    x = (torch.randn(shape) * 3).to((dtypes + more)[i % 10])
+    same_bits(f"sort beside {shape} {x.dtype}", lambda: torch.sort(x, d, i % 3 == 0, stable=True))
 same("sort of few digits", lambda: torch.sort(x % 200))
 for i in range(6):
     dt = (dtypes[1:] + more)[i * 2 % 8] if i else torch.float32
