@@ -4,6 +4,8 @@ import triton
 import triton.language as tl
 from torch._sort import _lines, _unlined
 
+_NEAR = tl.constexpr(16.0)  # exponents apart by less are added up as they are
+_TILE_COST = 64  # of a tile, in elements
 _WIDEST = 2048  # elements of a row that are scanned at once
 
 
@@ -36,8 +38,8 @@ def _part_log_sums_kernel(x, exponents, sums, rows, width, parts, ROWS: tl.const
     for begin in range(first, end, WIDTH):
         at = begin + column
         v = tl.load(x + row * width + at, mask=(row < rows) & (at < end), other=float("-inf")).to(wide)
-        n, t = tl.reduce((v, tl.full((ROWS, WIDTH), 1, wide)), 1, _joined, keep_dims=True)
-        m, s = _joined(m, s, n, t)
+        n = tl.max(v, 1, keep_dims=True)
+        m, s = _joined(m, s, n, tl.sum(tl.exp(tl.where(v == n, 0.0, v - n)), 1, keep_dims=True))
     tl.store(exponents + row * parts + part, m, mask=row < rows)
     tl.store(sums + row * parts + part, s, mask=row < rows)
 
@@ -59,9 +61,18 @@ def _log_sums_kernel(x, exponents, sums, out, rows, width, parts, ROWS: tl.const
         at = begin + column
         inside = (row < rows) & (at < end)
         v = tl.load(x + row * width + at, mask=inside, other=float("-inf")).to(wide)
-        n, t = tl.associative_scan((v, tl.full((ROWS, WIDTH), 1, wide)), 1, _joined)
-        if not WHOLE:
-            n, t = _joined(m, s, n, t)
+        # Numbers near each other have one exponent: a sum of their exponentials loses nothing. Infinities and NaNs have
+        # no difference that is less.
+        top = tl.maximum(tl.max(v, 1, keep_dims=True), m)
+        low = tl.minimum(tl.min(tl.where(inside, v, top), 1, keep_dims=True), tl.where(s > 0, m, top))
+        apart = tl.where(row < rows, top - low, 0.0)
+        if tl.min((apart < _NEAR).to(tl.int32)) > 0:
+            n = top + tl.zeros((ROWS, WIDTH), wide)
+            t = tl.cumsum(tl.exp(v - top), 1) + s * tl.exp(m - top)
+        else:
+            n, t = tl.associative_scan((v, tl.full((ROWS, WIDTH), 1, wide)), 1, _joined)
+            if not WHOLE:
+                n, t = _joined(m, s, n, t)
         tl.store(out + row * width + at, (n + tl.log(t)).to(out.dtype.element_ty), mask=inside)
         if not WHOLE:
             last = column == WIDTH - 1
@@ -71,7 +82,11 @@ def _log_sums_kernel(x, exponents, sums, out, rows, width, parts, ROWS: tl.const
 
 def _shape(rows, width):
     """Rows to a program, the elements of each that are scanned at once, and warps."""
-    wide = min(_WIDEST, max(16, triton.next_power_of_2(width)))
+    wide = least = min(_WIDEST, max(16, triton.next_power_of_2(width)))
+    while least > 128:  # shorter tiles where less of the last one lies beyond the row; each has a cost of its own
+        least //= 2
+        if triton.cdiv(width, least) * (least + _TILE_COST) < triton.cdiv(width, wide) * (wide + _TILE_COST):
+            wide = least
     together = min(max(1, _WIDEST // wide), triton.next_power_of_2(rows))
     return together, wide, max(1, min(8, together * wide // 256))
 
