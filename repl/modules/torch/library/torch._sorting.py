@@ -217,7 +217,9 @@ def histc(input, bins=100, min=0, max=0):
     if not min < max or min == float("-inf") or max == float("inf"):
         raise RuntimeError(f"histc() from {min} to {max}")
     w = _wide(x)
-    place = ((w - min) * bins / (max - min)).long().clamp(max=bins - 1)
+    # In as few bytes as say all places: they are written once and read once.
+    integer = torch.int16 if bins < 2**15 else torch.int32 if bins < 2**31 else torch.int64
+    place = ((w - min) * bins / (max - min)).to(integer).clamp(max=bins - 1)
     place = torch.where((w >= min) & (w <= max), place, -1)
     return _kiln.counts(place, None, bins).to(input.dtype)
 
