@@ -2,12 +2,15 @@
 
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
+#include <map>
+#include <tuple>
 #include <unordered_map>
 
 #include "compiler/analysis/layout_ops.h"
 #include "compiler/lower/nvptx/lowering.h"
 #include "compiler/lower/shared/elementwise.h"
 #include "compiler/lower/shared/line_info.h"
+#include "compiler/lower/shared/math.h"
 #include "support/diag.h"
 
 namespace kiln::lower {
@@ -304,12 +307,25 @@ class KernelLowering {
             llvm::PoisonValue::get(llvm::FixedVectorType::get(from[r]->getType(), static_cast<unsigned>(step)));
         for (size_t i = 0; i < step; ++i) operands[k] = b_.CreateInsertElement(operands[k], from[r + i], uint64_t{i});
       }
-      Value* v = emit_elementwise(b_, op, operands, l_.target);
+      const bool trig = op.kind == OpKind::kSin || op.kind == OpKind::kCos;
+      Value* v =
+          trig && has_math(type.dtype) ? sin_or_cos(op, r, operands[0]) : emit_elementwise(b_, op, operands, l_.target);
       if (step == 1) out[r] = v;
       for (size_t i = 0; step > 1 && i < step; ++i) out[r + i] = b_.CreateExtractElement(v, uint64_t{i});
     }
     l_.values[op.result()] = std::move(out);
     return {};
+  }
+
+  static bool has_math(DType t) { return t == DType::kF32 || t == DType::kF64; }
+
+  /// Of the registers from `r` on. A sine and a cosine of the same number in one block, as of a rotation, reduce it
+  /// once.
+  Value* sin_or_cos(const ir::Op& op, size_t r, Value* x) {
+    const bool cosine = op.kind == OpKind::kCos;
+    const auto [known, is_new] = reductions_.try_emplace({op.operand(0), op.parent, r});
+    if (is_new) known->second = emit_trig_reduction(b_, x, l_.target);
+    return emit_sin_cos(b_, x, known->second, cosine, l_.target);
   }
 
   // --- control flow
@@ -461,6 +477,7 @@ class KernelLowering {
 
   Lowering& l_;
   llvm::IRBuilder<>& b_;
+  std::map<std::tuple<const ir::Value*, const ir::Block*, size_t>, TrigReduced> reductions_;
   LineInfo* lines_;
 };
 

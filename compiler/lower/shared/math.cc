@@ -278,9 +278,8 @@ V emit_math(llvm::IRBuilderBase& b, OpKind kind, DType dtype, std::span<V const>
     case OpKind::kLog1p:
       return emit_log1p(m, x);
     case OpKind::kSin:
-      return emit_sin_cos(m, x, false);
     case OpKind::kCos:
-      return emit_sin_cos(m, x, true);
+      return emit_sin_cos(b, x, emit_trig_reduction(b, x, target), kind == OpKind::kCos, target);
     case OpKind::kTanh:
       return emit_tanh(m, x);
     case OpKind::kErf:

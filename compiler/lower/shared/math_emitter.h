@@ -88,8 +88,6 @@ class MathEmitter {
   V magic() const { return k(f32 ? 0x1.8p23 : 0x1.8p52); }
 };
 
-/// sin and cos (math_trig.cc); may branch, see math.h.
-llvm::Value* emit_sin_cos(MathEmitter& m, llvm::Value* x, bool cosine);
 /// x^y (math_pow.cc); may branch on CUDA, see math.h.
 llvm::Value* emit_pow(MathEmitter& m, llvm::Value* x, llvm::Value* y);
 

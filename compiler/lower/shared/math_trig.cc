@@ -2,6 +2,7 @@
 #include <llvm/IR/Module.h>
 #include <llvm/TargetParser/Triple.h>
 
+#include "compiler/lower/shared/math.h"
 #include "compiler/lower/shared/math_coefficients.h"
 #include "compiler/lower/shared/math_emitter.h"
 
@@ -93,9 +94,7 @@ llvm::Function* slow_reduction(MathEmitter& m) {
   return f;
 }
 
-struct Reduced {
-  V r, quadrant;
-};
+using Reduced = TrigReduced;
 
 /// Of `count` numbers in memory, r and quadrant of the large ones in place of those that lie there. For GPUs, in line:
 /// what is live across a call wants registers that the function leaves alone, of which there are few, and ptxas keeps
@@ -213,9 +212,14 @@ Reduced reduce(MathEmitter& m, V x) {
 
 }  // namespace
 
-V emit_sin_cos(MathEmitter& m, V x, bool cosine) {
-  llvm::IRBuilderBase& b = m.b;
-  auto [r, quadrant] = reduce(m, x);
+TrigReduced emit_trig_reduction(llvm::IRBuilderBase& b, V x, const target::Target& target) {
+  MathEmitter m(b, x->getType(), target);
+  return reduce(m, x);
+}
+
+V emit_sin_cos(llvm::IRBuilderBase& b, V x, const TrigReduced& reduced, bool cosine, const target::Target& target) {
+  MathEmitter m(b, x->getType(), target);
+  auto [r, quadrant] = reduced;
   if (cosine) quadrant = b.CreateAdd(quadrant, m.ki(1));
   V z = m.mul(r, r);
   V sine = m.fma(m.mul(z, r), m.f32 ? m.poly(kSin32, z) : m.poly(kSin64, z), r);
