@@ -5,6 +5,8 @@
 
 #include <bit>
 #include <functional>
+#include <map>
+#include <utility>
 
 #include "compiler/layout/algebra.h"
 #include "compiler/layout/convert_plan.h"
@@ -278,6 +280,8 @@ Status lower<ir::OpKind::kScan>(Lowering& l, const ir::Op& op) {
     }
     Value* takes_part = l.thread.matches(active.lane_mask, active.lane_value, active.warp_mask, active.warp_value);
     const Parts old = parts;
+    // All registers of a thread add the same total of another one, which is brought once.
+    std::map<std::pair<size_t, uint32_t>, Value*> brought;
     for (uint32_t r = 0; r < registers; ++r) {
       if (!in(active, r)) continue;
       const uint32_t from = (r & ~sources.reg_mask) | sources.reg_value;
@@ -288,8 +292,12 @@ Status lower<ir::OpKind::kScan>(Lowering& l, const ir::Op& op) {
             theirs.push_back(old[k][from]);
             break;
           case layout::ScanReach::kShuffle: {
-            Value* kept = l.b.CreateAnd(l.thread.lane(), ~sources.lane_mask & (kLanes - 1));
-            theirs.push_back(shuffle_from(l.b, old[k][from], l.b.CreateOr(kept, sources.lane_value)));
+            Value*& value = brought[{k, from}];
+            if (!value) {
+              Value* kept = l.b.CreateAnd(l.thread.lane(), ~sources.lane_mask & (kLanes - 1));
+              value = shuffle_from(l.b, old[k][from], l.b.CreateOr(kept, sources.lane_value));
+            }
+            theirs.push_back(value);
             break;
           }
           case layout::ScanReach::kShared:

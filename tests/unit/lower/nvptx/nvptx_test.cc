@@ -187,6 +187,13 @@ TEST(NvptxElementwise, ManyExactDivisionsHaveOneBranch) {
   EXPECT_EQ(count(many.llvm, "br i1"), 3) << "one more asks whether those were zeros";
 }
 
+TEST(NvptxElementwise, ASineAndACosineReduceTheirNumberOnce) {
+  const std::string both[] = {"sin %a : f32", "cos %a : f32"}, apart[] = {"sin %a : f32", "cos %b : f32"};
+  EXPECT_EQ(count(compile(elementwise_kernel("f32", both), "sm_90a").llvm, "trig.slow:"), 1);
+  const std::string two = compile(elementwise_kernel("f32", apart), "sm_90a").llvm;
+  EXPECT_EQ(count(two, "\ntrig.slow"), 2);
+}
+
 TEST(NvptxElementwise, ArithmeticIsNotContractedAndUsesNativeHalves) {
   const std::string lines[] = {"add %a, %b : f32", "mul %a, %b : f32", "div %a, %b : f32"};
   Compiled f32 = compile(elementwise_kernel("f32", lines), "sm_90a");
@@ -513,6 +520,21 @@ layout L4 = [64, 16] {register = [(0, 4), (0, 1), (0, 2)], lane = [(0, 8), (1, 0
       EXPECT_GT(count(c.ptx, "st.shared"), 0);
       EXPECT_GT(count(c.ptx, "shfl.sync.idx"), 0);
     }
+}
+
+TEST(NvptxCollective, AScanBringsATotalOnceForAllRegisters) {
+  const std::string body = R"(  %i = arange {start = 0, end = 128} : i32[128]{L0}
+  %xs = splat %x : *f32[128]{L0}
+  %p = addptr %xs, %i : *f32[128]{L0}
+  %v = load %p : f32[128]{L0}
+  %s = scan %v {axis = 0} : f32[128]{L0} (%a: f32, %b: f32) {
+    %c = add %a, %b : f32
+    yield %c
+  }
+  store %p, %s
+)";
+  const Compiled c = compile(kernel(std::string(kSmall), "%x: *f32", body, 1), "sm_90a");
+  EXPECT_EQ(count(c.ptx, "shfl.sync.idx"), 5) << "one for each doubling of the lanes";
 }
 
 TEST(NvptxControl, LoopsBranchesAndShapes) {
