@@ -125,10 +125,13 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
   const bool waits = gpu && w.splits == 1 && w.stores_rows && !w.exponentials;  // for memory, and for little else
   // Registers hold a row of every tensor that is read along it, 64 of each thread's at most. A row that fills the
   // registers leaves its SM idle between its loads and its stores, where other rows wait for it; reloaded from the L2
-  // cache it takes less time, unless its exponentials have to be taken again.
+  // cache it takes less time, unless its exponentials have to be taken again, or its elements lie at odd addresses and
+  // are loaded one by one (rows to int8 on an H100: 1500 x 13087 floats take 52 us kept and 74 reloaded, x 13000 51 and
+  // 46).
+  const bool large_row = w.n_cols * w.widest > kMostRowBytes, odd = w.n_cols * w.widest % kBytesPerLoad != 0;
   const bool crowded =
       (gpu && t.block >= kMostColumns && (!w.exponentials || w.tensors * t.block > 2 * kMostColumns)) ||
-      (waits && w.n_cols * w.widest > kMostRowBytes && w.n_rows > processors);
+      (waits && large_row && !odd && w.n_rows > processors);
   // Two loads of 16 bytes per thread, as for elements, while what is read beside the row leaves registers for that; at
   // most 16 warps, which wait for each other less. With 64 elements per thread the row waits in shared memory. A row of
   // 1024 needs one warp and no barrier, but two warps have what lies beside it sooner.
@@ -169,19 +172,22 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
   while (gpu && t.warps < t.rows && t.rows * t.block >= 256 * t.warps &&
          cdiv(w.n_rows, t.rows) * t.warps < kWarpsPerProcessor * processors)
     t.warps *= 2;
-  // A warp has 32 powers for each thread of a row of 1024: where there are too few rows, warps share one.
-  constexpr int kLeastWarps = 8;  // of a processor
-  while (gpu && w.costly && t.rows == 1 && t.block <= kShortRow && t.block >= 128 * t.warps &&
-         w.n_rows * t.warps < kLeastWarps * processors)
+  // Of functions of many instructions a thread has 16 elements at most, and 8 where that leaves warps too few (log
+  // returns on an H100: 4000 x 4097 takes 72 us with 32 and 64 with 16, 1000 x 1003 12.5, 12 and with 8 10).
+  const int64_t row = t.held > 0 ? t.held : t.block;
+  auto share = [&](int64_t least) { return row > least * 32 * t.warps && t.warps < 16; };
+  while (gpu && w.costly && t.rows == 1 &&
+         (share(16) || (share(8) && w.n_rows * t.warps < kWarpsPerProcessor * processors)))
     t.warps *= 2;
   // Few rows: more warps for each, down to one load of 16 bytes per thread.
-  const int most_of_row = w.n_rows * 8 <= processors ? 32 : 16;
+  const int most_of_row = w.n_rows * 4 <= processors ? 32 : 16;
   while (gpu && t.block > kShortRow && t.warps < most_of_row && w.n_rows * t.warps < kWarpsPerProcessor * processors &&
          t.block >= 64 * t.warps * kBytesPerLoad / w.widest)
     t.warps *= 2;
   // A row that is not kept leaves registers for one more program on each multiprocessor: rows of 14336 halves take 36
   // us instead of 49 (RMS norm, 64 MB, H200). With two reductions, reading it three times costs as much.
-  t.again = waits && t.block == kAgainColumns && w.tensors <= 2 && w.depth == 1 && w.n_rows >= 2 * processors;
+  t.again = waits && t.block == kAgainColumns && w.tensors <= 2 && w.depth == 1 && w.n_rows >= 2 * processors &&
+            !(large_row && odd);
   if (t.again) t.warps = 8;
   return t;
 }

@@ -44,7 +44,7 @@ struct RowWork {
   bool windows = false;       // neighbouring rows share most of their elements
   bool stores_rows = false;   // stores something along columns
   bool exponentials = false;  // a softmax's, or other functions that a loop for each reduction would take again
-  bool costly = false;        // each element takes a function of many instructions
+  bool costly = false;        // each element takes functions of many instructions
 };
 
 struct RowTile {

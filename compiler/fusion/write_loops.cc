@@ -244,6 +244,10 @@ class ElementWriter : LoopWriter {
       block = t.columns, elements = t.rows * t.columns, warps = t.warps;
     } else {
       block = column_block(r_.machine, n_cols);
+      // Rows share what is read of columns where nothing is read of elements (the overlaps of 684 x 1232 boxes on an
+      // H100: 14.1 us with two rows of 256, 6.6 with four of 128).
+      constexpr int64_t kMostOfPairs = 128;
+      if (gpu && looked_up_.empty() && std::ranges::none_of(loads_, full)) block = std::min(block, kMostOfPairs);
       if (!gpu) elements = block;  // measured on a CPU: loops over one row at a time beat tiles of several
     }
     const int64_t rows = std::min(std::max<int64_t>(1, elements / block), power_of_two(n_rows));

@@ -127,7 +127,12 @@ class RowWriter : LoopWriter {
     // rows that share a program.
     if (r_.machine.gpu() && has_parts_across() && is_of_pairs()) return false;
     const Access& by = main();
-    return by.strides[at(reduced_.back().dims.back())] == 1 || by.strides[at(kept_.back().dims.back())] != 1;
+    const int64_t columns = by.strides[at(reduced_.back().dims.back())],
+                  rows = by.strides[at(kept_.back().dims.back())];
+    // Of points that are summed, the few coordinates lie side by side: memory runs on along both.
+    const bool of_points = rows == 1 && columns == kept_.back().size && columns < kShortCrossing;
+    if (c_.reduces() && c_.splits == 1 && of_points) return true;
+    return columns == 1 || rows != 1;
   }
 
   RowWork row_work(int64_t n_rows, int64_t n_cols) const {
@@ -140,13 +145,24 @@ class RowWriter : LoopWriter {
     w.exponentials =
         std::any_of(c_.members.begin(), c_.members.end(), [&](int m) { return exponentials_of(m) >= 0; }) ||
         takes_functions_again();
-    constexpr int kCostlyFlop = 16;
-    w.costly = std::ranges::any_of(c_.members, [&](int m) {
-      const DagNode& n = dag_.nodes[at(m)];
-      return n.kind == DagKind::kPointwise && info(n.op).flop >= kCostlyFlop;
-    });
+    constexpr int kCostlyFlop = 8;
+    w.costly = functions_of_columns() >= kCostlyFlop;
     w.stores_rows = stores_rows();
     return w;
+  }
+
+  /// FLOP of an element's functions that the hardware has no instructions for.
+  int functions_of_columns() const {
+    constexpr int kFunctionFlop = 4;
+    int flop = 0;
+    for (int m : c_.members) {
+      const DagNode& n = dag_.nodes[at(m)];
+      const bool quick = n.op == ExprOp::kExp || n.op == ExprOp::kExp2 || n.op == ExprOp::kSqrt ||
+                         n.op == ExprOp::kRsqrt || n.op == ExprOp::kMod;
+      if (n.kind == DagKind::kPointwise && !quick && info(n.op).flop >= kFunctionFlop && e_.stored_along_columns(m))
+        flop += info(n.op).flop;
+    }
+    return flop;
   }
 
   bool stores_rows() const {
