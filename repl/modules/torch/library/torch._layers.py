@@ -163,8 +163,9 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
         for p, n in zip(places, input.shape[2:]):
             here = (p >= 0) & (p <= n - 1)
             inside = here if inside is None else inside & here
-        places = [torch.where(inside, p, 0).to(torch.int64) for p in places]
-        return torch.where(inside, _kiln.take(x, list(range(2, 2 + rank)), places), 0)
+        narrow = max(input.shape[2:]) < 2**31
+        places = [p.to(torch.int32 if narrow else torch.int64) for p in places]
+        return torch.where(inside, _kiln.take(x, list(range(2, 2 + rank)), places, True), 0)
 
     if mode == "nearest":
         return element([p.round() for p in at]).to(input.dtype)

@@ -16,6 +16,7 @@ _NARROWEST = 256  # elements of a row up to which exchanges take less time than 
                   # floats in rows of 64, 67 and 90 of 256, 88 and 86 of 512)
 _PAIRED = 32    # elements of a row up to which each is compared with each, where keys have 64 bits
 _WIDEST = 8192  # elements of a row that one program sorts
+_MANY = 32      # long rows of which each program takes one
 _CHUNK = 4096   # of a row of which topk keeps the first
 _TILE = 8192    # of a pass: 32 elements to a thread, in registers
 
@@ -206,6 +207,41 @@ def _rank_kernel(x, values, out_places, width, rank, NAN_FIRST: tl.constexpr, WI
     last, need = _of_rank(order, need, BITS)
     equal = order == last
     place = tl.sum(tl.where(equal & (_first(equal) == need - 1), column, 0))
+    tl.store(values + row, tl.load(x + row * width + place))
+    tl.store(out_places + row, place.to(tl.int64))
+
+
+@triton.jit
+def _rank_long_kernel(x, values, out_places, width, rank, NAN_FIRST: tl.constexpr, CHUNK: tl.constexpr,
+                      BITS: tl.constexpr, FLOATS: tl.constexpr):
+    """The same for rows of many chunks: one pass over the row for each digit, and one for the place."""
+    row = tl.program_id(0).to(tl.int64)
+    column, bins = tl.arange(0, CHUNK), tl.arange(0, 256)
+    word: tl.constexpr = tl.uint64 if BITS == 64 else tl.uint32
+    need, last = rank + 1, tl.full((), 0, word)
+    for i in tl.static_range(BITS // 8):
+        SHIFT: tl.constexpr = BITS - 8 - 8 * i
+        count, numbers = tl.zeros((256,), tl.int32), 0
+        for begin in range(0, width, CHUNK):
+            inside = begin + column < width
+            element = tl.load(x + row * width + begin + column, mask=inside, other=0)
+            order = _order(_key(element, BITS), FLOATS, False, BITS).to(word)
+            these = inside if i == 0 else inside & (order >> (SHIFT + 8) == last)
+            count += kl.bucket_place(tl.where(these, ((order >> SHIFT) & 255).to(tl.int32), 256), 256)[1]
+            if i == 0 and NAN_FIRST and FLOATS:
+                numbers += tl.sum((inside & (element == element)).to(tl.int32))
+        if i == 0 and NAN_FIRST and FLOATS:
+            need = tl.where(numbers < width, numbers + 1, need).to(tl.int32)
+        next = tl.sum((tl.cumsum(count) < need).to(tl.int32))
+        need -= tl.sum(tl.where(bins < next, count, 0))
+        last = (last << 8) | next.to(word)
+    place = 0
+    for begin in range(0, width, CHUNK):
+        inside = begin + column < width
+        element = tl.load(x + row * width + begin + column, mask=inside, other=0)
+        equal = inside & (_order(_key(element, BITS), FLOATS, False, BITS).to(word) == last)
+        place += tl.sum(tl.where(equal & (_first(equal) == need - 1), begin + column, 0))
+        need -= tl.sum(equal.to(tl.int32))
     tl.store(values + row, tl.load(x + row * width + place))
     tl.store(out_places + row, place.to(tl.int64))
 
@@ -466,13 +502,18 @@ def sort(input, dim, descending):
 
 def ranked(input, dim, rank, nan_first):
     """What a stable sort puts at this place along the dimension, without that dimension, and where it was. None where
-    a sort takes less time, or where rows do not fit one program."""
+    a sort takes less time: of few rows that do not fit one program, which would each keep one busy for long."""
     width = input.shape[dim]
-    if not _NARROWEST < width <= _WIDEST or input.numel() == 0:
+    rows = input.numel() // max(1, width)
+    if width <= _NARROWEST or rows == 0 or (width > _WIDEST and (rows < _MANY or width >= 2**31 - _CHUNK)):
         return None
     x = _lines(input, dim)
     values = torch.empty(x.shape[:-1], dtype=x.dtype, device=x.device)
     places = torch.empty(x.shape[:-1], dtype=torch.int64, device=x.device)
+    if width > _WIDEST:
+        _rank_long_kernel[(rows, )](x, values, places, width, rank, NAN_FIRST=nan_first, CHUNK=_CHUNK,
+                                    BITS=8 * x.element_size(), FLOATS=x.is_floating_point(), num_warps=16)
+        return values, places
     wide = triton.next_power_of_2(width)
     _rank_kernel[(x.numel() // width, )](x, values, places, width, rank, NAN_FIRST=nan_first, WIDTH=wide,
                                          BITS=8 * x.element_size(), FLOATS=x.is_floating_point(),

@@ -85,6 +85,12 @@ for i in range(6):
     d = 1 - i % 2
     same_bits(f"median {width} {dt}", lambda: torch.median(x, d, keepdim=i > 3))
     same_bits(f"kthvalue {width} {dt}", lambda: torch.kthvalue(x, width // 3, d))
+for i in range(2):  # many rows of more than one program's elements
+    width, dt = r.randint(8193, 13000), (dtypes[1:] + more)[r.randint(0, 8)]
+    x = torch.randint(0, 90, (32, width)).to(dt) if i % 2 else specials((torch.randn(32, width) * 40).to(dt))
+    same_bits(f"median {width} {dt}", lambda: torch.median(x, 1))
+    k = r.choice([1, 2, 4000, width])
+    same_bits(f"kthvalue {k} of {width} {dt}", lambda: torch.kthvalue(x, k, 1))
 same("sort of one digit", lambda: torch.sort(torch.full((9000,), 7)))
 s, v = torch.tensor([1.0, 2.0, nan, nan]), torch.tensor([nan, 2.0, -1.0, float("inf")])
 for right in (False, True):
