@@ -242,6 +242,29 @@ TEST(NvptxPtx, DividesWithoutCallsBesideWgmma) {
   EXPECT_GT(count(*multiplies, "rcp.approx.ftz.f64"), 0) << *multiplies;
 }
 
+TEST(NvptxPtx, DividesIn32BitsWhereRangesAllowIt) {
+  // An offset of a program along y, of which there are 65,536 at most, by a size of 32 bits; and by any number.
+  auto divided = [](const char* by) {
+    return *ptx_of(fmt::format(R"(
+define ptx_kernel void @k(ptr addrspace(1) %p, i32 %n, i64 %m) {{
+  %y = call range(i32 0, 65536) i32 @llvm.nvvm.read.ptx.sreg.ctaid.y()
+  %w = zext i32 %y to i64
+  %at = mul nuw nsw i64 %w, 512
+  %size = sext i32 %n to i64
+  %q = sdiv i64 %at, {0}
+  %r = srem i64 %at, {0}
+  %s = add i64 %q, %r
+  store i64 %s, ptr addrspace(1) %p
+  ret void
+}}
+declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.y()
+)",
+                               by));
+  };
+  EXPECT_EQ(count(divided("%size"), "div.s64"), 0);
+  EXPECT_EQ(count(divided("%m"), "div.s64"), 1);
+}
+
 TEST(NvptxPtx, RefusesCallsThatNobodyProvides) {
   auto ptx = ptx_of(
       "declare float @llvm.nvvm.misspelt(float)\ndeclare float @sinf(float)\n"
