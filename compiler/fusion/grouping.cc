@@ -26,8 +26,10 @@ constexpr double kEpilogueBytesPerUs = 1.6e6, kBytesPerUs = 2.95e6, kExactRootUs
 constexpr int kTileElements = 128 * 128;
 /// Operations of one kernel: what compiles in a moment.
 constexpr size_t kMostMembers = 192;
-/// Rows or columns of a product that one program has all of, and elements of an operand that are worth it.
-constexpr int64_t kMostOfOneProgram = 128, kLeastOfOperand = int64_t{1} << 16;
+/// Rows or columns of a product that one program has all of, or two have, which then compute an operand of few
+/// operations twice; and elements of an operand that are worth it.
+constexpr int64_t kMostOfOneProgram = 64, kMostOfTwoPrograms = 128, kLeastOfOperand = int64_t{1} << 16;
+constexpr int kMostTwiceFlop = 3;
 /// Operations that the kernel of rows does beside them, for what reads the same tensor.
 constexpr size_t kMostOnTheWay = 16;
 
@@ -394,8 +396,10 @@ class Grouper {
     const Operand& o = n.operands[i];
     const ProductSize size = size_of_product(n);
     const int maker = cluster_of_[at(o.node)];
-    if (maker < 0 || maker == product || (i == 0 ? size.n : size.m) > kMostOfOneProgram) return;
+    const int64_t others = i == 0 ? size.n : size.m;
+    if (maker < 0 || maker == product || others > kMostOfTwoPrograms) return;
     const Cluster& x = clusters_[at(maker)];
+    if (others > kMostOfOneProgram && !is_quick_twice(x)) return;
     if (x.form != Form::kPointwise || x.members.size() + p.members.size() > kMostMembers ||
         operands(x, p) > kMostOperands || dag_.nodes[at(o.node)].row_stride > 0 ||
         !operand_dims(n, i, dag_.nodes[at(o.node)].shape) || numel(dag_.nodes[at(o.node)].shape) < kLeastOfOperand)
@@ -410,6 +414,17 @@ class Grouper {
     add_members(c, x, [&](int d) { return d + first; });
     c.for_operands.insert(c.for_operands.end(), x.members.begin(), x.members.end());
     replace(maker, product, std::move(c));
+  }
+
+  /// Whether two programs may compute an operand: of few operations, or windows, of which more are stored than read
+  /// (int4 weights of 4096 x 1024 for 112 rows on an H100: 50 us so, 12 stored).
+  bool is_quick_twice(const Cluster& operand) const {
+    int flop = 0;
+    for (int m : operand.members) {
+      if (dag_.nodes[at(m)].op == ExprOp::kTake) return true;
+      flop += info(dag_.nodes[at(m)].op).flop;
+    }
+    return flop <= kMostTwiceFlop;
   }
 
   /// Those of another cluster too, each of whose dimensions is that of `c` which `dim_of` says.
