@@ -316,6 +316,23 @@ std::vector<Case> cases() {
          const int y = w.shaped(place, {3, 1, 38, 1}), z = w.shaped(place, {1, 3, 1, 38});
          return {w.along(ExprOp::kSum, {w.take({x, y, z}, {1, 2}, true)}, {1, 2})};
        }},
+      {"weighted_sums_of_points", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int rgb = w.tensor(kF32, {4096, 96, 3}, "rgb"), weights = w.tensor(kF32, {4096, 96, 1}, "weights");
+         return {w.along(ExprOp::kSum, {w.mul(rgb, weights)}, {1})};
+       }},
+      {"counts_of_classes", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         ExprAttributes i64;
+         i64.dtype = DType::kI64;
+         const int x = w.shaped(w.tensor(DType::kI32, {30000}, "x"), {30000, 1});
+         return {w.along(ExprOp::kSum, {w.op(ExprOp::kCast, {w.op(ExprOp::kEq, {x, w.counts(64)})}, i64)}, {0})};
+       }},
+      {"parts_of_odd_rows", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.slice(w.tensor(kF32, {2575, 6218}, "x"), {2575, 3109}, {0, 0}, {1, 1});
+         return {w.mul(w.op(ExprOp::kSilu, {x}), w.tensor(kF32, {2575, 3109}, "gate"))};
+       }},
       {"distances_of_points", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          const int p = w.shaped(w.tensor(kF32, {845, 3}, "p"), {845, 1, 3}), q = w.tensor(kF32, {820, 3}, "q");
