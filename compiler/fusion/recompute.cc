@@ -1,6 +1,7 @@
 #include "compiler/fusion/recompute.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <tuple>
@@ -195,10 +196,33 @@ class Recomputer {
       moved = false;
       for (int node = 0; node < count; ++node) moved = recompute(node) || moved;
     }
+    std::set<int> changed;
+    for (const auto& [made, copy] : copies_) changed.insert(std::get<1>(made));
+    for (int c : changed) order(grouping_.clusters[at(c)]);
     remove_empty();
   }
 
  private:
+  /// Operands first again: a copy may need one that was made before it, and stands behind it.
+  void order(Cluster& cluster) const {
+    std::map<int, size_t> place;
+    for (size_t m = 0; m < cluster.members.size(); ++m) place[cluster.members[m]] = m;
+    std::vector<int> members;
+    std::vector<std::vector<int>> maps;
+    std::set<int> seen;
+    std::function<void(int)> visit = [&](int node) {
+      const auto at_place = place.find(node);
+      if (at_place == place.end() || !seen.insert(node).second) return;
+      for (const Operand& o : dag_.nodes[at(node)].operands)
+        if (!o.is_number()) visit(o.node);
+      members.push_back(node);
+      maps.push_back(cluster.maps[at_place->second]);
+    };
+    for (int m : cluster.members) visit(m);
+    cluster.members = std::move(members);
+    cluster.maps = std::move(maps);
+  }
+
   /// Whether the value of a node is now computed wherever it is read, and stored no longer.
   bool recompute(int node) {
     const int own = grouping_.cluster_of[at(node)];
