@@ -660,6 +660,31 @@ Result<Dag> make_dag(const Graph& graph, bool share, bool library, bool gpu) {
   return dag;
 }
 
+std::vector<int> uses_of_nodes(const Dag& dag) {
+  std::vector<int> uses(dag.nodes.size());
+  for (const DagNode& n : dag.nodes)
+    for (const Operand& o : n.operands)
+      if (!o.is_number()) ++uses[at(o.node)];
+  for (const Operand& o : dag.outputs) uses[at(o.node)] += 2;
+  return uses;
+}
+
+std::vector<bool> nodes_of_counts(const Dag& dag) {
+  std::vector<bool> found;
+  for (const DagNode& n : dag.nodes)
+    found.push_back(n.counts || (n.kind == DagKind::kPointwise && n.op != ExprOp::kCall && n.op != ExprOp::kTake &&
+                                 std::ranges::all_of(n.operands, [&](const Operand& o) {
+                                   return o.is_number() || found[at(o.node)];
+                                 })));
+  return found;
+}
+
+DagNode reduction_of(DagNode scan) {
+  scan.kind = DagKind::kReduce;
+  scan.op = *reduction_of_scan(scan.op);
+  return scan;
+}
+
 Operand append(Dag& dag, DagNode n) {
   Operand o;
   o.node = static_cast<int>(dag.nodes.size());

@@ -106,6 +106,15 @@ void refine_shapes(Dag& dag);
 /// Copies what is computed from counts alone for each dimension along which it is read.
 void separate_counts(Dag& dag);
 
+/// How often each node is read; two times more where it is a result.
+std::vector<int> uses_of_nodes(const Dag& dag);
+
+/// Of each node, whether it is computed from counts and numbers alone: nothing is read from memory for it.
+std::vector<bool> nodes_of_counts(const Dag& dag);
+
+/// The reduction of all that a scan goes along.
+DagNode reduction_of(DagNode scan);
+
 /// Adds a node; the operand that reads all of it.
 Operand append(Dag& dag, DagNode n);
 

@@ -564,11 +564,7 @@ std::string Emitter::extreme(const DagNode& n) {
 Text Emitter::scanned(int scan) {
   const DagNode& n = dag_.nodes[at(scan)];
   Text v = converted(operand(scan, 0), n.operand_type);
-  if (n.reverse) {
-    DagNode reduction = n;
-    reduction.op = *reduction_of_scan(n.op);
-    v = neutral_outside(std::move(v), reduction);
-  }
+  if (n.reverse) v = neutral_outside(std::move(v), reduction_of(n));
   return named(filled(std::move(v), two_ranges ? kWhole : kAlongColumns, tile_shape), "");
 }
 

@@ -385,8 +385,8 @@ class Grouper {
       }
   }
 
-  /// Makes what computes an operand of a product part of its kernel, where no element is needed by two programs:
-  /// stored, it would be written and read once more.
+  /// Makes what computes an operand of a product part of its kernel, where no element is needed by two programs, or
+  /// little is computed twice: stored, it would be written and read once more.
   void join_operand(int product, size_t i) {
     const Cluster& p = clusters_[at(product)];
     if (p.form != Form::kProduct || p.members.empty()) return;

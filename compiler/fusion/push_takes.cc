@@ -20,26 +20,11 @@ bool is_same_take(const DagNode& a, const DagNode& b) {
   return std::ranges::equal(a.operands, b.operands, same) && std::ranges::equal(a.taken, b.taken, same_taken);
 }
 
-/// Of each node, whether it is computed from counts and numbers alone: nothing is read from memory for it.
-std::vector<bool> nodes_of_counts(const Dag& dag) {
-  std::vector<bool> found;
-  for (const DagNode& n : dag.nodes)
-    found.push_back(n.counts || (n.kind == DagKind::kPointwise && n.op != ExprOp::kCall && n.op != ExprOp::kTake &&
-                                 std::ranges::all_of(n.operands, [&](const Operand& o) {
-                                   return o.is_number() || found[at(o.node)];
-                                 })));
-  return found;
-}
-
 }  // namespace
 
 void push_takes(Dag& dag) {
   const std::vector<bool> of_counts = nodes_of_counts(dag);
-  std::vector<int> uses(dag.nodes.size());
-  for (const DagNode& n : dag.nodes)
-    for (const Operand& o : n.operands)
-      if (!o.is_number()) ++uses[at(o.node)];
-  for (const Operand& o : dag.outputs) uses[at(o.node)] += 2;
+  std::vector<int> uses = uses_of_nodes(dag);
   // What it makes is appended, and visited in its turn.
   for (size_t i = 0; i < dag.nodes.size(); ++i) {
     if (dag.nodes[i].op != ExprOp::kTake) continue;

@@ -48,6 +48,13 @@ class ChainOf {
     for (const Reader& r : readers) clusters_.insert(r.cluster);
   }
 
+  /// Of each node of the chain, the loops of a reader along which it computes it.
+  std::vector<std::vector<int>> loops_in(size_t reader) const {
+    std::vector<std::vector<int>> out;
+    for (const auto& loops : loops_) out.push_back(loops[reader]);
+    return out;
+  }
+
   /// Products, and values that rows share, that the chain needs stored.
   const std::vector<int>& to_store() const { return to_store_; }
 
@@ -100,6 +107,7 @@ class ChainOf {
         bytes_ += static_cast<double>(touched(o)) * size_of(from.dtype);
     }
     chain_.push_back(node);
+    loops_.push_back(loops);
     return true;
   }
 
@@ -129,6 +137,7 @@ class ChainOf {
   const Copies& copies_;
   std::set<int> clusters_;  // of the readers
   Chain chain_;
+  std::vector<std::vector<std::vector<int>>> loops_;  // of each of its nodes, in each reader
   std::vector<int> to_store_;
   std::set<std::tuple<int, int64_t, Shape>> reads_;
   int64_t elements_ = 0;
@@ -146,18 +155,13 @@ std::optional<std::vector<int>> place(const Dag& dag, const Cluster& cluster, in
   return loops_of(o, n, operand_map(dag, cluster, consumer, operand));
 }
 
-/// The chain once more, its last node along these loops of the cluster, but for what that computes already. Gives the
-/// last node.
-int copied(Dag& dag, Grouping& grouping, Copies& made, const Chain& chain, int to, const std::vector<int>& loops) {
+/// The chain once more, its nodes along these loops of the cluster, but for what that computes already. Gives the last
+/// node.
+int copied(Dag& dag, Grouping& grouping, Copies& made, const Chain& chain, int to,
+           const std::vector<std::vector<int>>& maps) {
   std::vector<int> copies, added;
   std::vector<std::vector<int>> added_maps;
-  std::vector<std::vector<int>> maps(chain.size());
-  maps.back() = loops;
   const auto place_in_chain = [&](int node) { return std::ranges::find(chain, node) - chain.begin(); };
-  for (size_t i = chain.size(); i-- > 0;)
-    for (const Operand& o : dag.nodes[at(chain[i])].operands)
-      if (const auto p = static_cast<size_t>(place_in_chain(o.node)); !o.is_number() && p < i)
-        maps[p] = loops_of(o, dag.nodes[at(o.node)], maps[i]);
   for (size_t i = 0; i < chain.size(); ++i) {
     const auto [known, is_new] = made.emplace(std::tuple(chain[i], to, maps[i]), static_cast<int>(dag.nodes.size()));
     copies.push_back(known->second);
@@ -249,8 +253,11 @@ class Recomputer {
     constexpr size_t kMostReaders = 4;  // that compute all of a kernel instead
     const bool whole = !at_home && grouping_.clusters[at(own)].members.size() == chain.size();
     if (chain.empty() || readers.empty() || (whole && readers.size() > kMostReaders)) return false;
-    for (const Reader& r : readers)
-      dag_.nodes[at(r.consumer)].operands[r.operand].node = copied(dag_, grouping_, copies_, chain, r.cluster, r.loops);
+    for (size_t i = 0; i < readers.size(); ++i) {
+      const Reader& r = readers[i];
+      dag_.nodes[at(r.consumer)].operands[r.operand].node =
+          copied(dag_, grouping_, copies_, chain, r.cluster, chain_of.loops_in(i));
+    }
     grouping_.stored[at(node)] = false;
     for (int needed : chain_of.to_store()) grouping_.stored[at(needed)] = true;
     for (size_t k = chain.size(); k-- > 0;)

@@ -12,12 +12,7 @@ namespace {
 
 class Reverser {
  public:
-  Reverser(Dag& dag, const Machine& machine) : dag_(dag), machine_(machine), uses_(dag.nodes.size()) {
-    for (const DagNode& n : dag.nodes)
-      for (const Operand& o : n.operands)
-        if (!o.is_number()) ++uses_[at(o.node)];
-    for (const Operand& o : dag.outputs) uses_[at(o.node)] += 2;
-  }
+  Reverser(Dag& dag, const Machine& machine) : dag_(dag), machine_(machine), uses_(uses_of_nodes(dag)) {}
 
   void run() {
     for (DagNode& n : dag_.nodes)
@@ -83,7 +78,7 @@ class Reverser {
 
   Dag& dag_;
   const Machine& machine_;
-  std::vector<int> uses_;  // 2 more where it is a result
+  std::vector<int> uses_;
 };
 
 }  // namespace

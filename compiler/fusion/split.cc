@@ -220,9 +220,7 @@ void split_scans(Dag& dag, const Machine& machine) {
     if (chunk == 0) continue;
     n.chunk = chunk;
     n.splits = splits;
-    DagNode parts = n;
-    parts.kind = DagKind::kReduce;
-    parts.op = *reduction_of_scan(n.op);
+    DagNode parts = reduction_of(n);
     Shape kept = n.shape;
     kept.erase(kept.begin() + n.axes[0]);
     n.operands.push_back(parts_of(dag, kept, parts));

@@ -173,7 +173,7 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
          cdiv(w.n_rows, t.rows) * t.warps < kWarpsPerProcessor * processors)
     t.warps *= 2;
   // Of functions of many instructions a thread has 16 elements at most, and 8 where that leaves warps too few (log
-  // returns on an H100: 4000 x 4097 takes 72 us with 32 and 64 with 16, 1000 x 1003 12.5, 12 and with 8 10).
+  // returns on an H100: 4000 x 4097 takes 72 us with 32 and 64 with 16, 1000 x 1003 12.5 with 16 and 10 with 8).
   const int64_t row = t.held > 0 ? t.held : t.block;
   auto share = [&](int64_t least) { return row > least * 32 * t.warps && t.warps < 16; };
   while (gpu && w.costly && t.rows == 1 &&

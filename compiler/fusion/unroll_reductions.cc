@@ -1,7 +1,6 @@
 // Reductions of a few elements, such as the squared distance of two points: written out element by element, they join
 // the kernel of what reads them and are computed again where that is cheaper than to store them.
 #include <algorithm>
-#include <functional>
 
 #include "compiler/fusion/dag.h"
 #include "compiler/fusion/split.h"
@@ -39,7 +38,8 @@ bool repeats(const Operand& o) {
 
 class Unroller {
  public:
-  explicit Unroller(Dag& dag) : dag_(dag), users_(dag.nodes.size()), kept_(dag.nodes.size()) {
+  explicit Unroller(Dag& dag)
+      : dag_(dag), of_counts_(nodes_of_counts(dag)), users_(dag.nodes.size()), kept_(dag.nodes.size()) {
     for (size_t n = 0; n < dag.nodes.size(); ++n)
       for (const Operand& o : dag.nodes[n].operands)
         if (!o.is_number()) {
@@ -101,12 +101,8 @@ class Unroller {
 
   /// Whether a take's places are known without a tensor, as those of windows are, which have loops of their own.
   bool is_at_counts(const DagNode& take) const {
-    std::function<bool(const Operand&)> of_counts = [&](const Operand& o) {
-      if (o.is_number()) return true;
-      const DagNode& n = dag_.nodes[at(o.node)];
-      return n.counts || (n.kind == DagKind::kPointwise && std::ranges::all_of(n.operands, of_counts));
-    };
-    return std::all_of(take.operands.begin() + 1, take.operands.end(), of_counts);
+    return std::all_of(take.operands.begin() + 1, take.operands.end(),
+                       [&](const Operand& o) { return o.is_number() || of_counts_[at(o.node)]; });
   }
 
   void write_out(size_t i) {
@@ -156,6 +152,7 @@ class Unroller {
   }
 
   Dag& dag_;
+  std::vector<bool> of_counts_;
   std::vector<std::vector<int>> users_;  // -1: it is a result
   std::vector<bool> kept_;               // read again by what goes on from it
 };

@@ -290,9 +290,7 @@ class RowWriter : LoopWriter {
   /// loaded under a mask and never subtracted, so that no infinity or NaN goes back.
   std::string first_carry(int m, const std::string& part) {
     const DagNode& n = dag_.nodes[at(m)];
-    DagNode reduction = n;
-    reduction.op = *reduction_of_scan(n.op);
-    const std::string neutral = Emitter::identity(reduction);
+    const std::string neutral = Emitter::identity(reduction_of(n));
     if (part.empty())
       return fmt::format("tl.full([{}], {}, tl.{})", e_.two_ranges ? rows_name_ : "", neutral,
                          info(n.operand_type).triton);

@@ -94,8 +94,6 @@ llvm::Function* slow_reduction(MathEmitter& m) {
   return f;
 }
 
-using Reduced = TrigReduced;
-
 /// Of `count` numbers in memory, r and quadrant of the large ones in place of those that lie there. For GPUs, in line:
 /// what is live across a call wants registers that the function leaves alone, of which there are few, and ptxas keeps
 /// the rest in memory on the fast path too. As a loop its code is short.
@@ -137,7 +135,7 @@ llvm::Function* slow_reductions(MathEmitter& m) {
   return f;
 }
 
-Reduced reduce_in_memory(MathEmitter& m, V x, Reduced fast) {
+TrigReduced reduce_in_memory(MathEmitter& m, V x, TrigReduced fast) {
   llvm::IRBuilderBase& b = m.b;
   llvm::Function* f = slow_reductions(m);
   llvm::BasicBlock& entry = b.GetInsertBlock()->getParent()->getEntryBlock();
@@ -151,25 +149,25 @@ Reduced reduce_in_memory(MathEmitter& m, V x, Reduced fast) {
   return {b.CreateLoad(m.float_type, rs), b.CreateLoad(m.int_type, quadrants)};
 }
 
-Reduced reduce_slowly(MathEmitter& m, V x) {
+TrigReduced reduce_slowly(MathEmitter& m, V x) {
   llvm::IRBuilderBase& b = m.b;
   llvm::Function* f = slow_reduction(m);
-  auto one = [&](V lane) -> Reduced {
+  auto one = [&](V lane) -> TrigReduced {
     V pair = b.CreateCall(f, {lane});
     return {b.CreateExtractValue(pair, 0), b.CreateExtractValue(pair, 1)};
   };
   auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(m.float_type);
   if (!vector) return one(x);
-  Reduced all = {llvm::PoisonValue::get(m.float_type), llvm::PoisonValue::get(m.int_type)};
+  TrigReduced all = {llvm::PoisonValue::get(m.float_type), llvm::PoisonValue::get(m.int_type)};
   for (uint64_t lane = 0; lane < vector->getNumElements(); ++lane) {
-    Reduced reduced = one(b.CreateExtractElement(x, lane));
+    TrigReduced reduced = one(b.CreateExtractElement(x, lane));
     all.r = b.CreateInsertElement(all.r, reduced.r, lane);
     all.quadrant = b.CreateInsertElement(all.quadrant, reduced.quadrant, lane);
   }
   return all;
 }
 
-Reduced reduce(MathEmitter& m, V x) {
+TrigReduced reduce(MathEmitter& m, V x) {
   llvm::IRBuilderBase& b = m.b;
   auto parts = m.pick(std::span(kHalfPi32), std::span(kHalfPi64));
   auto [value, quadrant] = m.round(m.mul(x, m.k(m.pick(0x1.45f306p-1, 0x1.45f306dc9c883p-1))));
@@ -189,7 +187,7 @@ Reduced reduce(MathEmitter& m, V x) {
   auto* after = llvm::BasicBlock::Create(b.getContext(), "trig", function);
   b.CreateCondBr(any, slow, after);
   b.SetInsertPoint(slow);
-  Reduced exact;
+  TrigReduced exact;
   if (in_memory) {
     exact = reduce_in_memory(m, x, {r, quadrant});
   } else {

@@ -174,18 +174,22 @@ def _ranks_kernel(x, values, out_places, rows, width, keep, ROWS: tl.constexpr, 
 
 
 @triton.jit
+def _digit_of_rank(count, need):
+    """The digit of the need-th number, from how often each is there, and which number of that digit it is."""
+    digit = tl.sum((tl.cumsum(count) < need).to(tl.int32))
+    return digit, need - tl.sum(tl.where(tl.arange(0, 256) < digit, count, 0))
+
+
+@triton.jit
 def _of_rank(order, need, BITS: tl.constexpr):
     """The need-th of the numbers in their order, from 1, and how many of those equal to it come up to it."""
-    bins = tl.arange(0, 256)
     last = tl.full((), 0, order.dtype)  # its digits so far, from the highest
     for i in tl.static_range(BITS // 8):
         SHIFT: tl.constexpr = BITS - 8 - 8 * i
         digit = ((order >> SHIFT) & 255).to(tl.int32)
         if i > 0:
             digit = tl.where(order >> (SHIFT + 8) == last, digit, 256)
-        count = kl.bucket_place(digit, 256)[1]
-        next = tl.sum((tl.cumsum(count) < need).to(tl.int32))
-        need -= tl.sum(tl.where(bins < next, count, 0))
+        next, need = _digit_of_rank(kl.bucket_place(digit, 256)[1], need)
         last = (last << 8) | next.to(order.dtype)
     return last, need
 
@@ -216,7 +220,7 @@ def _rank_long_kernel(x, values, out_places, width, rank, NAN_FIRST: tl.constexp
                       BITS: tl.constexpr, FLOATS: tl.constexpr):
     """The same for rows of many chunks: one pass over the row for each digit, and one for the place."""
     row = tl.program_id(0).to(tl.int64)
-    column, bins = tl.arange(0, CHUNK), tl.arange(0, 256)
+    column = tl.arange(0, CHUNK)
     word: tl.constexpr = tl.uint64 if BITS == 64 else tl.uint32
     need, last = rank + 1, tl.full((), 0, word)
     for i in tl.static_range(BITS // 8):
@@ -232,8 +236,7 @@ def _rank_long_kernel(x, values, out_places, width, rank, NAN_FIRST: tl.constexp
                 numbers += tl.sum((inside & (element == element)).to(tl.int32))
         if i == 0 and NAN_FIRST and FLOATS:
             need = tl.where(numbers < width, numbers + 1, need).to(tl.int32)
-        next = tl.sum((tl.cumsum(count) < need).to(tl.int32))
-        need -= tl.sum(tl.where(bins < next, count, 0))
+        next, need = _digit_of_rank(count, need)
         last = (last << 8) | next.to(word)
     place = 0
     for begin in range(0, width, CHUNK):
