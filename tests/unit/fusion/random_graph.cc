@@ -192,6 +192,19 @@ class Generator {
     }
   }
 
+  /// last, last - 1, … along one dimension of that shape.
+  int places_from_end(const Shape& shape, size_t d, int64_t last, ExprAttributes counts = {}) {
+    ExprAttributes shaped;
+    counts.shape = {shape[d]}, shaped.shape = shape;
+    auto newest = [&] { return static_cast<int>(p_.graph.nodes.size()) - 1; };
+    make(ExprOp::kIota, {}, counts);
+    p_.graph.nodes.push_back(scalar(last));
+    grow();
+    make(ExprOp::kSub, {newest(), newest() - 1});
+    make(ExprOp::kReshape, {newest()}, shaped);
+    return newest();
+  }
+
   /// Along one or two dimensions, at places that a tensor holds or that are reckoned from where an element is.
   void take(int x, const Shape& shape) {
     if (shape.empty() || numel(shape) == 0) return;
@@ -212,17 +225,9 @@ class Generator {
             add_input(p_, device_, pick(2) ? DType::kI64 : DType::kI32, places, row_major(places), 0, v, ""));
         continue;
       }
-      ExprAttributes counts, shaped;
-      counts.shape = {places[d]};
+      ExprAttributes counts;
       if (pick(2)) counts.dtype = DType::kI32;
-      shaped.shape = places;
-      make(ExprOp::kIota, {}, counts);
-      const int forward = static_cast<int>(p_.graph.nodes.size()) - 1;
-      p_.graph.nodes.push_back(scalar(int64_t{size - 1}));
-      grow();
-      make(ExprOp::kSub, {forward + 1, forward});
-      make(ExprOp::kReshape, {static_cast<int>(p_.graph.nodes.size()) - 1}, shaped);
-      inputs.push_back(static_cast<int>(p_.graph.nodes.size()) - 1);
+      inputs.push_back(places_from_end(places, d, size - 1, counts));
     }
     make(ExprOp::kTake, inputs, a);
   }
@@ -230,21 +235,16 @@ class Generator {
   /// A flip of a scan of a flip.
   void scan_backwards(int x, const Shape& shape) {
     if (shape.empty() || numel(shape) == 0) return;
-    ExprAttributes along, counts, shaped;
+    ExprAttributes along;
     const size_t d = pick(shape.size());
     along.axes = {static_cast<int>(d)};
-    counts.shape = {shape[d]};
-    shaped.shape.assign(shape.size(), 1), shaped.shape[d] = shape[d];
-    auto last = [&] { return static_cast<int>(p_.graph.nodes.size()) - 1; };
-    make(ExprOp::kIota, {}, counts);
-    p_.graph.nodes.push_back(scalar(int64_t{shape[d] - 1}));
-    grow();
-    make(ExprOp::kSub, {last(), last() - 1});
-    make(ExprOp::kReshape, {last()}, shaped);
-    const int places = last();
+    Shape line(shape.size(), 1);
+    line[d] = shape[d];
+    const int places = places_from_end(line, d, shape[d] - 1);
+    auto newest = [&] { return static_cast<int>(p_.graph.nodes.size()) - 1; };
     make(ExprOp::kTake, {x, places}, along);
-    make(kScans[pick(std::size(kScans))], {last()}, along);
-    make(ExprOp::kTake, {last(), places}, along);
+    make(kScans[pick(std::size(kScans))], {newest()}, along);
+    make(ExprOp::kTake, {newest(), places}, along);
   }
 
   void view(int x, const Shape& shape) {
