@@ -87,17 +87,20 @@ std::string read_log(Handle handle, int (*size_of_log)(Handle, size_t*), int (*g
   return text;
 }
 
-/// The number before `what` in the log: "… 16 bytes spill stores, …".
-int64_t number_before(std::string_view log, std::string_view what) {
-  size_t at = log.find(what);
-  if (at == std::string_view::npos || at == 0) return -1;
-  size_t end = at;
-  while (end > 0 && log[end - 1] == ' ') --end;
-  size_t begin = end;
-  while (begin > 0 && std::isdigit(static_cast<unsigned char>(log[begin - 1]))) --begin;
-  int64_t value = -1;
-  std::from_chars(log.data() + begin, log.data() + end, value);
-  return value;
+/// The sum of the numbers before `what` in the log, which has a line for each function: "… 16 bytes spill stores, …".
+/// -1 when there is none.
+int64_t numbers_before(std::string_view log, std::string_view what) {
+  int64_t sum = -1;
+  for (size_t at = log.find(what); at != std::string_view::npos; at = log.find(what, at + what.size())) {
+    size_t end = at;
+    while (end > 0 && log[end - 1] == ' ') --end;
+    size_t begin = end;
+    while (begin > 0 && std::isdigit(static_cast<unsigned char>(log[begin - 1]))) --begin;
+    int64_t value = 0;
+    const auto [read, error] = std::from_chars(log.data() + begin, log.data() + end, value);
+    if (error == std::errc()) sum = std::max<int64_t>(sum, 0) + value;
+  }
+  return sum;
 }
 
 std::vector<std::string_view> lines_of(std::string_view text) {
@@ -153,7 +156,7 @@ Cubin cubin_of(Assembled done, std::string assembler) {
   cubin.assembler = std::move(assembler);
   cubin.registers = registers_of_cubin(cubin.image);
   const std::string_view log = done.log;
-  const int64_t stores = number_before(log, "bytes spill stores"), loads = number_before(log, "bytes spill loads");
+  const int64_t stores = numbers_before(log, "bytes spill stores"), loads = numbers_before(log, "bytes spill loads");
   if (stores >= 0 && loads >= 0) cubin.spill_bytes = stores + loads;
   // A linker that finds the machine code in the driver's cache may say nothing; the code itself tells its stack frame,
   // and without one nothing is spilled.

@@ -72,6 +72,7 @@ struct SplitAddressesPass : llvm::PassInfoMixin<SplitAddressesPass> {
 void optimize_for_gpu(llvm::Module& module, llvm::TargetMachine& machine) {
   for (llvm::Function& f : module)
     if (!f.isDeclaration()) inline_calls(f);
+  drop_uncalled(module);
   optimize(module, machine, [](llvm::FunctionPassManager& passes) { passes.addPass(SplitAddressesPass()); });
   for (llvm::Function& f : module) {
     if (f.isDeclaration()) continue;

@@ -42,4 +42,15 @@ void inline_calls(llvm::Function& fn) {
   }
 }
 
+void drop_uncalled(llvm::Module& module) {
+  for (bool any = true; any;) {
+    any = false;
+    for (llvm::Function& f : llvm::make_early_inc_range(module))
+      if (f.hasLocalLinkage() && f.use_empty()) {
+        f.eraseFromParent();
+        any = true;
+      }
+  }
+}
+
 }  // namespace kiln::codegen

@@ -1,6 +1,7 @@
 // NVPTX: kernels whose wgmma a call would serialize.
 #pragma once
 #include <llvm/IR/Function.h>
+#include <llvm/IR/Module.h>
 
 namespace kiln::codegen {
 
@@ -13,5 +14,8 @@ bool has_wgmma(const llvm::Function& fn);
 /// Takes functions in line that ask for it; in a function with wgmma also the slow paths of math functions that others
 /// call.
 void inline_calls(llvm::Function& fn);
+
+/// Removes the module's own functions that nothing calls any more: assemblers compile what is there.
+void drop_uncalled(llvm::Module& module);
 
 }  // namespace kiln::codegen

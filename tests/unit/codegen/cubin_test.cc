@@ -17,7 +17,10 @@ class FakeAssembler : public Assembler {
     if (ptx.find("foo") != std::string_view::npos) return error(ErrorKind::kInternal, "fake rejects foo");
     return Assembled{"image",
                      "ptxas info    : (C7510) serialised\n"
-                     "ptxas         .     0 bytes stack frame, 24 bytes spill stores, 8 bytes spill loads\n"};
+                     "ptxas info    : Function properties for helper\n"
+                     "ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+                     "ptxas info    : Function properties for f\n"
+                     "ptxas         .     24 bytes stack frame, 24 bytes spill stores, 8 bytes spill loads\n"};
   }
 
  private:
@@ -47,7 +50,7 @@ TEST(Cubin, TheDevicesAssemblerIsAskedFirst) {
   ASSERT_TRUE(cubin.ok()) << render(cubin.error());
   EXPECT_EQ(cubin->assembler, "fake 1");
   EXPECT_EQ(cubin->image, "image");
-  EXPECT_EQ(cubin->spill_bytes, 32);
+  EXPECT_EQ(cubin->spill_bytes, 32) << "of all functions";
   ASSERT_EQ(cubin->messages.size(), 1u);
   EXPECT_NE(cubin->messages[0].find("C7510"), std::string::npos);
   EXPECT_EQ(link_cubin("foo", hopper(), &device).error().message, "fake rejects foo");
