@@ -2,6 +2,7 @@
 
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 #include <unordered_map>
@@ -322,10 +323,25 @@ class KernelLowering {
   /// Of the registers from `r` on. A sine and a cosine of the same number in one block, as of a rotation, reduce it
   /// once.
   Value* sin_or_cos(const ir::Op& op, size_t r, Value* x) {
-    const bool cosine = op.kind == OpKind::kCos;
-    const auto [known, is_new] = reductions_.try_emplace({op.operand(0), op.parent, r});
-    if (is_new) known->second = emit_trig_reduction(b_, x, l_.target);
-    return emit_sin_cos(b_, x, known->second, cosine, l_.target);
+    const ir::Value* of = op.operand(0);
+    const auto [known, is_new] = sines_.try_emplace({of, op.parent, r});
+    if (is_new) {
+      auto wanted = [&](OpKind kind) {
+        return std::ranges::any_of(
+            of->uses, [&](const ir::Use& use) { return use.op->kind == kind && use.op->parent == op.parent; });
+      };
+      const SinCosOptions options = {
+          .sine = wanted(OpKind::kSin), .cosine = wanted(OpKind::kCos), .may_be_large = may_be_large(*of)};
+      known->second = emit_sin_cos(b_, x, options, l_.target);
+    }
+    return op.kind == OpKind::kSin ? known->second.sine : known->second.cosine;
+  }
+
+  /// Whether there can be numbers beyond those of float16.
+  static bool may_be_large(const ir::Value& x) {
+    if (!x.op || x.op->kind != OpKind::kCast) return true;
+    const DType from = x.op->operand(0)->type.dtype;
+    return !(from == DType::kF16 || size_of(from) == 1 || (is_int(from) && size_of(from) == 2));
   }
 
   // --- control flow
@@ -477,7 +493,7 @@ class KernelLowering {
 
   Lowering& l_;
   llvm::IRBuilder<>& b_;
-  std::map<std::tuple<const ir::Value*, const ir::Block*, size_t>, TrigReduced> reductions_;
+  std::map<std::tuple<const ir::Value*, const ir::Block*, size_t>, SinCos> sines_;
   LineInfo* lines_;
 };
 

@@ -278,8 +278,9 @@ V emit_math(llvm::IRBuilderBase& b, OpKind kind, DType dtype, std::span<V const>
     case OpKind::kLog1p:
       return emit_log1p(m, x);
     case OpKind::kSin:
+      return emit_sin_cos(b, x, {.sine = true, .cosine = false}, target).sine;
     case OpKind::kCos:
-      return emit_sin_cos(b, x, emit_trig_reduction(b, x, target), kind == OpKind::kCos, target);
+      return emit_sin_cos(b, x, {.sine = false, .cosine = true}, target).cosine;
     case OpKind::kTanh:
       return emit_tanh(m, x);
     case OpKind::kErf:

@@ -25,14 +25,15 @@ bool is_math_op(ir::OpKind kind);
 llvm::Value* emit_math(llvm::IRBuilderBase& b, ir::OpKind kind, DType dtype, std::span<llvm::Value* const> operands,
                        const target::Target& target);
 
-/// x less the nearest multiple of π/2, and that multiple modulo 4: what sin and cos of the same number share.
-struct TrigReduced {
-  llvm::Value *r, *quadrant;
+/// What to compute of one number; `may_be_large` false: it is known to be at most 102400, and there is no branch.
+struct SinCosOptions {
+  bool sine, cosine, may_be_large = true;
 };
-/// Of scalars or vectors of f32 or f64; branches as said above (math_trig.cc).
-TrigReduced emit_trig_reduction(llvm::IRBuilderBase& b, llvm::Value* x, const target::Target& target);
-/// The sine or cosine of x, in straight-line code.
-llvm::Value* emit_sin_cos(llvm::IRBuilderBase& b, llvm::Value* x, const TrigReduced& reduced, bool cosine,
-                          const target::Target& target);
+/// What was asked for; else null.
+struct SinCos {
+  llvm::Value *sine, *cosine;
+};
+/// Of a scalar or vector of f32 or f64; branches as said above (math_trig.cc). Both share the reduction of x.
+SinCos emit_sin_cos(llvm::IRBuilderBase& b, llvm::Value* x, SinCosOptions options, const target::Target& target);
 
 }  // namespace kiln::lower

@@ -1,6 +1,10 @@
 // sin and cos: Cody–Waite reduction with fma where that is exact enough, Payne–Hanek on the bits of 2/π beyond.
+#include <fmt/format.h>
 #include <llvm/IR/Module.h>
 #include <llvm/TargetParser/Triple.h>
+
+#include <string>
+#include <utility>
 
 #include "compiler/lower/shared/math.h"
 #include "compiler/lower/shared/math_coefficients.h"
@@ -94,18 +98,38 @@ llvm::Function* slow_reduction(MathEmitter& m) {
   return f;
 }
 
-/// Of `count` numbers in memory, r and quadrant of the large ones in place of those that lie there. For GPUs, in line:
+struct Reduced {
+  V r, quadrant;
+};
+
+/// Sine, cosine or both of what was reduced.
+SinCos evaluate(MathEmitter& m, const Reduced& reduced, bool sine, bool cosine) {
+  llvm::IRBuilderBase& b = m.b;
+  const V r = reduced.r, z = m.mul(r, r);
+  const V sin = m.fma(m.mul(z, r), m.f32 ? m.poly(kSin32, z) : m.poly(kSin64, z), r);
+  const V cos = m.fma(m.mul(z, z), m.f32 ? m.poly(kCos32, z) : m.poly(kCos64, z), m.fma(z, m.k(-0.5), m.k(1)));
+  auto of = [&](V quadrant) {
+    const V odd = b.CreateICmpNE(b.CreateAnd(quadrant, m.ki(1)), m.ki(0));
+    const V sign = b.CreateShl(b.CreateAnd(quadrant, m.ki(2)), m.ki(m.pick(30, 62)));
+    return m.from_bits(b.CreateXor(m.bits(m.select(odd, cos, sin)), sign));
+  };
+  return {.sine = sine ? of(reduced.quadrant) : nullptr,
+          .cosine = cosine ? of(b.CreateAdd(reduced.quadrant, m.ki(1))) : nullptr};
+}
+
+/// Of `count` numbers in memory, the results for the large ones in place of those that lie there. For GPUs, in line:
 /// what is live across a call wants registers that the function leaves alone, of which there are few, and ptxas keeps
-/// the rest in memory on the fast path too. As a loop its code is short.
-llvm::Function* slow_reductions(MathEmitter& m) {
-  llvm::Function* one = slow_reduction(m);
+/// the rest in memory on the fast path too. As a loop its code is short. Beside its results nothing is live across it.
+llvm::Function* slow_results(MathEmitter& outer, bool sine, bool cosine) {
+  llvm::Function* one = slow_reduction(outer);
   llvm::Module& module = *one->getParent();
-  const char* name = m.f32 ? "kiln_trig_reduce_all_f32" : "kiln_trig_reduce_all";
+  const std::string name =
+      fmt::format("kiln_{}{}_of_large{}", sine ? "sin" : "", cosine ? "cos" : "", outer.f32 ? "_f32" : "");
   if (llvm::Function* f = module.getFunction(name)) return f;
 
   llvm::LLVMContext& context = module.getContext();
   llvm::IRBuilder<> b(context);
-  llvm::Type *number = m.float_type->getScalarType(), *integer = m.int_type->getScalarType();
+  llvm::Type* number = outer.float_type->getScalarType();
   auto* type =
       llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy(), b.getInt32Ty()}, false);
   auto* f = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, name, module);
@@ -119,12 +143,13 @@ llvm::Function* slow_reductions(MathEmitter& m) {
   llvm::PHINode* i = b.CreatePHI(b.getInt32Ty(), 2);
   i->addIncoming(b.getInt32(0), entry);
   V x = b.CreateLoad(number, b.CreateGEP(number, f->getArg(0), {i}));
-  V limit = llvm::ConstantFP::get(number, m.pick(kFastLimit32, kFastLimit64));
-  b.CreateCondBr(b.CreateFCmpOLT(limit, b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x)), large, next);
+  MathEmitter m(b, number, outer.target);
+  b.CreateCondBr(m.lt(m.k(m.pick(kFastLimit32, kFastLimit64)), m.abs(x)), large, next);
   b.SetInsertPoint(large);
   V pair = b.CreateCall(one, {x});
-  b.CreateStore(b.CreateExtractValue(pair, 0), b.CreateGEP(number, f->getArg(1), {i}));
-  b.CreateStore(b.CreateExtractValue(pair, 1), b.CreateGEP(integer, f->getArg(2), {i}));
+  const SinCos results = evaluate(m, {b.CreateExtractValue(pair, 0), b.CreateExtractValue(pair, 1)}, sine, cosine);
+  for (auto [result, to] : {std::pair(results.sine, 1U), std::pair(results.cosine, 2U)})
+    if (result) b.CreateStore(result, b.CreateGEP(number, f->getArg(to), {i}));
   b.CreateBr(next);
   b.SetInsertPoint(next);
   V after = b.CreateAdd(i, b.getInt32(1));
@@ -135,49 +160,48 @@ llvm::Function* slow_reductions(MathEmitter& m) {
   return f;
 }
 
-TrigReduced reduce_in_memory(MathEmitter& m, V x, TrigReduced fast) {
+SinCos in_memory(MathEmitter& m, V x, const SinCos& fast) {
   llvm::IRBuilderBase& b = m.b;
-  llvm::Function* f = slow_reductions(m);
+  llvm::Function* f = slow_results(m, fast.sine, fast.cosine);
   llvm::BasicBlock& entry = b.GetInsertBlock()->getParent()->getEntryBlock();
   llvm::IRBuilder<> at_entry(&entry, entry.begin());
-  V xs = at_entry.CreateAlloca(m.float_type), rs = at_entry.CreateAlloca(m.float_type),
-    quadrants = at_entry.CreateAlloca(m.int_type);
-  for (auto [value, place] : {std::pair{x, xs}, std::pair{fast.r, rs}, std::pair{fast.quadrant, quadrants}})
+  auto stored = [&](V value) -> V {
+    if (!value) return llvm::ConstantPointerNull::get(b.getPtrTy());
+    V place = at_entry.CreateAlloca(m.float_type);
     b.CreateStore(value, place);
+    return place;
+  };
+  V xs = stored(x), sines = stored(fast.sine), cosines = stored(fast.cosine);
   const auto count = llvm::cast<llvm::FixedVectorType>(m.float_type)->getNumElements();
-  b.CreateCall(f, {xs, rs, quadrants, b.getInt32(count)});
-  return {b.CreateLoad(m.float_type, rs), b.CreateLoad(m.int_type, quadrants)};
+  b.CreateCall(f, {xs, sines, cosines, b.getInt32(count)});
+  return {.sine = fast.sine ? b.CreateLoad(m.float_type, sines) : nullptr,
+          .cosine = fast.cosine ? b.CreateLoad(m.float_type, cosines) : nullptr};
 }
 
-TrigReduced reduce_slowly(MathEmitter& m, V x) {
+SinCos lane_by_lane(MathEmitter& m, V x, V large, const SinCos& fast) {
   llvm::IRBuilderBase& b = m.b;
   llvm::Function* f = slow_reduction(m);
-  auto one = [&](V lane) -> TrigReduced {
-    V pair = b.CreateCall(f, {lane});
-    return {b.CreateExtractValue(pair, 0), b.CreateExtractValue(pair, 1)};
-  };
   auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(m.float_type);
-  if (!vector) return one(x);
-  TrigReduced all = {llvm::PoisonValue::get(m.float_type), llvm::PoisonValue::get(m.int_type)};
-  for (uint64_t lane = 0; lane < vector->getNumElements(); ++lane) {
-    TrigReduced reduced = one(b.CreateExtractElement(x, lane));
-    all.r = b.CreateInsertElement(all.r, reduced.r, lane);
-    all.quadrant = b.CreateInsertElement(all.quadrant, reduced.quadrant, lane);
+  Reduced all = {llvm::PoisonValue::get(m.float_type), llvm::PoisonValue::get(m.int_type)};
+  for (uint64_t lane = 0; lane < (vector ? vector->getNumElements() : 1); ++lane) {
+    V pair = b.CreateCall(f, {vector ? b.CreateExtractElement(x, lane) : x});
+    V r = b.CreateExtractValue(pair, 0), quadrant = b.CreateExtractValue(pair, 1);
+    all = vector ? Reduced{b.CreateInsertElement(all.r, r, lane), b.CreateInsertElement(all.quadrant, quadrant, lane)}
+                 : Reduced{r, quadrant};
   }
-  return all;
+  SinCos slow = evaluate(m, all, fast.sine, fast.cosine);
+  if (slow.sine) slow.sine = m.select(large, slow.sine, fast.sine);
+  if (slow.cosine) slow.cosine = m.select(large, slow.cosine, fast.cosine);
+  return slow;
 }
 
-TrigReduced reduce(MathEmitter& m, V x) {
+/// The results of the fast reduction, but those of large numbers by the slow one.
+SinCos with_large(MathEmitter& m, V x, const SinCos& fast) {
   llvm::IRBuilderBase& b = m.b;
-  auto parts = m.pick(std::span(kHalfPi32), std::span(kHalfPi64));
-  auto [value, quadrant] = m.round(m.mul(x, m.k(m.pick(0x1.45f306p-1, 0x1.45f306dc9c883p-1))));
-  V r = x;
-  for (double part : parts) r = m.fma(value, m.k(-part), r);
-
   V limit = m.k(m.pick(kFastLimit32, kFastLimit64)), magnitude = m.abs(x), large = m.lt(limit, magnitude), any = large;
-  const bool is_vector = m.float_type->isVectorTy(), in_memory = is_vector && m.target.is_cuda();
+  const bool is_vector = m.float_type->isVectorTy(), uses_memory = is_vector && m.target.is_cuda();
   // A GPU has no registers of bits to collect the comparisons in. Maxima leave NaNs out, as comparisons do.
-  if (in_memory)
+  if (uses_memory)
     any = b.CreateFCmpOLT(llvm::cast<llvm::Constant>(limit)->getSplatValue(), b.CreateFPMaxReduce(magnitude));
   else if (is_vector)
     any = b.CreateOrReduce(large);
@@ -187,47 +211,31 @@ TrigReduced reduce(MathEmitter& m, V x) {
   auto* after = llvm::BasicBlock::Create(b.getContext(), "trig", function);
   b.CreateCondBr(any, slow, after);
   b.SetInsertPoint(slow);
-  TrigReduced exact;
-  if (in_memory) {
-    exact = reduce_in_memory(m, x, {r, quadrant});
-  } else {
-    exact = reduce_slowly(m, x);
-    exact = {m.select(large, exact.r, r), m.select(large, exact.quadrant, quadrant)};
-  }
+  const SinCos exact = uses_memory ? in_memory(m, x, fast) : lane_by_lane(m, x, large, fast);
   llvm::BasicBlock* slow_end = b.GetInsertBlock();
   b.CreateBr(after);
   b.SetInsertPoint(after);
-  auto join = [&](V fast_value, V slow_value) {
+  auto join = [&](V fast_value, V slow_value) -> V {
+    if (!fast_value) return nullptr;
     llvm::PHINode* phi = b.CreatePHI(fast_value->getType(), 2);
     phi->addIncoming(fast_value, before);
     phi->addIncoming(slow_value, slow_end);
     return phi;
   };
-  llvm::PHINode* joined_r = join(r, exact.r);
-  llvm::PHINode* joined_quadrant = join(quadrant, exact.quadrant);
-  return {joined_r, joined_quadrant};
+  return {.sine = join(fast.sine, exact.sine), .cosine = join(fast.cosine, exact.cosine)};
 }
 
 }  // namespace
 
-TrigReduced emit_trig_reduction(llvm::IRBuilderBase& b, V x, const target::Target& target) {
+SinCos emit_sin_cos(llvm::IRBuilderBase& b, V x, SinCosOptions o, const target::Target& target) {
   MathEmitter m(b, x->getType(), target);
-  return reduce(m, x);
-}
-
-V emit_sin_cos(llvm::IRBuilderBase& b, V x, const TrigReduced& reduced, bool cosine, const target::Target& target) {
-  MathEmitter m(b, x->getType(), target);
-  auto [r, quadrant] = reduced;
-  if (cosine) quadrant = b.CreateAdd(quadrant, m.ki(1));
-  V z = m.mul(r, r);
-  V sine = m.fma(m.mul(z, r), m.f32 ? m.poly(kSin32, z) : m.poly(kSin64, z), r);
-  V cos = m.fma(m.mul(z, z), m.f32 ? m.poly(kCos32, z) : m.poly(kCos64, z), m.fma(z, m.k(-0.5), m.k(1)));
-  V odd = b.CreateICmpNE(b.CreateAnd(quadrant, m.ki(1)), m.ki(0));
-  V sign = b.CreateShl(b.CreateAnd(quadrant, m.ki(2)), m.ki(m.pick(30, 62)));
-  V result = m.from_bits(b.CreateXor(m.bits(m.select(odd, cos, sine)), sign));
-  if (cosine) return result;
+  auto [value, quadrant] = m.round(m.mul(x, m.k(m.pick(0x1.45f306p-1, 0x1.45f306dc9c883p-1))));
+  V r = x;
+  for (double part : m.pick(std::span(kHalfPi32), std::span(kHalfPi64))) r = m.fma(value, m.k(-part), r);
+  SinCos fast = evaluate(m, {r, quadrant}, o.sine, o.cosine);
   // Keeps -0 and denormals, whose squares vanish.
-  return m.select(m.lt(m.abs(x), m.k(m.pick(0x1p-13, 0x1p-27))), x, result);
+  if (o.sine) fast.sine = m.select(m.lt(m.abs(x), m.k(m.pick(0x1p-13, 0x1p-27))), x, fast.sine);
+  return o.may_be_large ? with_large(m, x, fast) : fast;
 }
 
 }  // namespace kiln::lower

@@ -194,6 +194,18 @@ TEST(NvptxElementwise, ASineAndACosineReduceTheirNumberOnce) {
   EXPECT_EQ(count(two, "\ntrig.slow"), 2);
 }
 
+TEST(NvptxElementwise, ASineOfWhatWasAHalfHasNoSlowPath) {
+  // Largest numbers: 65504 of f16, 3.4e38 of bf16.
+  for (auto [from, branches] : {std::pair("f16", 0), std::pair("i8", 0), std::pair("bf16", 1), std::pair("i32", 1)}) {
+    const std::string body =
+        fmt::format("  %a = load %x : {}\n  %b = cast %a : f32\n  %c = sin %b : f32\n  store %y, %c\n", from);
+    const Compiled c = compile(kernel("", fmt::format("%x: *{}, %y: *f32", from), body, 1), "sm_90a");
+    EXPECT_EQ(count(c.llvm, "\ntrig.slow"), branches) << from;
+    EXPECT_EQ(count(c.ptx, ".global .align 8 .b8 kiln_two_over_pi"), branches) << from;
+    EXPECT_EQ(count(c.ptx, ".func"), 0) << "what was taken in line is not compiled once more\n" << c.ptx;
+  }
+}
+
 TEST(NvptxElementwise, ArithmeticIsNotContractedAndUsesNativeHalves) {
   const std::string lines[] = {"add %a, %b : f32", "mul %a, %b : f32", "div %a, %b : f32"};
   Compiled f32 = compile(elementwise_kernel("f32", lines), "sm_90a");
