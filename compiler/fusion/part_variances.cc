@@ -92,18 +92,58 @@ class Parter {
     const bool across = n.axes.back() != static_cast<int>(all.size()) - 1;
     const int64_t most = across ? 256 : 8192, least = across ? 32 : 1024;
     const int64_t first = std::max<int64_t>(2, cdiv(columns, most)), last = columns / least;
+    // Elements of a part that lie side by side, where rows do.
+    auto run = [&](int axis, int64_t parts) {
+      int64_t elements = all[at(axis)] / parts;
+      for (size_t d = at(axis) + 1; d < all.size(); ++d) elements *= all[d];
+      return elements;
+    };
+    constexpr int64_t kLeastRun = 64;
     std::optional<Cut> best;
     for (int axis : n.axes)
       for (int64_t parts = first; parts <= std::min(last, all[at(axis)]); ++parts) {
-        if (all[at(axis)] % parts != 0) continue;
+        if (all[at(axis)] % parts != 0 || (!across && run(axis, parts) < kLeastRun)) continue;
         const auto off = [&](int64_t p) { return std::abs(p - std::max(wanted, first)); };
         if (!best || off(parts) < off(best->parts)) best = Cut{axis, parts};
       }
-    const int64_t few = std::max(wanted, first) / 2, parts = std::min(std::max(wanted, first), last);
-    if ((best && best->parts >= few) || parts < first || dag_.nodes[at(x.node)].kind != DagKind::kLeaf) return best;
+    const int64_t few = std::max(wanted, first) / 2;
+    int64_t parts = std::min(std::max(wanted, first), last);
+    if ((best && best->parts >= few) || parts < first) return best;
     const int longest = *std::ranges::max_element(n.axes, {}, [&](int a) { return all[at(a)]; });
-    if (all[at(longest)] < parts * parts) return best;  // what is left would be as long as a part
-    return Cut{longest, parts};
+    // Not so many that what is left is longer than a part.
+    while (parts >= first && all[at(longest)] % parts > all[at(longest)] / parts) --parts;
+    if (parts < std::max(first, best ? best->parts + 1 : 0) || (!across && run(longest, parts) < kLeastRun))
+      return best;
+    return is_sliced(x, at(longest)) ? Cut{longest, parts} : best;
+  }
+
+  /// Whether slices of it along dimension `d` can be computed for themselves, from slices of what it is computed from.
+  bool is_sliced(const Operand& x, size_t d) const {
+    int nodes = 0;
+    return is_sliced(x, d, nodes);
+  }
+  bool is_sliced(const Operand& x, size_t d, int& nodes) const {
+    constexpr int kMostOfCopy = 16;  // nodes, each counted as often as it is read
+    if (x.is_number() || x.strides[d] == 0) return true;
+    const DagNode& n = dag_.nodes[at(x.node)];
+    if (n.kind == DagKind::kLeaf) return true;
+    return n.kind == DagKind::kPointwise && n.taken.empty() && n.op != ExprOp::kPut && n.row_stride == 0 &&
+           x.shape == n.shape && x.strides == row_major(n.shape) && ++nodes <= kMostOfCopy &&
+           std::ranges::all_of(n.operands, [&](const Operand& o) { return is_sliced(o, d, nodes); });
+  }
+
+  /// Its elements from `begin` on along dimension `d`. What is computed is computed anew, for these alone: a slice of
+  /// a tensor that others read as well would have to be stored.
+  Operand slice(Operand x, size_t d, int64_t begin, int64_t count) {
+    if (!x.is_number() && x.strides[d] != 0 && dag_.nodes[at(x.node)].kind != DagKind::kLeaf) {
+      DagNode n = dag_.nodes[at(x.node)];
+      n.shape[d] = count;
+      for (Operand& o : n.operands) o = slice(std::move(o), d, begin, count);
+      return append(dag_, std::move(n));
+    }
+    if (!x.shape.empty()) x.shape[d] = count;
+    if (!x.is_number()) x.offset += begin * x.strides[d];
+    return x;
   }
 
   Operand computed(ExprOp op, std::vector<Operand> operands, const DagNode& like, const Shape& shape,
@@ -167,12 +207,13 @@ class Parter {
 
   void take_apart(size_t squares, size_t total, const Cut& cut) {
     const DagNode n = dag_.nodes[squares], whole_sum = dag_.nodes[total];
-    Operand x = whole_sum.operands[0], rest = x;
-    const int64_t left = x.shape[at(cut.axis)] % cut.parts;
-    x.shape[at(cut.axis)] -= left;
-    rest.shape[at(cut.axis)] = left;
-    rest.offset += x.shape[at(cut.axis)] * x.strides[at(cut.axis)];
-    split_dimension(x, at(cut.axis), x.shape[at(cut.axis)] / cut.parts);
+    Operand x = whole_sum.operands[0], rest;
+    const int64_t left = x.shape[at(cut.axis)] % cut.parts, even = x.shape[at(cut.axis)] - left;
+    if (left > 0) {
+      rest = slice(x, at(cut.axis), even, left);
+      x = slice(x, at(cut.axis), 0, even);
+    }
+    split_dimension(x, at(cut.axis), even / cut.parts);
 
     DagNode sum = whole_sum;  // of a part
     for (int& a : sum.axes) a += a >= cut.axis;
