@@ -158,6 +158,29 @@ Value* simplify_cmp(Op* op, const Facts& f, ir::Builder& b) {
   return nullptr;
 }
 
+/// Conditions that all hold where `v` does.
+void add_conjuncts(const Value* v, std::vector<const Value*>& to) {
+  if (const Op* both = defined_by(v, OpKind::kAnd)) {
+    add_conjuncts(both->operand(0), to);
+    add_conjuncts(both->operand(1), to);
+  } else {
+    to.push_back(v);
+  }
+}
+
+/// Whether `x` is `bits` wherever the condition does not hold, since the mask of the load that it comes from said so:
+///   select c, (cast (load p, c & m, 0)), 0
+bool is_masked_by(const Value* condition, const Value* x, uint64_t bits) {
+  while (bits == 0 && defined_by(x, OpKind::kCast)) x = x->op->operand(0);
+  const Op* load = defined_by(x, OpKind::kLoad);
+  if (!load || load->operands.size() < 2 || load->operand(1)->type.shape != condition->type.shape) return false;
+  if (load->operands.size() > 2 ? constant_of(load->operand(2)) != bits : bits != 0) return false;
+  std::vector<const Value*> asked, known;
+  add_conjuncts(condition, asked);
+  add_conjuncts(load->operand(1), known);
+  return std::ranges::all_of(asked, [&](const Value* v) { return std::ranges::find(known, v) != known.end(); });
+}
+
 Value* simplify_select(Op* op, const Facts& f, ir::Builder& b) {
   Value *c = op->operand(0), *x = op->operand(1), *y = op->operand(2);
   if (f.bits[0]) return *f.bits[0] ? x : y;
@@ -166,6 +189,7 @@ Value* simplify_select(Op* op, const Facts& f, ir::Builder& b) {
     if (*f.bits[1] == *f.bits[2]) return x;
     return *f.bits[1] ? c : b.binary(OpKind::kXor, c, b.constant_int(c->type, 1));
   }
+  if (f.bits[2] && is_masked_by(c, x, *f.bits[2])) return x;
   // An arm that asks the same condition again.
   if (Op* inner = defined_by(x, OpKind::kSelect); inner && inner->operand(0) == c)
     return b.select(c, inner->operand(1), y);
