@@ -10,6 +10,8 @@ import torch
 
 import lines
 
+torch.backends.cudnn.allow_tf32 = True  # as it is in PyTorch unless cleared
+
 rounds, ask = int(sys.argv[1]), sys.argv[2]
 flushed = torch.empty(256 * 1024 * 1024 // 4, dtype=torch.int32, device="cuda")
 

@@ -239,7 +239,12 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
         out = (_wide(cols) * _wide(weight).reshape(o, kh, kw, 1, 1)).sum([2, 3])
     else:
         cols = cols.reshape(n, groups, c * kh * kw, h * w)
-        out = _product(weight.reshape(groups, o // groups, c * kh * kw).unsqueeze(0), cols).reshape(n, o, h, w)
+        weights = weight.reshape(groups, o // groups, c * kh * kw).unsqueeze(0)
+        if input.dtype is torch.float32 and torch.backends.cudnn.allow_tf32:
+            out = weights.matmul(cols, tf32=True)
+        else:
+            out = _product(weights, cols)
+        out = out.reshape(n, o, h, w)
     if bias is not None:
         out = out + bias.reshape(-1, 1, 1)
     out = out.to(input.dtype)

@@ -23,6 +23,23 @@ TEST(MagicsFusion, SourceIsAWholeFileWithTheNamesOfTheVariables) {
   EXPECT_NE(run("x = randn(99, 99)\nz = exp(x)\ny = z.T\nz.run()\n%source y\n").out.find("a view"), std::string::npos);
 }
 
+TEST(MagicsFusion, ProductsOfFloat32UseTf32WhereTheyMay) {
+  const std::string setup =
+      "import torch\nimport torch.nn.functional as F\nx, w = randn(2, 16, 20, 20), randn(32, 16, 3, 3)\n"
+      "a, b = randn(80, 70), randn(70, 90)\n";
+  const std::string convolution = "%source F.conv2d(x, w) target=sm_90a\n", product = "%source a @ b target=sm_90a\n";
+  const std::string exact = "input_precision=\"ieee\"";
+  for (const std::string& line : {convolution, product}) {
+    const Said ieee = run(setup + line);
+    EXPECT_NE(ieee.out.find(exact), std::string::npos) << ieee.err << ieee.out;
+    for (const char* module : {"cuda.matmul", "cudnn"}) {
+      const Said said = run(setup + "torch.backends." + module + ".allow_tf32 = True\n" + line);
+      const bool rounds = line == convolution || module == std::string("cuda.matmul");
+      EXPECT_EQ(said.out.find(exact) == std::string::npos, rounds) << module << said.err << said.out;
+    }
+  }
+}
+
 // The file's functions, called with tensors of our own, give what the expression does.
 TEST(MagicsFusion, SourceAsAProgramComputesTheExpression) {
   const std::string setup = "import torch\nx, w, b, n = randn(130, 70), randn(70, 50), randn(50), torch.arange(130)\n";
