@@ -759,6 +759,7 @@ void write_source(const Emitter& e, const std::string& comment, Group& group) {
     word.clear();
   }
   std::string kernel = e.decorator() + "\n" + wrapped;
+  if (group.precedes_product) kernel += "\n    tl.extra.cuda.gdc_wait()";
   for (const std::string& l : e.prologue()) kernel += "\n" + l;
   for (const std::string& l : e.lines()) kernel += "\n" + l;
   group.libdevice = e.uses_libdevice();

@@ -50,12 +50,12 @@ class Planner {
     if (!unfused) recompute_cheap(dag_, grouping_);
     KILN_CHECK_OK(check_sizes());
     values();
-    for (size_t c = 0; c < grouping_.clusters.size(); ++c) KILN_CHECK_OK(write(grouping_.clusters[c]));
+    const target::Target* target = target::find(options_.machine.target);
+    plan_.overlaps = grouping_.clusters.size() > 1 && target && target->has(target::kTma);
+    for (size_t c = 0; c < grouping_.clusters.size(); ++c) KILN_CHECK_OK(write(c));
     outputs();
     lives();
     boundaries();
-    const target::Target* target = target::find(options_.machine.target);
-    plan_.overlaps = plan_.groups.size() > 1 && target && target->has(target::kTma);
     return std::move(plan_);
   }
 
@@ -117,8 +117,11 @@ class Planner {
 
   View view_of(const Operand& o) const { return {value_of_[at(o.node)], o.shape, o.strides, o.offset}; }
 
-  Status write(const Cluster& cluster) {
+  Status write(size_t c) {
+    const Cluster& cluster = grouping_.clusters[c];
     Group g;
+    g.precedes_product = plan_.overlaps && c + 1 < grouping_.clusters.size() &&
+                         grouping_.clusters[c + 1].form == Form::kProduct && !library();
     const WriteRequest request{graph_, dag_, grouping_, cluster, options_.machine, value_of_};
     g.name = cluster_name(request);
     account(cluster, g);

@@ -105,6 +105,21 @@ TEST_F(PlanTest, ChainsOfKernelsOverlapWhereTheGpuCan) {
   EXPECT_FALSE(overlaps(x, hopper_machine()));
 }
 
+/// Programs of a product that are placed among those of the kernel before it lose their neighbours on the chip.
+TEST_F(PlanTest, ProductsBeginWhenTheKernelBeforeHasEnded) {
+  const int w = tensor(DType::kI8, {512, 256}, "w"), x = tensor(DType::kBF16, {700, 512}, "x");
+  ExprAttributes half, rows;
+  half.dtype = DType::kBF16;
+  rows.axes = {1};
+  const int product = op(ExprOp::kMatMul, {x, op(ExprOp::kCast, {w}, half)});
+  const int sum = op(ExprOp::kSum, {product}, rows);
+  const Plan made = check({sum}, Variant::kFused, hopper_machine(), /*tight=*/0);
+  ASSERT_EQ(made.groups.size(), 3u) << plan_text(made);
+  std::vector<bool> waits;
+  for (const Group& g : made.groups) waits.push_back(g.source.find("tl.extra.cuda.gdc_wait()") != std::string::npos);
+  EXPECT_EQ(waits, std::vector({true, false, false})) << plan_text(made);
+}
+
 TEST_F(PlanTest, ColumnsAreReducedInALoop) {
   const int x = tensor(DType::kF32, {700, 300}, "x");
   EXPECT_EQ(check({op(ExprOp::kSub, {x, axis(ExprOp::kMean, x, {0})})}).groups.size(), 1u);
