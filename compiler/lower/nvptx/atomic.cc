@@ -66,6 +66,8 @@ struct Instruction {
   }
 };
 
+bool is_reduction(std::string_view opcode) { return opcode.starts_with("red."); }
+
 /// One atomic instruction in the threads where `predicate` holds (null: all); elsewhere the result is 0. `operands` are
 /// words: so many for each value as the result has. Returns the old words; none when not `wanted`.
 std::vector<Value*> emit_atomic(Lowering& l, const std::string& opcode, Value* address,
@@ -98,14 +100,18 @@ std::vector<Value*> emit_atomic(Lowering& l, const std::string& opcode, Value* a
       args.push_back(llvm::ConstantInt::get(bits_type, 0));
     }
   }
-  // "_" for what nobody reads would say as much, but there are vectors without one, and ptxas up to 13.0 crashes on one
-  // of bf16. It makes a reduction of registers that nobody reads as well.
-  std::string old = word_list(0, words);
-  if (!wanted) {
-    old = words == 1 ? "old0" : words == 2 ? "{old0, old1}" : "{old0, old1, old2, old3}";
-    text = fmt::format("{{ .reg .b{} old<{}>; {}", bits, words, text);
+  if (!wanted && is_reduction(opcode)) {
+    text += fmt::format("{} [${}]{};", opcode, address_at, list);
+  } else {
+    // "_" for what nobody reads would say as much, but there are vectors without one, and ptxas up to 13.0 crashes on
+    // one of bf16. It makes a reduction of a register that nobody reads as well, but not of several.
+    std::string old = word_list(0, words);
+    if (!wanted) {
+      old = words == 1 ? "old0" : words == 2 ? "{old0, old1}" : "{old0, old1, old2, old3}";
+      text = fmt::format("{{ .reg .b{} old<{}>; {}", bits, words, text);
+    }
+    text += fmt::format("{} {}, [${}]{};{}", opcode, old, address_at, list, wanted ? "" : " }");
   }
-  text += fmt::format("{} {}, [${}]{};{}", opcode, old, address_at, list, wanted ? "" : " }");
   llvm::Type* result = b.getVoidTy();
   if (wanted)
     result = words == 1 ? bits_type : llvm::StructType::get(b.getContext(), std::vector<llvm::Type*>(words, bits_type));
@@ -200,8 +206,10 @@ Status lower_atomic(Lowering& l, const ir::Op& op, const Instruction& what, int 
   const bool is_fenced = static_cast<int>(out.size()) > width && sem != ir::Sem::kRelaxed;
   if (is_fenced && sem != ir::Sem::kAcquire) fence(b, scope);
   // In Triton's order, for what looks for atomics in a kernel's PTX; assemblers take any.
-  const std::string opcode = fmt::format("atom.global.{}.{}.{}.", ir::spelling(scope),
-                                         ir::spelling(is_fenced ? ir::Sem::kRelaxed : sem), what.name);
+  const ir::Sem own_sem = is_fenced ? ir::Sem::kRelaxed : sem;
+  const std::string how = fmt::format("global.{}.{}.{}.", ir::spelling(scope), ir::spelling(own_sem), what.name);
+  // Old values that nobody reads come back all the same, where an instruction has several words.
+  const bool can_reduce = !wanted && (own_sem == ir::Sem::kRelaxed || own_sem == ir::Sem::kRelease);
   std::optional<VectorEnds> ends;
   if (ends_within && width > 1) ends.emplace(l, *masks, width);
 
@@ -216,11 +224,13 @@ Status lower_atomic(Lowering& l, const ir::Op& op, const Instruction& what, int 
       std::ranges::copy(packing.width == 1 ? bits : pack(b, bits, packing), std::back_inserter(operands));
     }
     if (!what.computed.empty())
-      return std::vector{emit_swapped(l, opcode + what.type, what.computed, scope, address, operands[0], predicate)};
-    std::vector<Value*> old =
-        emit_atomic(l, opcode + (packing.width == 1 ? what.type : what.vector_type()), address, operands,
-                    operands.size() / static_cast<size_t>(num_values), predicate, wanted);
-    if (packing.width == 1) return old;
+      return std::vector{
+          emit_swapped(l, "atom." + how + what.type, what.computed, scope, address, operands[0], predicate)};
+    const size_t words = operands.size() / static_cast<size_t>(num_values);
+    const std::string opcode =
+        (can_reduce && words > 1 ? "red." : "atom.") + how + (packing.width == 1 ? what.type : what.vector_type());
+    std::vector<Value*> old = emit_atomic(l, opcode, address, operands, words, predicate, wanted);
+    if (packing.width == 1 || old.empty()) return old;
     std::vector<Value*> elements;
     unpack(b, old, packing, b.getIntNTy(static_cast<unsigned>(packing.bytes) * 8), elements);
     return elements;

@@ -430,10 +430,10 @@ TEST(NvptxAtomic, FloatsAreAddedInVectors) {
     // Where the mask may end within a vector and the result is used, elements go one by one.
     const int ends = used ? 0 : 1;
     Compiled c = compile(add_atomically("f32", used, "relaxed", "lt"), "sm_90a");
-    EXPECT_EQ(count(c.ptx, "atom.global.gpu.relaxed.add.v4.f32"), 2 * ends) << c.ptx;
+    EXPECT_EQ(count(c.ptx, "red.global.gpu.relaxed.add.v4.f32"), 2 * ends) << c.ptx;
     EXPECT_EQ(count(c.ptx, "atom.global.gpu.relaxed.add.f32"), used ? 8 : 6) << c.ptx;
     c = compile(add_atomically("bf16", used, "relaxed", "lt"), "sm_90a");
-    EXPECT_EQ(count(c.ptx, "atom.global.gpu.relaxed.add.noftz.v4.bf16x2"), ends) << c.ptx;
+    EXPECT_EQ(count(c.ptx, "red.global.gpu.relaxed.add.noftz.v4.bf16x2"), ends) << c.ptx;
     EXPECT_EQ(count(c.ptx, "atom.global.gpu.relaxed.add.noftz.bf16 "), used ? 8 : 7) << c.ptx;
     c = compile(add_atomically("f32", used, "relaxed", "lt"), "sm_80");
     EXPECT_EQ(count(c.ptx, "atom.global.gpu.relaxed.add.f32"), 8) << c.ptx;
@@ -441,7 +441,7 @@ TEST(NvptxAtomic, FloatsAreAddedInVectors) {
   std::string whole = add_atomically("f16", true, "relaxed", "lt");
   whole.replace(whole.find("%n: i32"), 7, "%n: i32 {divisibility = 16}");
   Compiled c = compile(whole, "sm_90a");
-  EXPECT_EQ(count(c.ptx, "atom.global.gpu.relaxed.add.noftz.v4.f16x2"), 1) << c.ptx;
+  EXPECT_EQ(count(c.ptx, "atom.global.gpu.relaxed.add.noftz.v4.f16x2"), 1) << "its result is used\n" << c.ptx;
 }
 
 // Each atomic that orders would wait for the thread's whole memory.
