@@ -230,7 +230,7 @@ TEST_F(PlanTest, VariancesAreReadOnce) {
     int64_t parts;
   };
   for (const Case& c : {Case{{640, 24}, {0}, 5}, Case{{3, 70000}, {1}, 10}, Case{{2, 500, 30, 7}, {0, 1}, 4},
-                        Case{{40, 5, 60, 30}, {0, 2, 3}, 10}}) {
+                        Case{{40, 5, 60, 30}, {0, 2, 3}, 10}, Case{{40, 100, 31, 31}, {0, 2, 3}, 5}}) {
     p = {};
     const int x = op(ExprOp::kAdd, {tensor(DType::kF32, c.shape, "x"), number(20)});
     ExprAttributes a;
