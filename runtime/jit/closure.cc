@@ -44,6 +44,7 @@ class Names {
         return;
       case ExprKind::kName:
         read.insert(as<Name>(*e).id);
+        if (!bound.contains(as<Name>(*e).id)) read_first_.insert(as<Name>(*e).id);
         return;
       case ExprKind::kTuple:
         return visit_all(as<Tuple>(*e).items);
@@ -93,12 +94,12 @@ class Names {
       }
       case ExprKind::kComprehension: {
         auto& c = as<Comprehension>(*e);
-        visit(c.element.get()), visit(c.value.get());
         for (const ForClause& clause : c.clauses) {
-          bind(clause.target.get()), visit(clause.iterable.get());
+          visit(clause.iterable.get()), bind(clause.target.get());
           visit_all(clause.conditions);
         }
-        return;
+        visit(c.element.get());
+        return visit(c.value.get());
       }
       case ExprKind::kStarred:
         return visit(as<Starred>(*e).value.get());
@@ -119,19 +120,20 @@ class Names {
       case StmtKind::kExpr:
         return visit(as<ExprStmt>(s).value.get());
       case StmtKind::kAssign:
+        visit(as<Assign>(s).value.get());
         for (const ExprPtr& target : as<Assign>(s).targets) bind(target.get());
-        return visit(as<Assign>(s).value.get());
+        return;
       case StmtKind::kAugAssign:
-        bind(as<AugAssign>(s).target.get());
-        return visit(as<AugAssign>(s).value.get());
+        visit(as<AugAssign>(s).target.get()), visit(as<AugAssign>(s).value.get());
+        return bind(as<AugAssign>(s).target.get());
       case StmtKind::kAnnAssign: {
         auto& a = as<AnnAssign>(s);
-        bind(a.target.get()), visit(a.annotation.get());
-        return visit(a.value.get());
+        visit(a.annotation.get()), visit(a.value.get());
+        return bind(a.target.get());
       }
       case StmtKind::kFor: {
         auto& loop = as<For>(s);
-        bind(loop.target.get()), visit(loop.iterable.get()), visit(loop.body);
+        visit(loop.iterable.get()), bind(loop.target.get()), visit(loop.body);
         return visit(loop.else_body);
       }
       case StmtKind::kWhile: {
@@ -200,10 +202,11 @@ class Names {
     members.merge(defaults.members);
   }
 
+  /// As in Triton, a name means what is outside until the function binds it.
   std::vector<std::string> free() const {
     std::vector<std::string> names;
     for (const std::string& n : read)
-      if (!bound.count(n) || declared_global_.count(n)) names.push_back(n);
+      if (!bound.count(n) || read_first_.count(n) || declared_global_.count(n)) names.push_back(n);
     return names;
   }
 
@@ -219,6 +222,7 @@ class Names {
     for (const ExprPtr& e : list) visit(e.get());
   }
   std::set<std::string> declared_global_;  // or read where nothing of the function is bound
+  std::set<std::string> read_first_;       // before the function binds them
 };
 
 using frontend::JitFunction;

@@ -760,11 +760,13 @@ TEST(KernelCache, SerialisesEveryField) {
   for (size_t n = 0; n < bytes.size(); ++n) EXPECT_FALSE(deserialize(bytes.substr(0, n)).has_value()) << n;
 }
 
-TEST(Closure, FreeNamesAreReadAndNotBound) {
+TEST(Closure, FreeNamesAreReadAndNotBoundBefore) {
   Program program(R"(
 @triton.jit
 def f(p, n: tl.constexpr = DEFAULT):
-    a = G1 + p
+    acc = G1 + p
+    a = acc
+    late, G17 = G17, [z for z in q]
     for i in range(G2):
         acc += table[i]
     if G3 < n:
@@ -776,8 +778,9 @@ def f(p, n: tl.constexpr = DEFAULT):
     return G16
 )");
   auto names = free_names(*program.functions["f"]->def);
-  std::vector<std::string> expected = {"DEFAULT", "G1", "G10", "G11", "G14", "G15",    "G16", "G2",    "G3",    "G4",
-                                       "G5",      "G6", "G7",  "G8",  "G9",  "helper", "q",   "range", "table", "tl"};
+  std::vector<std::string> expected = {"DEFAULT", "G1", "G10",    "G11", "G14",   "G15",   "G16",
+                                       "G17",     "G2", "G3",     "G4",  "G5",    "G6",    "G7",
+                                       "G8",      "G9", "helper", "q",   "range", "table", "tl"};
   EXPECT_EQ(names, expected);
 }
 
