@@ -243,6 +243,11 @@ Result<Value> Codegen::inline_call(const FunctionPtr& function, std::vector<Arg>
         fail(done.result_at, ErrorKind::kType, "{} returns {} here, but on other paths it ends without a value",
              def.name, describe(*done.result)),
         "help: end the function with a return");
+  if (function->named_tuple && done.result && done.result->as_tuple()) {
+    std::vector<std::string> fields;
+    for (const ast::Param& p : def.params) fields.push_back(p.name);
+    return Value::tuple(done.result->as_tuple()->items, std::move(fields));
+  }
   return done.result.value_or(Value());
 }
 

@@ -126,7 +126,7 @@ Diagnostic Codegen::unknown_name(std::string_view id, SourceRange range) {
                                         "language",
                                         id),
                                    "defined here", c->range),
-                         "help: return a tuple; a NamedTuple that the host makes may be an argument");
+                         "help: return a tuple, or derive the class from NamedTuple alone");
       const ast::Assign* a = ast::dyn_as<ast::Assign>(s.get());
       for (size_t i = 0; a && i < a->targets.size(); ++i)
         if (const auto* n = ast::dyn_as<ast::Name>(a->targets[i].get()); n && n->id == id) {

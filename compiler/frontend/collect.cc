@@ -13,6 +13,7 @@
 #include "compiler/ast/annotation.h"
 #include "compiler/ast/walk.h"
 #include "compiler/frontend/codegen.h"
+#include "compiler/frontend/named_tuple.h"
 #include "support/diag.h"
 
 namespace kiln::frontend {
@@ -105,6 +106,7 @@ class Collector {
     for (const ast::StmtPtr& s : body) {
       if (const auto* i = ast::dyn_as<ast::Import>(s.get())) import(*i);
       if (const auto* f = ast::dyn_as<ast::FunctionDef>(s.get())) function(*f);
+      if (const auto* c = ast::dyn_as<ast::ClassDef>(s.get())) named_tuple_class(*c);
       if (const auto* a = ast::dyn_as<ast::Assign>(s.get())) assign(*a);
       if (const auto* a = ast::dyn_as<ast::AnnAssign>(s.get())) annotated(*a);
       if (const auto* t = ast::dyn_as<ast::Try>(s.get())) {
@@ -345,19 +347,33 @@ class Collector {
     if (jit) {
       f.constexpr_function = false;
       f.do_not_specialize = std::move(do_not_specialize);
-      f.lookup = [program = program_, file = file_](std::string_view name) { return program->lookup(*file, name); };
-      f.member = [program = program_](std::string_view path, std::string_view name) -> std::optional<Global> {
-        const FileNames* file = program->find(path);
-        return file ? program->lookup(*file, name) : std::nullopt;
-      };
-      f.default_of = [program = program_, file = file_, &def](std::string_view name) -> std::optional<Global> {
-        for (const ast::Param& p : def.params)
-          if (p.name == name && p.default_value && p.default_value->kind != ast::ExprKind::kConstant)
-            if (std::optional<Global> v = program->value_of(*p.default_value, *file); v && is_value(*v)) return v;
-        return std::nullopt;
-      };
+      show_to_kernels(f);
     }
     set(def.name, FunctionPtr(FunctionPtr{}, &f));
+  }
+
+  /// A class of NamedTuple: kernels make tuples by it.
+  void named_tuple_class(const ast::ClassDef& c) {
+    Result<std::optional<JitFunction>> made = named_tuple(c);
+    if (!made.ok() || !*made) return;
+    JitFunction& f = file_->functions.emplace_back(**std::move(made));
+    show_to_kernels(f);
+    set(c.name, FunctionPtr(FunctionPtr{}, &f));
+  }
+
+  /// What a jit function of this file finds under a name, and its defaults.
+  void show_to_kernels(JitFunction& f) {
+    f.lookup = [program = program_, file = file_](std::string_view name) { return program->lookup(*file, name); };
+    f.member = [program = program_](std::string_view path, std::string_view name) -> std::optional<Global> {
+      const FileNames* file = program->find(path);
+      return file ? program->lookup(*file, name) : std::nullopt;
+    };
+    f.default_of = [program = program_, file = file_, def = f.def](std::string_view name) -> std::optional<Global> {
+      for (const ast::Param& p : def->params)
+        if (p.name == name && p.default_value && p.default_value->kind != ast::ExprKind::kConstant)
+          if (std::optional<Global> v = program->value_of(*p.default_value, *file); v && is_value(*v)) return v;
+      return std::nullopt;
+    };
   }
 
   static std::vector<std::string> listed(const ast::Expr& e, const ast::FunctionDef& def) {

@@ -46,6 +46,7 @@ struct JitFunction {
   bool constexpr_function = false;
   bool plain = false;                          // no decorator: constexpr functions call it, kernels do not see it
   bool gluon = false;                          // under @gluon.jit: known by name, and refused (check_language)
+  bool named_tuple = false;                    // of a NamedTuple class: the names of its result are the parameters'
   std::vector<std::string> do_not_specialize;  // parameter names
   /// Module-level names, asked for when the kernel is compiled (so functions may be defined in any order).
   std::function<std::optional<Global>(std::string_view)> lookup;

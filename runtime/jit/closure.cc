@@ -232,9 +232,13 @@ bool same(const frontend::Global& a, const frontend::Global& b) {
   if (a.index() != b.index()) return false;
   if (auto* c = std::get_if<Constant>(&a))
     return *c == std::get<Constant>(b) && c->index() == std::get<Constant>(b).index();
-  if (auto* f = std::get_if<std::shared_ptr<const JitFunction>>(&a))
-    return *f == std::get<std::shared_ptr<const JitFunction>>(b) ||
-           (*f)->def == std::get<std::shared_ptr<const JitFunction>>(b)->def;
+  if (auto* f = std::get_if<std::shared_ptr<const JitFunction>>(&a)) {
+    const auto& other = std::get<std::shared_ptr<const JitFunction>>(b);
+    // A script's NamedTuple is made a function each time that it is asked for.
+    const bool both_named = (*f)->named_tuple && other->named_tuple;
+    return *f == other || (*f)->def == other->def ||
+           (both_named && (*f)->module->source->text() == other->module->source->text());
+  }
   return describe(a) == describe(b);
 }
 

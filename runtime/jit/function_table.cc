@@ -5,6 +5,7 @@
 #include <map>
 
 #include "compiler/frontend/builtins.h"
+#include "compiler/frontend/named_tuple.h"
 #include "compiler/parse/parser.h"
 #include "runtime/jit/closure.h"
 #include "runtime/jit/image.h"
@@ -138,7 +139,15 @@ Result<FunctionId> FunctionTable::add(std::string_view text, std::string file, i
       impl_->add(module, def);
       return impl_->last();
     }
-  return error(ErrorKind::kValue, "expected the text of one function");
+  if (module->body.size() == 1)
+    if (const auto* c = ast::dyn_as<ast::ClassDef>(module->body[0].get())) {
+      KILN_TRY(std::optional<JitFunction> made, frontend::named_tuple(*c));
+      if (made) {
+        impl_->add(made->module, made->def).function.named_tuple = true;
+        return impl_->last();
+      }
+    }
+  return error(ErrorKind::kValue, "expected the text of one function, or of one NamedTuple");
 }
 
 FunctionId FunctionTable::add_evaluated(std::string name, std::string_view identity, Evaluate evaluate) {

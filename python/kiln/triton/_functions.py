@@ -55,6 +55,10 @@ def is_namedtuple(value: Any) -> bool:
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
+def makes_namedtuples(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields")
+
+
 class Functions:
     """The functions that one kernel reaches."""
 
@@ -77,6 +81,7 @@ class Functions:
             return ("tuple", [self.value(v) for v in value.values], getattr(value.type, "fields", None))
         if isinstance(value, types.ModuleType): return self._module(value)
         if isinstance(value, JITCallable): return self._function(value)
+        if makes_namedtuples(value): return ("function", self._add_named_tuple(value))
         # A builtin of the language, or a class of it.
         return self._of_triton(value)
 
@@ -147,6 +152,20 @@ class Functions:
             if parameter.default is inspect.Parameter.empty: continue
             try:
                 self.table.bind_default(number, name, self.value(parameter.default))
+            except _Unknown:
+                pass
+        return number
+
+    def _add_named_tuple(self, cls: Any) -> int:
+        """The class as a function: kernels make tuples by it."""
+        if (found := self._ids.get(id(cls))) is not None: return found
+        defaults = cls._field_defaults
+        fields = "".join(f"\n    {f}: object" + (" = None" if f in defaults else "") for f in cls._fields) or "\n    pass"
+        number = self.table.add(f"class {cls.__name__}(NamedTuple):{fields}\n", cls.__module__, 1)
+        self._register(cls, number)
+        for name, value in defaults.items():
+            try:
+                self.table.bind_default(number, name, self.value(value))
             except _Unknown:
                 pass
         return number
@@ -230,4 +249,5 @@ class _Scope:
     def _visible(self, value: Any) -> bool:
         return (self._anything or isinstance(value, (types.ModuleType, JITCallable, tl.dtype, tl.constexpr))
                 or getattr(value, "__triton_builtin__", False) or is_namedtuple(value)
+                or makes_namedtuples(value)
                 or (getattr(value, "__module__", "") or "").startswith("triton.language"))

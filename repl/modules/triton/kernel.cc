@@ -1,11 +1,13 @@
 #include "repl/modules/triton/kernel.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
 #include "compiler/ast/walk.h"
 #include "compiler/frontend/frontend.h"
+#include "compiler/frontend/named_tuple.h"
 #include "kiln/check.h"
 #include "repl/modules/torch/lazy_scope.h"
 #include "repl/modules/torch/tensor_object.h"
@@ -22,9 +24,40 @@ namespace {
 constexpr std::string_view kCheckOption = "check";  // accesses are looked at first
 constexpr std::string_view kTimeoutOption = "timeout";
 
+std::optional<frontend::Global> global_of(const Value& v);
+
+/// A class of NamedTuple as the function that makes one.
+std::optional<frontend::Global> named_tuple_of(TypeObject& type) {
+  const Value *names = type.find("_fields"), *defaults = type.find("_field_defaults");
+  auto* fields = names ? names->get<Tuple>() : nullptr;
+  if (!fields || !defaults || type.base_kind != Kind::kTuple) return std::nullopt;
+  auto known = std::make_shared<std::map<std::string, frontend::Global, std::less<>>>();
+  std::vector<frontend::NamedTupleField> made;
+  for (const Value& field : fields->items) {
+    const auto* name_of = field.get<Str>();
+    if (!name_of) return std::nullopt;
+    const std::string& name = name_of->text;
+    auto* dict = defaults->get<Dict>();
+    const Value* value = dict ? dict->table.find(name) : nullptr;
+    made.push_back({name, value ? "None" : ""});
+    if (!value) continue;
+    const auto constant = value->constant();
+    if (auto global = constant ? std::optional<frontend::Global>(*constant) : global_of(*value))
+      known->emplace(name, *std::move(global));
+  }
+  auto function = frontend::named_tuple(type.name, made, type.name, 1);
+  if (!function.ok()) return std::nullopt;
+  function->default_of = [known](std::string_view name) -> std::optional<frontend::Global> {
+    const auto it = known->find(name);
+    return it == known->end() ? std::nullopt : std::optional(it->second);
+  };
+  return frontend::Global(std::make_shared<const frontend::JitFunction>(*std::move(function)));
+}
+
 /// A value of the script as what a kernel may see of it.
 std::optional<frontend::Global> global_of(const Value& v) {
   if (v.missing()) return std::nullopt;
+  if (auto* type = v.get<TypeObject>()) return named_tuple_of(*type);
   if (v.is_dtype()) return frontend::Global(v.dtype());
   if (auto* k = innermost_kernel(v)) return frontend::Global(k->kernel_function);
   if (auto* m = v.get<ModuleObject>()) return frontend::Global(frontend::ModulePath{m->path});

@@ -125,6 +125,18 @@ TEST_F(FunctionTableTest, TakesTuples) {
   EXPECT_EQ(got, (std::vector<double>{52, 54, 56, 58, 60, 62, 64, 66}));
 }
 
+TEST_F(FunctionTableTest, ClassesOfNamedTuplesMakeThem) {
+  const FunctionId pair = add("class Pair(NamedTuple):\n    first: object\n    second: object = None\n");
+  table.bind_default(pair, "second", int64_t{3});
+  const FunctionId kernel = add(R"(def kernel(out):
+    p = Pair(second=tl.arange(0, 8), first=out)
+    tl.store(p.first + p.second, p.second * Pair(0).second)
+)");
+  table.bind(kernel, "Pair", pair);
+  EXPECT_EQ(run(kernel), (std::vector<double>{0, 3, 6, 9, 12, 15, 18, 21})) << last_error;
+  EXPECT_FALSE(table.add("class Pair:\n    first: object\n", "test.py").ok());
+}
+
 TEST_F(FunctionTableTest, DefaultsAreValues) {
   const FunctionId value = add("def value(x, by=computed()['key'], plus=BIAS):\n    return x * by + plus\n");
   table.bind_default(value, "by", int64_t{3});

@@ -1,0 +1,22 @@
+// NamedTuple classes as kernels see them: functions whose result is the tuple of their arguments, under the names of
+// the fields.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/frontend/frontend.h"
+
+namespace kiln::frontend {
+
+struct NamedTupleField {
+  std::string name, default_text;  // empty: it has to be given
+};
+/// `file` and `line` are those of the class: errors name that place. Its lookup() and default_of() are the caller's to
+/// set.
+Result<JitFunction> named_tuple(const std::string& name, const std::vector<NamedTupleField>& fields,
+                                const std::string& file, int line);
+/// Of `class Name(NamedTuple)` with its annotated fields; nullopt for other classes.
+Result<std::optional<JitFunction>> named_tuple(const ast::ClassDef& c);
+
+}  // namespace kiln::frontend
