@@ -82,6 +82,25 @@ def named(pair, out, n):
     tl.store(out + i, tl.load(pair.x + i * pair.step, mask=i < n))
 
 
+class Strided(NamedTuple):
+    x: object
+    step: object = 5
+
+
+@triton.jit
+def makes_named(x, out, n):
+    i = tl.arange(0, 64)
+    pair = Strided(x=x)
+    tl.store(out + i, tl.load(pair.x + i * pair.step, mask=i < n))
+
+
+@triton.jit
+def binds_a_global_late(out):
+    s = SCALE
+    SCALE = 3.0  # noqa: F841
+    tl.store(out, s)
+
+
 @triton.jit
 def variadic(out, *xs):
     i = tl.arange(0, 64)
@@ -185,6 +204,13 @@ class Bridge(unittest.TestCase):
         compile(named, {"pair": Pair("*fp32", "constexpr"), "out": "*fp32", "n": "i32"}, {(0, 1): 3})
         kernel = compile(variadic, {"out": "*fp32", "xs": ("*fp32", "*fp32")})
         self.assertEqual(kernel.asm["ptx"].count(".param .u64"), 3)
+
+    def test_named_tuples_are_made(self):
+        kernel = compile(makes_named, {"x": "*fp32", "out": "*fp32", "n": "i32"})
+        self.assertRegex(kernel.asm["ptx"], r"mul.lo.s32 .*, 5;")
+
+    def test_a_name_is_the_global_one_until_it_is_bound(self):
+        self.assertIn("1073741824", compile(binds_a_global_late, {"out": "*fp32"}).asm["ptx"])  # 2.0
 
     def test_descriptors_need_kilns_launcher(self):
         kernel = compile(product, {"a": "tensordesc<fp16[128, 64]>", "b": "tensordesc<fp16[128, 64]>",
