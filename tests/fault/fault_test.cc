@@ -45,12 +45,17 @@ struct Outcome {
 class Faults : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
+#if defined(__SANITIZE_ADDRESS__)
+    GTEST_SKIP() << "AddressSanitizer has a malloc of its own";
+#endif
     std::string name = (fs::temp_directory_path() / "kiln_fault_XXXXXX").string();
     ASSERT_TRUE(mkdtemp(name.data()));
     root_ = name;
     std::ofstream(root_ / "script.py") << kScript;
   }
-  void TearDown() override { fs::remove_all(root_); }
+  void TearDown() override {
+    if (!root_.empty()) fs::remove_all(root_);
+  }
 
   /// With a cache that is empty, so that all of it happens.
   Outcome run(const std::string& setting) const {
@@ -85,9 +90,6 @@ class Faults : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(Faults, EndNoRunBySignal) {
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "AddressSanitizer has a malloc of its own";
-#endif
   const Outcome sound = run("FAULT_COUNTS=counts");
   ASSERT_EQ(sound.status, 0) << sound.out;
   std::random_device device;

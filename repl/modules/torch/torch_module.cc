@@ -86,9 +86,14 @@ Value empty(Interp& in, NativeArgs& a) {
 }
 Value empty_strided(Interp& in, NativeArgs& a) {
   const Shape shape = shape_of(in, {a[0]}), strides = shape_of(in, {a[1]});
-  int64_t elements = 1;
-  for (size_t i = 0; i < std::min(shape.size(), strides.size()); ++i)
-    elements += std::max<int64_t>(shape[i] - 1, 0) * strides[i];
+  int64_t elements = 1;  // what is wrong with the sizes and strides else, as_strided() says
+  for (size_t i = 0; i < std::min(shape.size(), strides.size()); ++i) {
+    int64_t along = 0;
+    if (shape[i] > 1 && strides[i] > 0 &&
+        (__builtin_mul_overflow(shape[i] - 1, strides[i], &along) ||
+         __builtin_add_overflow(elements, along, &elements)))
+      in.fail(ErrorKind::kMemory, "empty_strided(): the last element, at such strides, is beyond any memory");
+  }
   const int64_t span[] = {elements};
   Tensor storage = taken(in, Tensor::empty(device_of(in, a[3]), dtype_of(in, a[2], DType::kF32), span));
   return wrap(taken(in, storage.as_strided(shape, strides, 0)));

@@ -60,6 +60,9 @@ TEST(Examples, Run) {
   for (const Magic& m : magics())
     for (const MagicExample& e : magic_examples(m.name)) {
       std::string line(e.line);
+#ifdef __SANITIZE_ADDRESS__  // which refuses how CUPTI opens its libraries (RTLD_DEEPBIND)
+      if (line.starts_with("%counters") || line.starts_with("%doctor")) continue;
+#endif
       // How long they measure is not what they show.
       for (const std::string_view budget : {" budget=2", " budget=5s"})
         if (const size_t at = line.find(budget); at != std::string::npos) line.replace(at, budget.size(), "");
