@@ -81,8 +81,9 @@ class Parter {
   bool is_slow_alone(int64_t rows, int64_t columns, const Operand& x, const std::vector<int>& axes, int bytes) const {
     if (rows > machine_.multiprocessors || columns <= kMostColumns) return false;
     int64_t run = 1;
-    for (size_t i = axes.size(), d = x.shape.size(); i-- > 0 && at(axes[i]) == --d;) {
-      if (x.shape[d] != 1 && x.strides[d] != run) break;
+    for (size_t d = x.shape.size(); d-- > 0;) {
+      const bool is_reduced = std::ranges::binary_search(axes, static_cast<int>(d));
+      if (!is_reduced || (x.shape[d] != 1 && x.strides[d] != run)) break;
       run *= x.shape[d];
     }
     return columns > 2 * kMostColumns || run * bytes % 16 != 0;
@@ -141,8 +142,9 @@ class Parter {
     if (x.is_number() || x.strides[d] == 0) return true;
     const DagNode& n = dag_.nodes[at(x.node)];
     if (n.kind == DagKind::kLeaf) return true;
-    return n.kind == DagKind::kPointwise && n.taken.empty() && n.op != ExprOp::kPut && n.row_stride == 0 &&
-           x.shape == n.shape && x.strides == row_major(n.shape) && ++nodes <= kMostOfCopy &&
+    nodes += 1;
+    return nodes <= kMostOfCopy && n.kind == DagKind::kPointwise && n.taken.empty() && n.op != ExprOp::kPut &&
+           n.row_stride == 0 && x.shape == n.shape && x.strides == row_major(n.shape) &&
            std::ranges::all_of(n.operands, [&](const Operand& o) { return is_sliced(o, d, nodes); });
   }
 

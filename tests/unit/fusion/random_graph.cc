@@ -119,7 +119,13 @@ class Generator {
   }
 
   void make(ExprOp op, std::vector<int> inputs, ExprAttributes a = {}) {
-    if (auto made = append(p_.graph, op, inputs, std::move(a)); made.ok()) ++made_;
+    const size_t before = p_.graph.nodes.size();
+    const auto made = append(p_.graph, op, inputs, std::move(a));
+    // A long vector and a long column broadcast to more than memory has.
+    if (made.ok() && numel(p_.graph.nodes.back().shape) > 4 * kMostElementsOfLarge)
+      p_.graph.nodes.resize(before);
+    else if (made.ok())
+      ++made_;
     grow();
   }
 
