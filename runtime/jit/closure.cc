@@ -228,18 +228,28 @@ class Names {
 using frontend::JitFunction;
 
 // Equality of what can be watched; functions compare by identity.
+bool same_named_tuples(const JitFunction& a, const JitFunction& b);
+
 bool same(const frontend::Global& a, const frontend::Global& b) {
   if (a.index() != b.index()) return false;
   if (auto* c = std::get_if<Constant>(&a))
     return *c == std::get<Constant>(b) && c->index() == std::get<Constant>(b).index();
   if (auto* f = std::get_if<std::shared_ptr<const JitFunction>>(&a)) {
     const auto& other = std::get<std::shared_ptr<const JitFunction>>(b);
-    // A script's NamedTuple is made a function each time that it is asked for.
-    const bool both_named = (*f)->named_tuple && other->named_tuple;
-    return *f == other || (*f)->def == other->def ||
-           (both_named && (*f)->module->source->text() == other->module->source->text());
+    return *f == other || (*f)->def == other->def || same_named_tuples(**f, *other);
   }
   return describe(a) == describe(b);
+}
+
+/// A script's NamedTuple is made a function each time that it is asked for. Its text names the fields, and not what
+/// they are unless given.
+bool same_named_tuples(const JitFunction& a, const JitFunction& b) {
+  if (!a.named_tuple || !b.named_tuple || a.module->source->text() != b.module->source->text()) return false;
+  return std::ranges::all_of(a.def->params, [&](const Param& p) {
+    const auto x = a.default_of ? a.default_of(p.name) : std::nullopt;
+    const auto y = b.default_of ? b.default_of(p.name) : std::nullopt;
+    return x && y ? same(*x, *y) : x.has_value() == y.has_value();
+  });
 }
 
 Names names_of(const FunctionDef& def) {
