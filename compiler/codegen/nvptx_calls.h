@@ -1,4 +1,4 @@
-// NVPTX: kernels whose wgmma a call would serialize.
+// NVPTX: calls, which would serialize the wgmma of a kernel, are taken in line.
 #pragma once
 #include <llvm/IR/Function.h>
 #include <llvm/IR/Module.h>

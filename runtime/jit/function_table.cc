@@ -134,19 +134,18 @@ Result<FunctionId> FunctionTable::add(std::string_view text, std::string file, i
   std::string padded(static_cast<size_t>(std::max(line, 1) - 1), '\n');
   padded += text;
   KILN_TRY(auto module, parse::parse_module(SourceText::make(std::move(file), std::move(padded))));
-  if (module->body.size() == 1)
+  if (module->body.size() == 1) {
     if (const auto* def = ast::dyn_as<ast::FunctionDef>(module->body[0].get())) {
       impl_->add(module, def);
       return impl_->last();
     }
-  if (module->body.size() == 1)
-    if (const auto* c = ast::dyn_as<ast::ClassDef>(module->body[0].get())) {
-      KILN_TRY(std::optional<JitFunction> made, frontend::named_tuple(*c));
-      if (made) {
-        impl_->add(made->module, made->def).function.named_tuple = true;
-        return impl_->last();
-      }
+    const auto* c = ast::dyn_as<ast::ClassDef>(module->body[0].get());
+    KILN_TRY(std::optional<JitFunction> made, c ? frontend::named_tuple(*c) : std::optional<JitFunction>());
+    if (made) {
+      impl_->add(made->module, made->def).function.named_tuple = true;
+      return impl_->last();
     }
+  }
   return error(ErrorKind::kValue, "expected the text of one function, or of one NamedTuple");
 }
 

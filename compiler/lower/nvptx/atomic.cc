@@ -66,8 +66,6 @@ struct Instruction {
   }
 };
 
-bool is_reduction(std::string_view opcode) { return opcode.starts_with("red."); }
-
 /// One atomic instruction in the threads where `predicate` holds (null: all); elsewhere the result is 0. `operands` are
 /// words: so many for each value as the result has. Returns the old words; none when not `wanted`.
 std::vector<Value*> emit_atomic(Lowering& l, const std::string& opcode, Value* address,
@@ -100,7 +98,7 @@ std::vector<Value*> emit_atomic(Lowering& l, const std::string& opcode, Value* a
       args.push_back(llvm::ConstantInt::get(bits_type, 0));
     }
   }
-  if (!wanted && is_reduction(opcode)) {
+  if (opcode.starts_with("red.")) {
     text += fmt::format("{} [${}]{};", opcode, address_at, list);
   } else {
     // "_" for what nobody reads would say as much, but there are vectors without one, and ptxas up to 13.0 crashes on

@@ -149,11 +149,7 @@ class Functions:
         for path in sorted(self.table.names(number), key=lambda p: p.count(".")):
             self._bind(number, path, scope)
         for name, parameter in function.signature.parameters.items():
-            if parameter.default is inspect.Parameter.empty: continue
-            try:
-                self.table.bind_default(number, name, self.value(parameter.default))
-            except _Unknown:
-                pass
+            if parameter.default is not inspect.Parameter.empty: self._bind_default(number, name, parameter.default)
         return number
 
     def _add_named_tuple(self, cls: Any) -> int:
@@ -164,11 +160,14 @@ class Functions:
         number = self.table.add(f"class {cls.__name__}(NamedTuple):{fields}\n", cls.__module__, 1)
         self._register(cls, number)
         for name, value in defaults.items():
-            try:
-                self.table.bind_default(number, name, self.value(value))
-            except _Unknown:
-                pass
+            self._bind_default(number, name, value)
         return number
+
+    def _bind_default(self, number: int, parameter: str, value: Any) -> None:
+        try:
+            self.table.bind_default(number, parameter, self.value(value))
+        except _Unknown:
+            pass
 
     def _register(self, function: Any, number: int) -> None:
         self._ids[id(function)] = number
