@@ -135,9 +135,8 @@ struct Plan {
   std::vector<Value> values;
   /// Its kernels are launched while the one before still runs, and wait for its end themselves (launch_pdl): that hides
   /// the time between two kernels, which is most of what a small one takes. GPUs can since the generation with TMA.
-  /// Ahead of a product they begin when all programs of the kernel before have ended: placed among those that still
-  /// run, neighbours in the grid are no neighbours on the chip, whose loads of one block of an operand the way to the
-  /// L2 makes one (a cast of 3072 x 4096 and its product with 660 rows on an H100: 62 us, 47 so).
+  /// A product begins when all programs of the kernel before have ended, rather than among those that still run (a cast
+  /// of 3072 x 4096 and its product with 660 rows on an H100: 47 us, 62 else; docs/hopper.md).
   bool overlaps = false;
   std::vector<View> outputs;  // one per Graph::outputs: views of values (an input's own when nothing is computed)
   std::vector<Group> groups;  // in the order of launches
