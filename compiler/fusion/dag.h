@@ -29,6 +29,7 @@ struct Operand {
 struct Taken {
   int64_t stride, size;
   bool any_outside;  // as ExprAttributes
+  bool operator==(const Taken&) const = default;
 };
 
 enum class DagKind : uint8_t { kLeaf, kPointwise, kReduce, kScan, kProduct };
@@ -100,6 +101,9 @@ void push_takes(Dag& dag);
 /// Makes one scan from the end of a flip of a scan of a flip.
 void reverse_scans(Dag& dag, const Machine& machine);
 
+/// Moves selects past what both of their sides do alike, so that it is done once.
+void pull_selects(Dag& dag);
+
 /// Takes dimensions apart, so that operations on both sides of a reshape count along the same ones.
 void refine_shapes(Dag& dag);
 
@@ -130,6 +134,12 @@ std::optional<Operand> compose(const Operand& view, const Operand& operand);
 
 /// `operand` with another shape of as many elements, if strides can say it.
 std::optional<Operand> reshape(const Operand& operand, const Shape& shape);
+
+/// Whether both read the same elements at the same places, or are the same number, of the same bits.
+bool is_same(const Operand& a, const Operand& b);
+
+/// Whether an operand is all of a node of that shape as it lies.
+bool is_whole(const Operand& o, const Shape& shape);
 
 /// Elements of its node that an operand reads, each counted once.
 int64_t touched(const Operand& operand);

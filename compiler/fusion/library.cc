@@ -14,10 +14,6 @@ int only_user(const Dag& dag, int node) {
   return uses == 1 ? user : -1;
 }
 
-bool whole(const Operand& o, const DagNode& n) {
-  return o.offset == 0 && o.shape == n.shape && o.strides == row_major(n.shape);
-}
-
 /// The library's gelu is the tanh form, up to 4.7e-4 from the exact one: about what 16 bits round off, and wrong where
 /// there are more.
 bool may_be_tanh(const DagNode& n) { return n.op == ExprOp::kGelu && bits(n.dtype) <= 16; }
@@ -41,14 +37,15 @@ bool absorb_epilogues(Dag& dag) {
       if (u.op == ExprOp::kAdd && bias.node < 0 && activation == Activation::kNone) {
         const size_t own = u.operands[0].node == last ? 0 : 1;
         const Operand& other = u.operands[1 - own];
-        if (other.is_number() || !whole(u.operands[own], so_far) || dag.nodes[at(other.node)].dtype != u.dtype ||
-            other.strides[0] != 0 || (other.strides[1] != 1 && other.shape[1] != 1))
+        if (other.is_number() || !is_whole(u.operands[own], so_far.shape) ||
+            dag.nodes[at(other.node)].dtype != u.dtype || other.strides[0] != 0 ||
+            (other.strides[1] != 1 && other.shape[1] != 1))
           break;
         bias = other;
         bias.shape = {other.shape[1]};
         bias.strides = {1};
       } else if ((u.op == ExprOp::kRelu || u.op == ExprOp::kGeluTanh || may_be_tanh(u)) &&
-                 activation == Activation::kNone && whole(u.operands[0], so_far)) {
+                 activation == Activation::kNone && is_whole(u.operands[0], so_far.shape)) {
         activation = u.op == ExprOp::kRelu ? Activation::kRelu : Activation::kGeluTanh;
       } else {
         break;

@@ -14,10 +14,6 @@ namespace kiln::fusion {
 
 namespace {
 
-bool same(const Operand& a, const Operand& b) {
-  return a.node == b.node && a.shape == b.shape && a.strides == b.strides && a.offset == b.offset;
-}
-
 class Parter {
  public:
   Parter(Dag& dag, const Machine& machine) : dag_(dag), machine_(machine) {}
@@ -40,9 +36,7 @@ class Parter {
   const DagNode* pointwise(const Operand& o, ExprOp op) const {
     if (o.is_number()) return nullptr;
     const DagNode& n = dag_.nodes[at(o.node)];
-    return n.kind == DagKind::kPointwise && n.op == op && o.shape == n.shape && o.strides == row_major(n.shape)
-               ? &n
-               : nullptr;
+    return n.kind == DagKind::kPointwise && n.op == op && is_whole(o, n.shape) ? &n : nullptr;
   }
 
   static bool is_sum(const DagNode& n) {
@@ -54,7 +48,7 @@ class Parter {
     const DagNode& n = dag_.nodes[i];
     if (!is_sum(n)) return std::nullopt;
     const DagNode* squares = pointwise(n.operands[0], ExprOp::kMul);
-    if (!squares || !same(squares->operands[0], squares->operands[1])) return std::nullopt;
+    if (!squares || !is_same(squares->operands[0], squares->operands[1])) return std::nullopt;
     const DagNode* away = pointwise(squares->operands[0], ExprOp::kSub);
     if (!away || away->operands[0].is_number() || away->operands[1].is_number()) return std::nullopt;
     const DagNode& mean = dag_.nodes[at(away->operands[1].node)];
@@ -64,7 +58,7 @@ class Parter {
     const int from = mean.operands[0].node;
     const DagNode& total = dag_.nodes[at(from)];
     if (!is_sum(total) || total.axes != n.axes || total.operand_type != n.operand_type ||
-        !same(total.operands[0], away->operands[0]))
+        !is_same(total.operands[0], away->operands[0]))
       return std::nullopt;
     return at(from);
   }
@@ -144,7 +138,7 @@ class Parter {
     if (n.kind == DagKind::kLeaf) return true;
     nodes += 1;
     return nodes <= kMostOfCopy && n.kind == DagKind::kPointwise && n.taken.empty() && n.op != ExprOp::kPut &&
-           n.row_stride == 0 && x.shape == n.shape && x.strides == row_major(n.shape) &&
+           n.row_stride == 0 && is_whole(x, n.shape) &&
            std::ranges::all_of(n.operands, [&](const Operand& o) { return is_sliced(o, d, nodes); });
   }
 

@@ -11,13 +11,7 @@ namespace {
 constexpr int kTakenFlop = 24;
 
 bool is_same_take(const DagNode& a, const DagNode& b) {
-  auto same = [](const Operand& x, const Operand& y) {
-    return x.node == y.node && x.shape == y.shape && x.strides == y.strides && x.offset == y.offset;
-  };
-  auto same_taken = [](const Taken& x, const Taken& y) {
-    return x.stride == y.stride && x.size == y.size && x.any_outside == y.any_outside;
-  };
-  return std::ranges::equal(a.operands, b.operands, same) && std::ranges::equal(a.taken, b.taken, same_taken);
+  return std::ranges::equal(a.operands, b.operands, is_same) && a.taken == b.taken;
 }
 
 }  // namespace

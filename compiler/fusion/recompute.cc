@@ -120,9 +120,7 @@ class ChainOf {
 
   /// Whether each reader has the same elements in the same order among its operands.
   bool is_read_anyway(const Operand& o) const {
-    auto same = [&](const Operand& other) {
-      return other.node == o.node && other.shape == o.shape && other.strides == o.strides && other.offset == o.offset;
-    };
+    auto same = [&](const Operand& other) { return is_same(o, other); };
     return !clusters_.empty() && std::ranges::all_of(clusters_, [&](int cluster) {
       return std::ranges::any_of(grouping_.clusters[at(cluster)].members, [&](int m) {
         const DagNode& n = dag_.nodes[at(m)];

@@ -37,14 +37,6 @@ class Reverser {
     return out;
   }
 
-  /// Whether an operand is all of a node of that shape as it lies.
-  static bool is_whole(const Operand& o, const Shape& shape) {
-    const Shape strides = row_major(shape);
-    for (size_t d = 0; d < shape.size(); ++d)
-      if (o.shape == shape && o.strides[d] != strides[d] && shape[d] > 1) return false;
-    return o.shape == shape && o.offset == 0;
-  }
-
   /// What a flip reads, in its own order.
   static Operand flipped(const DagNode& flip, int axis) {
     Operand o = flip.operands[0];

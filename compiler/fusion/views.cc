@@ -1,5 +1,6 @@
 // Strided views: composition, and views that only rename dimensions.
 #include <algorithm>
+#include <bit>
 
 #include "compiler/fusion/dag.h"
 
@@ -25,7 +26,26 @@ std::vector<Dim> merged(const Shape& shape, const Shape& strides) {
   return dims;
 }
 
+/// Zeros of either sign are two numbers, a NaN is one.
+bool is_same_number(const Number& a, const Number& b) {
+  const double *x = std::get_if<double>(&a), *y = std::get_if<double>(&b);
+  return x && y ? std::bit_cast<uint64_t>(*x) == std::bit_cast<uint64_t>(*y) : a == b;
+}
+
 }  // namespace
+
+bool is_same(const Operand& a, const Operand& b) {
+  if (a.node != b.node) return false;
+  if (a.is_number()) return a.argument == b.argument && is_same_number(a.number, b.number);
+  return a.shape == b.shape && a.strides == b.strides && a.offset == b.offset;
+}
+
+bool is_whole(const Operand& o, const Shape& shape) {
+  const Shape strides = row_major(shape);
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (o.shape == shape && o.strides[d] != strides[d] && shape[d] > 1) return false;
+  return o.shape == shape && o.offset == 0;
+}
 
 std::optional<Operand> compose(const Operand& view, const Operand& operand) {
   Operand out = operand;

@@ -600,8 +600,7 @@ class RowWriter : LoopWriter {
       if (e.op != ExprOp::kExp || !c_.contains(e.operands[0].node)) continue;
       const DagNode& below = dag_.nodes[at(e.operands[0].node)];
       if (below.op != ExprOp::kSub || below.operands[1].node != maximum) continue;
-      const Operand& y = below.operands[0];
-      if (y.node == x.node && y.shape == x.shape && y.strides == x.strides && y.offset == x.offset) return s;
+      if (is_same(below.operands[0], x)) return s;
     }
     return -1;
   }
