@@ -355,6 +355,8 @@ class Evaluator {
         if (is_float(meets) && is_float(nodes[k]->dtype) && size_of(meets) < size_of(nodes[k]->dtype))
           e.back() += epsilon(meets) * std::abs(x.back());
         if (graph_.nodes[at(n.inputs[k])].op == ExprOp::kScalar || meets == DType::kF64) e.back() = from.error[p];
+        // Of what may be 0 nothing is known as a truth value.
+        if (meets == DType::kI1 && is_float(nodes[k]->dtype)) e.back() = std::abs(from.value[p]) <= 4 * e.back();
       }
       auto f = [&](const std::vector<double>& v) { return stored(n.dtype, apply(n.op, meets, v)); };
       out.value[i] = f(x);
@@ -389,6 +391,8 @@ class Evaluator {
       // Equality is between two numbers: either may move onto the other.
       if ((n.op == ExprOp::kEq || n.op == ExprOp::kNe) && std::abs(x[0] - x[1]) <= 4 * (e[0] + e[1]) && e[0] + e[1] > 0)
         bound += 1;
+      // What may move by as much as a remainder's divisor may leave any.
+      if (n.op == ExprOp::kMod && 8 * e[0] >= std::abs(x[1])) bound += std::abs(x[1]);
       // A float outside of an integer type converts to anything.
       const DType from = nodes[0]->dtype;
       if (n.op == ExprOp::kCast && is_float(from) && is_int(n.dtype) && n.dtype != DType::kI1 &&

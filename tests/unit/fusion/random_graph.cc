@@ -148,10 +148,16 @@ class Generator {
         make(ExprOp::kFull, {}, a);
         break;
       case 12:
-        if (pick(4) == 0)
-          scan_backwards(x, shape);
-        else
-          take(x, shape);
+        switch (pick(6)) {
+          case 0:
+            scan_backwards(x, shape);
+            break;
+          case 1:
+            select_between_alike(x, shape);
+            break;
+          default:
+            take(x, shape);
+        }
         break;
       case 0:
       case 1:
@@ -236,6 +242,31 @@ class Generator {
       inputs.push_back(places_from_end(places, d, size - 1, counts));
     }
     make(ExprOp::kTake, inputs, a);
+  }
+
+  /// A select between what the same operations make of a tensor and of its flip.
+  void select_between_alike(int x, const Shape& shape) {
+    if (shape.empty() || numel(shape) == 0) return;
+    ExprAttributes along;
+    const size_t d = pick(shape.size());
+    along.axes = {static_cast<int>(d)};
+    Shape line(shape.size(), 1);
+    line[d] = shape[d];
+    auto newest = [&] { return static_cast<int>(p_.graph.nodes.size()) - 1; };
+    make(ExprOp::kTake, {x, places_from_end(line, d, shape[d] - 1)}, along);
+    int sides[] = {x, newest()};
+    for (size_t i = 0, n = 1 + pick(4); i < n; ++i) {
+      const bool is_unary = pick(2) == 0, is_square = pick(4) == 0;
+      const ExprOp op = is_unary ? kUnary[pick(std::size(kUnary))] : is_square ? ExprOp::kMul : ExprOp::kSub;
+      const int other = pick(2) ? number() : tensor();
+      for (int& side : sides) {
+        const int before = newest();
+        make(op, is_unary ? std::vector{side} : std::vector{side, is_square ? side : other});
+        if (newest() > before) side = newest();
+      }
+    }
+    make(ExprOp::kLt, {tensor(), number()});
+    make(ExprOp::kWhere, {newest(), sides[0], sides[1]});
   }
 
   /// A flip of a scan of a flip.

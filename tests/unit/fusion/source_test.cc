@@ -211,6 +211,28 @@ std::vector<Case> cases() {
          const int y = w.op(ExprOp::kPermute, {w.op(ExprOp::kDiv, {x, w.number(255.0)})}, first);
          return {w.op(ExprOp::kSub, {y, mean})};
        }},
+      {"images_or_their_mirror_images", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(DType::kU8, {10, 3, 299, 299}, "x"), mean = w.tensor(kF32, {3, 1, 1}, "mean");
+         auto normalized = [&](int image) {
+           return w.op(ExprOp::kSub, {w.op(ExprOp::kDiv, {image, w.number(255.0)}), mean});
+         };
+         ExprAttributes along;
+         along.axes = {3};
+         const int places = w.op(ExprOp::kSub, {w.number(int64_t{298}), w.shaped(w.counts(299), {1, 1, 1, 299})});
+         const int flipped = w.op(ExprOp::kTake, {x, places}, along);
+         return {
+             w.op(ExprOp::kWhere, {w.tensor(DType::kI1, {10, 1, 1, 1}, "flip"), normalized(flipped), normalized(x)})};
+       }},
+      {"selects_that_stay", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         // What else is read is computed anyway; zeros of two signs are two numbers.
+         const int x = w.tensor(kF32, {300, 512}, "x"), y = w.tensor(kF32, {300, 512}, "y"),
+                   is_x = w.tensor(DType::kI1, {300, 512}, "is_x");
+         const int a = w.op(ExprOp::kExp, {x}), b = w.op(ExprOp::kExp, {y});
+         const int zero = w.op(ExprOp::kMul, {x, w.number(0.0)}), minus = w.op(ExprOp::kMul, {y, w.number(-0.0)});
+         return {a, w.op(ExprOp::kWhere, {is_x, a, b}), w.op(ExprOp::kWhere, {is_x, zero, minus})};
+       }},
       {"channel_scales", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          const int x = w.tensor(kBF16, {37, 128, 14, 14}, "x"), scale = w.tensor(kF32, {128, 1, 1}, "scale");
