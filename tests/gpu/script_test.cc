@@ -72,6 +72,23 @@ def root_all(wrong_ptr, BLOCK: tl.constexpr):
     tl.atomic_add(wrong_ptr, tl.sum((libdevice.sqrt_rn(x) != exact).to(tl.int32), axis=0))
 
 
+@triton.jit
+def divide_integers(a_ptr, b_ptr, wrong_ptr, rows, n, BLOCK: tl.constexpr):
+    # Each integer by each number, and by one that all share.
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = i < rows * n
+    a = tl.load(a_ptr + i // n, mask=inside, other=1).to(tl.float32)
+    for shared in tl.static_range(2):
+        if shared == 0:
+            b = tl.load(b_ptr + i % n, mask=inside, other=1.0)
+        else:
+            b = tl.full([BLOCK], -0.3, tl.float32)
+        exact = (a.to(tl.float64) / b.to(tl.float64)).to(tl.float32)
+        q = libdevice.div_rn(a, b)
+        same = (q.to(tl.int32, bitcast=True) == exact.to(tl.int32, bitcast=True)) | ((q != q) & (exact != exact))
+        tl.atomic_add(wrong_ptr, tl.sum((inside & (same == 0)).to(tl.int32), axis=0))
+
+
 wrong = torch.zeros(3, dtype=torch.int32)
 divide_all[((1 << 23) // 1024,)](wrong, 64, BLOCK=1024)
 inf = float("inf")
@@ -79,6 +96,12 @@ rare = torch.tensor([0.0, -0.0, 1.0, -1.0, 3.0, inf, -inf, float("nan"), 1e-45, 
                      -3.4028235e38, 8.6e-19, 8.7e-19, 1.1e18, 1.2e18, 1.9999999, 0.1])
 n = rare.shape[0]
 divide_rare[(1,)](rare, rare, wrong[1:], n, BLOCK=512)
+for dtype in (torch.int8, torch.uint8, torch.int16, torch.int32):
+    last = torch.iinfo(dtype)
+    a = torch.tensor([0, 1, 2, 3, 127, last.max, last.max - 1, last.min] + list(range(100)), dtype=dtype)
+    for b in (rare, torch.randn(997), 255 * torch.rand(997)):
+        grid = (triton.cdiv(a.shape[0] * b.shape[0], 1024),)
+        divide_integers[grid](a, b, wrong[1:], a.shape[0], b.shape[0], BLOCK=1024)
 root_all[((1 << 24) // 1024,)](wrong[2:], BLOCK=1024)
 assert wrong.tolist() == [0, 0, 0], wrong.tolist()
 )");

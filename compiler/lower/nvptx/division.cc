@@ -25,11 +25,18 @@ class ExactMath {
   explicit ExactMath(Lowering& l) : l_(l), b_(l.b), f32_(b_.getFloatTy()) {}
 
   /// Whether all operands are ordinary numbers is asked twice: of zeros, which are no ordinary ones and whose sign the
-  /// corrections lose, only where there are any.
+  /// corrections lose, only where there are any. What was an integer is ordinary, or a zero whose sign they keep.
   Registers divide(const Registers& x, const Registers& y) {
     begin();
     Registers fast;
     for (size_t r = 0; r < x.size(); ++r) fast.push_back(quotient(x[r], y[r]));
+    auto by_hardware = [&] {
+      Registers slow;
+      for (size_t r = 0; r < x.size(); ++r) slow.push_back(b_.CreateFDiv(x[r], y[r]));
+      return slow;
+    };
+    Value* fits = bits_.empty() ? b_.getTrue() : is_within();
+    if (numerators_.empty()) return bits_.empty() ? fast : either(fits, fast, by_hardware);
     Value* least = numerators_.front();
     Value* most = least;
     for (size_t i = 1; i < numerators_.size(); ++i) {
@@ -37,8 +44,7 @@ class ExactMath {
       most = b_.CreateMaxNum(most, numerators_[i]);
     }
     // Comparisons that a NaN passes: the fast path makes a NaN of it.
-    Value* fits = b_.CreateNot(b_.CreateFCmpOGT(most, k(kMostNumber)));
-    if (!bits_.empty()) fits = b_.CreateAnd(fits, is_within());
+    fits = b_.CreateAnd(b_.CreateNot(b_.CreateFCmpOGT(most, k(kMostNumber))), fits);
     Value* is_ordinary = b_.CreateAnd(fits, b_.CreateNot(b_.CreateFCmpOLT(least, k(kLeastNumber))));
     return either(is_ordinary, fast, [&] {
       Value* has_tiny = b_.getFalse();
@@ -48,11 +54,7 @@ class ExactMath {
       for (size_t r = 0; r < x.size(); ++r)
         with_signs.push_back(
             b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, fast[r], b_.CreateFMul(x[r], reciprocals_[y[r]])));
-      return either(b_.CreateAnd(fits, b_.CreateNot(has_tiny)), with_signs, [&] {
-        Registers slow;
-        for (size_t r = 0; r < x.size(); ++r) slow.push_back(b_.CreateFDiv(x[r], y[r]));
-        return slow;
-      });
+      return either(b_.CreateAnd(fits, b_.CreateNot(has_tiny)), with_signs, by_hardware);
     });
   }
 
@@ -90,6 +92,13 @@ class ExactMath {
   static constexpr int32_t kLeast = (127 - 60) << 23, kMost = (127 + 60) << 23;
   static constexpr double kLeastNumber = 0x1p-60, kMostNumber = 0x1p60;
 
+  /// Below kMostNumber, and of magnitude 1 at least or +0.
+  static bool was_integer(const Value* v) {
+    const auto* cast = llvm::dyn_cast<llvm::CastInst>(v);
+    return cast && (llvm::isa<llvm::UIToFPInst>(cast) || llvm::isa<llvm::SIToFPInst>(cast)) &&
+           cast->getSrcTy()->getIntegerBitWidth() <= 32;
+  }
+
   Value* magnitude(Value* v) { return b_.CreateAnd(b_.CreateBitCast(v, b_.getInt32Ty()), b_.getInt32(0x7fffffff)); }
   void within(Value* bits) { bits_.push_back(bits); }
 
@@ -113,7 +122,8 @@ class ExactMath {
     Value* divisor = b_.CreateFNeg(y);
     for (int i = 0; i < 2; ++i) q = fma(fma(divisor, q, x), r, q);
     // As floats: an instruction of the GPU takes the magnitude and the minimum.
-    if (divided_.insert(x).second) numerators_.push_back(b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x));
+    if (!was_integer(x) && divided_.insert(x).second)
+      numerators_.push_back(b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x));
     return q;
   }
 

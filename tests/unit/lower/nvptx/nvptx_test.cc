@@ -187,6 +187,30 @@ TEST(NvptxElementwise, ManyExactDivisionsHaveOneBranch) {
   EXPECT_EQ(count(many.llvm, "br i1"), 3) << "one more asks whether those were zeros";
 }
 
+TEST(NvptxElementwise, DivisionsOfWhatWereIntegersAskOnlyForTheirDivisors) {
+  auto branches = [](std::string_view from, std::string_view divisor) {
+    const std::string body = fmt::format(R"(  %i = arange {{start = 0, end = 128}} : i32[128]{{L0}}
+  %xs = splat %x : *{0}[128]{{L0}}
+  %px = addptr %xs, %i : *{0}[128]{{L0}}
+  %a = load %px : {0}[128]{{L0}}
+  %f = cast %a : f32[128]{{L0}}
+  %b = {1}
+  %bs = splat %b : f32[128]{{L0}}
+  %q = div_rn %f, %bs : f32[128]{{L0}}
+  %ys = splat %y : *f32[128]{{L0}}
+  %py = addptr %ys, %i : *f32[128]{{L0}}
+  store %py, %q
+)",
+                                         from, divisor);
+    const std::string params = fmt::format("%x: *{}, %y: *f32", from);
+    return count(compile(kernel(std::string(kSmall), params, body, 1), "sm_90a").llvm, "br i1");
+  };
+  // Zeros of either sign, of which the corrections lose one, are no integers; 2^63 is beyond what they may divide.
+  for (std::string_view from : {"i8", "u16", "i32"}) EXPECT_EQ(branches(from, "constant 255.0 : f32"), 0) << from;
+  for (std::string_view from : {"i8", "u16", "i32"}) EXPECT_EQ(branches(from, "load %y : f32"), 1) << from;
+  for (std::string_view from : {"i64", "f16"}) EXPECT_EQ(branches(from, "constant 255.0 : f32"), 2) << from;
+}
+
 TEST(NvptxElementwise, ASineAndACosineReduceTheirNumberOnce) {
   const std::string both[] = {"sin %a : f32", "cos %a : f32"}, apart[] = {"sin %a : f32", "cos %b : f32"};
   EXPECT_EQ(count(compile(elementwise_kernel("f32", both), "sm_90a").llvm, "trig.slow:"), 1);
