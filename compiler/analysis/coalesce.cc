@@ -45,13 +45,16 @@ LinearLayout blocked_layout(const ir::Shape& shape, std::span<const int> order, 
   return layout::blocked(shape.span(), {per_thread.data(), rank}, {lanes.data(), rank}, {warps.data(), rank}, order);
 }
 
-std::vector<LinearLayout> coalesced_layouts(const AxisAnalysis& axis, const ir::Op* access, int num_warps) {
+std::vector<LinearLayout> coalesced_layouts(const AxisAnalysis& axis, const ir::Op* access, int num_warps,
+                                            int64_t least_width) {
   const ir::Value* pointer = access->operand(0);
   const ir::Shape& shape = pointer->type.shape;
   std::array<int, ir::kMaxRank> order = axis.order_of(pointer);
   int64_t share = std::max<int64_t>(1, shape.numel() / (kLanes * num_warps));
   int64_t width = 1;
   if (moves_vectors(access)) width = std::min(axis.alignment_width(pointer, mask_of(access), order[0]), share);
+  const int64_t neighbours = axis.of(pointer).contiguity[static_cast<size_t>(order[0])];
+  width = std::max(width, std::min({least_width, share, neighbours}));
   std::span<const int> dims{order.data(), shape.rank};
   std::vector<LinearLayout> result = {blocked_layout(shape, dims, width, num_warps, true)};
   if (shape.rank > 1) result.push_back(blocked_layout(shape, dims, width, num_warps, false));

@@ -15,8 +15,10 @@ layout::LinearLayout blocked_layout(const ir::Shape& shape, std::span<const int>
                                     bool warps_outermost);
 
 /// Layouts under which neighbouring lanes access neighbouring addresses, with 16 bytes per thread where alignment, mask
-/// and the number of elements allow that. `access` is a load, a store or an atomic of tiles.
-std::vector<layout::LinearLayout> coalesced_layouts(const AxisAnalysis& axis, const ir::Op* access, int num_warps);
+/// and the number of elements allow that. `access` is a load, a store or an atomic of tiles; a thread has
+/// `least_width` neighbours at least, as far as they are neighbours in memory, whether one access moves them or not.
+std::vector<layout::LinearLayout> coalesced_layouts(const AxisAnalysis& axis, const ir::Op* access, int num_warps,
+                                                    int64_t least_width = 1);
 
 /// Approximate SM cycles of the access: 32-byte sectors that memory must deliver, sectors that are requested again, and
 /// instructions.

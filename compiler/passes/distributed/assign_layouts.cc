@@ -464,8 +464,23 @@ class Chooser {
   std::vector<LinearLayout> wishes(const Node& node) const {
     std::vector<LinearLayout> r;
     for (const Op* access : node.accesses)
-      for (const LinearLayout& l : analysis::coalesced_layouts(axis_, access, module_.num_warps)) r.push_back(l);
+      for (const LinearLayout& l : analysis::coalesced_layouts(axis_, access, module_.num_warps, least_width(access)))
+        r.push_back(l);
     return r;
+  }
+
+  /// An operand of a dot that comes element by element, of rows that begin at odd addresses: a thread that has four
+  /// neighbours holds one address for them, and stores them into shared memory at once (H200: 5380 x 64 x 5059 halves
+  /// along k take 105 us with one, since the addresses of 96 loads spill, 46 with four and 50 with eight; 71 x 159 x
+  /// 5867, whose B lies across k, 15.5, 10.7 and 12.3).
+  int64_t least_width(const Op* access) const {
+    constexpr int64_t kNeighbours = 4, kMostBytes = 2;  // of an element
+    const Value* pointer = access->operand(0);
+    std::set<const Value*> seen;
+    const bool is_operand = access->kind == OpKind::kLoad && pointer->type.shape.rank > 1 &&
+                            size_of(pointer->type.dtype) <= kMostBytes &&
+                            reaches_dot(access->result(), access->parent, seen);
+    return is_operand ? kNeighbours : 1;
   }
 
   /// The layouts that a node would have if its neighbours decided: theirs, those that their memory ops wish for or, of
