@@ -84,6 +84,8 @@ class ElementWriter : LoopWriter {
     constexpr int64_t kWord = 16, kLeastPiece = 64, kMostSharedRow = 64 << 10;  // bytes
     const int64_t n_cols = kept_.back().size;
     if (!r_.machine.gpu() || wide(kept_, kWord)) return false;
+    // Padded rows: one index would put what neighbouring threads store 16 bytes apart.
+    if (std::ranges::any_of(stores_, [&](int m) { return dag_.nodes[at(m)].row_stride > 0; })) return false;
     int64_t narrowest = kWord;
     bool walks = true;  // each tensor is read in one go, or one value of it per row, or one row of it for all
     for (const Access& a : all_) {
@@ -124,8 +126,10 @@ class ElementWriter : LoopWriter {
 
   void flat(int64_t n) {
     auto [block, warps] = element_tile(r_.machine, n, widest_, scattered());
+    if (!has_long_runs(block))  // what is the same along a run is loaded for each element
+      block = element_tile(r_.machine, n, widest_, scattered() + values_of_runs()).elements;
     block = std::min(block, power_of_two(n));
-    if (!has_long_runs(block) && has_long_runs(block / 2) && has_values_of_runs()) block /= 2;
+    if (!has_long_runs(block) && has_long_runs(block / 2) && values_of_runs() > 0) block /= 2;
     const std::string var = e_.names.fresh("i"), inside = n % block ? e_.names.fresh("inside") : "";
     const std::string block_name = e_.constant(block, "BLOCK");
     const std::string pid = wide(kept_, block) ? "tl.program_id(0).to(tl.int64)" : "tl.program_id(0)";
@@ -177,10 +181,10 @@ class ElementWriter : LoopWriter {
            size_of_runs(kept_) >= kLeastOfTwoParts;
   }
 
-  /// Whether it reads, and maybe computes with, what is the same along a run: once for a program that lies in one.
-  bool has_values_of_runs() const {
+  /// Loads of what is the same along a run: one for a program that lies in one.
+  int64_t values_of_runs() const {
     const int inner = kept_.back().dims.back();
-    return std::ranges::any_of(loads_, [&](const Access& a) {
+    return std::ranges::count_if(loads_, [&](const Access& a) {
       return a.strides[at(inner)] == 0 && std::ranges::any_of(a.strides, [](int64_t s) { return s != 0; });
     });
   }
