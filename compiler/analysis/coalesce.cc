@@ -119,6 +119,21 @@ double arithmetic_cost(const AxisAnalysis& axis, const ir::Op* op, const LinearL
   return warps * static_cast<double>(int64_t{1} << computed.rank()) * instructions * kCyclesPerOperation;
 }
 
+double reduction_cost(const ir::Op& reduce, const LinearLayout& layout, int num_warps) {
+  const auto axis = static_cast<int>(reduce.int_attr(ir::AttrName::kAxis));
+  auto goes_along = [&](const layout::Coord& basis) { return basis[axis] != 0; };
+  const auto &registers = layout.bases(In::kRegister), &lanes = layout.bases(In::kLane);
+  const auto steps = static_cast<double>(std::ranges::count_if(lanes, goes_along));
+  const auto kept = std::ranges::count_if(registers, [&](const layout::Coord& b) { return !goes_along(b); });
+  const double values = static_cast<double>(int64_t{1} << kept) * static_cast<double>(reduce.results.size());
+  double cost = num_warps * values * steps * (kCyclesPerInstruction + kCyclesPerOperation);
+  if (std::ranges::any_of(layout.bases(In::kWarp), goes_along)) {
+    const ir::Type& result = reduce.result()->type;
+    cost += conversion_cost(num_warps * result.shape.numel() * size_of(result.dtype));
+  }
+  return cost;
+}
+
 double conversion_cost(int64_t bytes) {
   return 2 * static_cast<double>(bytes) / kSharedBytesPerCycle + kCyclesOfBarriers;
 }

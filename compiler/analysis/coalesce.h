@@ -27,6 +27,9 @@ double access_cost(const AxisAnalysis& axis, const ir::Op* access, const layout:
 /// Approximate SM cycles of an elementwise operation on integers: those that are known to be equal are computed once.
 double arithmetic_cost(const AxisAnalysis& axis, const ir::Op* op, const layout::LinearLayout& layout);
 
+/// Approximate SM cycles of a reduction's steps between lanes, for each of what a thread holds then, and between warps.
+double reduction_cost(const ir::Op& reduce, const layout::LinearLayout& layout, int num_warps);
+
 /// Approximate cycles of converting so many bytes through shared memory.
 double conversion_cost(int64_t bytes);
 

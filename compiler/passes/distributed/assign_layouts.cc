@@ -507,14 +507,8 @@ class Chooser {
     double cost = 0;
     for (const Op* access : node.accesses) cost += loop_weight(access) * analysis::access_cost(axis_, access, layout);
     for (const Op* op : node.numbers) cost += loop_weight(op) * analysis::arithmetic_cost(axis_, op, layout);
-    for (const Op* reduce : node.reduces) {
-      int axis = static_cast<int>(reduce->int_attr(ir::AttrName::kAxis));
-      for (const layout::Coord& basis : layout.bases(layout::In::kWarp))
-        if (basis[axis] != 0) {
-          cost += loop_weight(reduce) * analysis::conversion_cost(module_.num_warps * bytes_of(reduce->result()));
-          break;
-        }
-    }
+    for (const Op* reduce : node.reduces)
+      cost += loop_weight(reduce) * analysis::reduction_cost(*reduce, layout, module_.num_warps);
     return cost;
   }
 
