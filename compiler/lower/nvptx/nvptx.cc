@@ -381,6 +381,19 @@ class KernelLowering {
   }
 
   /// if (lb < ub) do { body } while (ub - iv > step): the difference cannot overflow where iv + step could.
+  /// Whether the bounds are constants, and so far from the end of their type that the last step stays within it.
+  static bool has_constant_count(const Value* lb, const Value* ub, const Value* step, bool sign) {
+    const auto *first = llvm::dyn_cast<llvm::ConstantInt>(lb), *end = llvm::dyn_cast<llvm::ConstantInt>(ub),
+               *by = llvm::dyn_cast<llvm::ConstantInt>(step);
+    if (!first || !end || !by) return false;
+    bool wraps = false;
+    if (sign)
+      (void)end->getValue().sadd_ov(by->getValue(), wraps);
+    else
+      (void)end->getValue().uadd_ov(by->getValue(), wraps);
+    return !wraps;
+  }
+
   Status for_loop(const ir::Op& op) {
     const ir::Block& body = *op.region();
     Value *lb = l_.of(op.operand(0))[0], *ub = l_.of(op.operand(1))[0], *step = l_.of(op.operand(2))[0];
@@ -397,8 +410,13 @@ class KernelLowering {
     add_incoming(carried, inits, before);
     KILN_CHECK_OK(block(body));
     const auto& yielded = body.terminator()->operands;
-    Value* next = b_.CreateAdd(iv, step, "", /*HasNUW=*/false, /*HasNSW=*/false);
-    Value* more = b_.CreateICmpUGT(b_.CreateSub(ub, iv), step);
+    const bool is_counted = has_constant_count(lb, ub, step, sign);
+    Value* next = b_.CreateAdd(iv, step, "", /*HasNUW=*/is_counted && !sign, /*HasNSW=*/is_counted && sign);
+    // What is left is compared where the next one might wrap around. Of constants ptxas then counts no iterations, and
+    // does not unroll: a chain of loads and stores waits for each of them.
+    Value* more = !is_counted ? b_.CreateICmpUGT(b_.CreateSub(ub, iv), step)
+                  : sign      ? b_.CreateICmpSLT(next, ub)
+                              : b_.CreateICmpULT(next, ub);
     BasicBlock* latch = b_.GetInsertBlock();
     b_.CreateCondBr(more, loop, exit);
     iv->addIncoming(next, latch);

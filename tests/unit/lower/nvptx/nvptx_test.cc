@@ -187,6 +187,30 @@ TEST(NvptxElementwise, ManyExactDivisionsHaveOneBranch) {
   EXPECT_EQ(count(many.llvm, "br i1"), 3) << "one more asks whether those were zeros";
 }
 
+TEST(NvptxControl, LoopsBetweenConstantsAreCounted) {
+  auto loop = [](std::string_view end, int step) {
+    const std::string body = fmt::format(R"(  %first = constant 0 : i32
+  %end = {}
+  %step = constant {} : i32
+  for %i = %first to %end step %step : i32 {{
+    %p = addptr %x, %i : *i32
+    store %p, %i
+    yield
+  }}
+)",
+                                         end, step);
+    return compile(kernel("", "%x: *i32, %n: i32", body, 1), "sm_90a").llvm;
+  };
+  // ptxas counts iterations, and unrolls, where the next one is compared with the end; where that might wrap around,
+  // what is left is compared.
+  for (int step : {1, 3}) {
+    EXPECT_EQ(count(loop("constant 64 : i32", step), "add nsw i32"), 1) << step;
+    EXPECT_EQ(count(loop("constant 64 : i32", step), "sub i32"), 0) << step;
+  }
+  EXPECT_EQ(count(loop("constant 2147483646 : i32", 3), "add nsw i32"), 0);
+  EXPECT_EQ(count(loop("bitcast %n : i32", 1), "add nsw i32"), 0);
+}
+
 TEST(NvptxElementwise, DivisionsOfWhatWereIntegersAskOnlyForTheirDivisors) {
   auto branches = [](std::string_view from, std::string_view divisor) {
     const std::string body = fmt::format(R"(  %i = arange {{start = 0, end = 128}} : i32[128]{{L0}}
