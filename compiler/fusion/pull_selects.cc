@@ -78,8 +78,8 @@ class SelectPuller {
   }
 
   Pair* find(const Operand& yes, const Operand& no) {
-    const auto known = std::ranges::find_if(
-        pairs_, [&](const Pair& p) { return is_same(p.yes, yes) && is_same(p.no, no); });
+    const auto known =
+        std::ranges::find_if(pairs_, [&](const Pair& p) { return is_same(p.yes, yes) && is_same(p.no, no); });
     return known == pairs_.end() ? nullptr : &*known;
   }
 
@@ -137,7 +137,7 @@ class SelectPuller {
 
   Dag& dag_;
   std::vector<int> uses_;
-  std::vector<Pair> pairs_;               // the select's own first
+  std::vector<Pair> pairs_;              // the select's own first
   std::set<std::pair<int, int>> apart_;  // of nodes
 };
 

@@ -16,9 +16,11 @@ constexpr int64_t kProgramsPerProcessor = 2;
 constexpr int64_t kMostRowBytes = 48 << 10;  // of a row that a program holds at once without filling its registers
 
 /// Columns of a block that a row of so many reaches, in steps coarse enough for rows of similar lengths to share a
-/// kernel; 0 where it is about all of them. Registers beyond are constants, with which nothing is computed.
-int64_t held_columns(int64_t n_cols, int64_t block) {
-  if (block <= kShortRow) return 0;
+/// kernel; 0 where it is about all of them. Registers beyond are constants, with which nothing is computed. Short rows
+/// share one kernel, unless their functions take longer than their memory.
+int64_t held_columns(int64_t n_cols, int64_t block, bool costly) {
+  constexpr int64_t kShortCostlyRow = 256;  // a thread of the warp that takes it has two loads of 16 bytes
+  if (block <= (costly ? kShortCostlyRow : kShortRow)) return 0;
   const int64_t step = block / 16, held = cdiv(n_cols, step) * step;
   return held * 8 <= block * 7 ? held : 0;
 }
@@ -159,9 +161,9 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
   if (gpu) t.rows = std::clamp<int64_t>(kShortRow / t.block, 1, power_of_two(w.n_rows));
   while (t.rows > 1 && t.rows * t.block > kLeastElements && cdiv(w.n_rows, t.rows) < kProgramsPerProcessor * processors)
     t.rows /= 2;
-  if (gpu) t.held = held_columns(w.n_cols, t.block);
+  if (gpu) t.held = held_columns(w.n_cols, t.block, w.costly);
   // At least half of what is held, or of the block: so that a thread has 32 columns of a wide row at most.
-  int64_t elements = t.held > 0 ? power_of_two(t.held / 2 + 1) : t.rows * t.block;
+  int64_t elements = t.held > 0 && t.rows == 1 ? power_of_two(t.held / 2 + 1) : t.rows * t.block;
   // Warps share rows among them, and a reduction stays inside of one (softmax of 838860 x 10 on an H100: 162 us with
   // 32 elements per thread, 85 with 16, 41 with 8; of 400000 x 33 42, 41 and 42).
   const int64_t of_short_rows = t.block <= 32 ? 8 : 16;

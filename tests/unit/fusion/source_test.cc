@@ -242,6 +242,12 @@ std::vector<Case> cases() {
        [](Writer& w) -> std::vector<int> {
          return {w.along(ExprOp::kSoftmax, {w.tensor(kBF16, {4096, 32768}, "x")}, {-1})};
        }},
+      {"short_rows_of_logarithms", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int u =
+             w.op(ExprOp::kLog, {w.op(ExprOp::kNeg, {w.op(ExprOp::kLog, {w.tensor(kF32, {5000, 320}, "u")})})});
+         return {w.along(ExprOp::kSoftmax, {w.op(ExprOp::kSub, {w.tensor(kF32, {5000, 320}, "x"), u})}, {-1})};
+       }},
       {"long_softmax", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          return {w.along(ExprOp::kSoftmax, {w.tensor(kF32, {300, 100000}, "x")}, {-1})};
