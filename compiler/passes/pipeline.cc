@@ -10,6 +10,7 @@
 #include "compiler/passes/distributed/hold_in_shared.h"
 #include "compiler/passes/distributed/pipeline_loads.h"
 #include "compiler/passes/distributed/prefetch_loads.h"
+#include "compiler/passes/distributed/read_operands.h"
 #include "compiler/passes/distributed/remove_conversions.h"
 #include "compiler/passes/hopper/delay_waits.h"
 #include "compiler/passes/hopper/recognize_blocks.h"
@@ -114,6 +115,8 @@ constexpr Pass kCuda[] = {
                             on_target<pipeline_loads>},
   {"prefetch_loads",        kLayouts | kLoadsPipelined, kWarpsSpecialized, kNothing, kNothing,
                             on_target<prefetch_loads>},
+  {"read_operands",         kLayouts | kLoadsPipelined, kWarpsSpecialized, kNothing, kSharedPlaced,
+                            on_target<read_operands>},
   // What is held takes of shared memory what the rings leave.
   {"hold_in_shared",        kLayouts | kLoadsPipelined, kWarpsSpecialized, kNothing, kSharedPlaced,
                             on_target<hold_in_shared>},

@@ -3,8 +3,10 @@
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <array>
+#include <unordered_map>
 
 #include "compiler/analysis/dot_layouts.h"
+#include "compiler/layout/convert_plan.h"
 #include "compiler/lower/nvptx/lowering.h"
 #include "compiler/target/mma.h"
 #include "support/diag.h"
@@ -126,11 +128,75 @@ void by_instruction(Lowering& l, const ir::Op& op, const target::MmaRow& row, co
   }
 }
 
+/// An operand whose elements are in registers, or come from shared memory when they are first asked for.
+class Operand {
+ public:
+  Operand(Lowering& l, const ir::Value* v) : l_(l), type_(v->type) {
+    if (!v->op || v->op->kind != ir::OpKind::kSharedLoad || !is_read_by_dot(*v->op)) {
+      values_ = l.of(v);
+      return;
+    }
+    const ir::Value* handle = v->op->operand(0);
+    handle_ = l.of(handle)[0];
+    access_ = layout::plan_shared_access(*type_.layout, *handle->type.layout, size_of(type_.dtype));
+    values_.resize(static_cast<size_t>(num_registers(type_)));
+    for (const std::vector<int>& group : access_.groups)
+      for (int r : group) group_of_[r] = &group;
+  }
+
+  bool is_in_shared() const { return handle_ != nullptr; }
+
+  Value* at(int r) {
+    Value*& v = values_[static_cast<size_t>(r)];
+    if (!v) read_group(l_, handle_, type_, access_, *group_of_.at(r), values_);
+    return v;
+  }
+
+ private:
+  Lowering& l_;
+  const ir::Type& type_;
+  Registers values_;
+  Value* handle_ = nullptr;
+  layout::SharedAccess access_;
+  std::unordered_map<int, const std::vector<int>*> group_of_;
+};
+
+/// Nothing behind it is moved ahead of it: else LLVM's order finishes one sum after the other, with all that is along k
+/// in registers.
+void end_slice(llvm::IRBuilderBase& b, Registers& sums, std::span<const int> distinct) {
+  llvm::Type* sum_type = sums[static_cast<size_t>(distinct[0])]->getType();
+  const unsigned bits = sum_type->getScalarSizeInBits();
+  llvm::Type* word = b.getIntNTy(bits);
+  const std::vector<llvm::Type*> words(distinct.size(), word);
+  std::vector<Value*> args;
+  for (int r : distinct) args.push_back(b.CreateBitCast(sums[static_cast<size_t>(r)], word));
+  std::string constraints;
+  for (size_t i = 0; i < args.size(); ++i)
+    constraints += fmt::format("={},", bits == 64 ? "l" : bits == 32 ? "r" : "h");
+  for (size_t i = 0; i < args.size(); ++i) constraints += fmt::format("{},", i);
+  llvm::Type* result = args.size() == 1 ? word : llvm::StructType::get(b.getContext(), words);
+  auto* type = llvm::FunctionType::get(result, words, false);
+  llvm::CallInst* call = b.CreateCall(type, llvm::InlineAsm::get(type, "", constraints + "~{memory}", true), args);
+  call->setDoesNotThrow();
+  for (size_t i = 0; i < args.size(); ++i)
+    sums[static_cast<size_t>(distinct[i])] =
+        b.CreateBitCast(args.size() == 1 ? call : b.CreateExtractValue(call, static_cast<unsigned>(i)), sum_type);
+}
+
 void by_element(Lowering& l, const ir::Op& op, const layout::DotPlan& plan, Registers& sums) {
-  const Registers &left = l.of(op.operand(0)), &right = l.of(op.operand(1));
+  constexpr size_t kSlice = 8;  // along k, where operands come from shared memory
+  Operand left(l, op.operand(0)), right(l, op.operand(1));
   const DType from = op.operand(0)->type.dtype;
+  std::vector<int> distinct;  // the sums, of which each k has a step
   for (const layout::DotStep& step : plan.steps) {
-    Value *a = left[static_cast<size_t>(step.a[0])], *b = right[static_cast<size_t>(step.b[0])];
+    if (!distinct.empty() && step.c[0] == distinct[0]) break;
+    distinct.push_back(step.c[0]);
+  }
+  const bool in_slices = left.is_in_shared() || right.is_in_shared();
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const layout::DotStep& step = plan.steps[i];
+    if (in_slices && i > 0 && i % (kSlice * distinct.size()) == 0) end_slice(l.b, sums, distinct);
+    Value *a = left.at(step.a[0]), *b = right.at(step.b[0]);
     Value*& sum = sums[static_cast<size_t>(step.c[0])];
     if (is_int(from)) {
       auto wide = [&](Value* v) {
@@ -144,6 +210,22 @@ void by_element(Lowering& l, const ir::Op& op, const layout::DotPlan& plan, Regi
 }
 
 }  // namespace
+
+bool is_read_by_dot(const ir::Op& load) {
+  // Slices of rings are this deep where a program's own product asks for them; products of the planner take 32.
+  constexpr int64_t kDeep = 64, kDeepInBuffer = 32;
+  const ir::Value* tile = load.result();
+  if (tile->uses.size() != 1) return false;
+  const ir::Use use = tile->uses[0];
+  if (use.op->kind != ir::OpKind::kDot || use.index > 1 || analysis::uses_mma(*use.op)) return false;
+  const ir::Shape& shape = tile->type.shape;
+  const int64_t depth = shape[use.index == 0 ? shape.rank - 1 : shape.rank - 2];
+  const ir::Op* handle = load.operand(0)->op;
+  if (depth < (handle && handle->kind == ir::OpKind::kSharedAlloc ? kDeepInBuffer : kDeep)) return false;
+  const ir::Op* next = load.next;
+  while (next && next->kind == ir::OpKind::kSharedLoad) next = next->next;
+  return next == use.op;
+}
 
 template <>
 Status lower<ir::OpKind::kDot>(Lowering& l, const ir::Op& op) {

@@ -112,26 +112,29 @@ void write_shared(Lowering& l, Value* handle, const Registers& from, const ir::T
   });
 }
 
-Registers read_shared(Lowering& l, Value* handle, const ir::Type& tile, const layout::LinearLayout& shared,
-                      const layout::SharedAccess& access) {
+void read_group(Lowering& l, Value* handle, const ir::Type& tile, const layout::SharedAccess& access,
+                const std::vector<int>& group, Registers& to) {
   llvm::IRBuilder<>& b = l.b;
   const int bytes = element_bytes(tile);
+  llvm::Type *element = l.type_of(tile), *in_memory = memory_type(element);
+  llvm::Type* type =
+      group.size() == 1 ? in_memory : llvm::FixedVectorType::get(in_memory, static_cast<unsigned>(group.size()));
+  Value* v = b.CreateAlignedLoad(
+      type, place_of(l, handle, access.offset, static_cast<uint32_t>(group[0]), static_cast<uint32_t>(bytes)),
+      llvm::Align(static_cast<uint64_t>(access.vector * bytes)));
+  for (size_t i = 0; i < group.size(); ++i)
+    to[static_cast<size_t>(group[i])] = from_memory(b, group.size() == 1 ? v : b.CreateExtractElement(v, i), element);
+}
+
+Registers read_shared(Lowering& l, Value* handle, const ir::Type& tile, const layout::LinearLayout& shared,
+                      const layout::SharedAccess& access) {
   llvm::Type* element = l.type_of(tile);
-  llvm::Type* in_memory = memory_type(element);
   Registers to(static_cast<size_t>(num_registers(tile)));
   if (auto plan = matrices(l, tile, shared, access, target::kLdMatrix)) {
     load_matrices(l, handle, to, element, *plan);
     return to;
   }
-  for (const std::vector<int>& group : access.groups) {
-    llvm::Type* type =
-        group.size() == 1 ? in_memory : llvm::FixedVectorType::get(in_memory, static_cast<unsigned>(group.size()));
-    Value* v = b.CreateAlignedLoad(
-        type, place_of(l, handle, access.offset, static_cast<uint32_t>(group[0]), static_cast<uint32_t>(bytes)),
-        llvm::Align(static_cast<uint64_t>(access.vector * bytes)));
-    for (size_t i = 0; i < group.size(); ++i)
-      to[static_cast<size_t>(group[i])] = from_memory(b, group.size() == 1 ? v : b.CreateExtractElement(v, i), element);
-  }
+  for (const std::vector<int>& group : access.groups) read_group(l, handle, tile, access, group, to);
   std::unordered_map<uint64_t, Value*> loaded;  // copies in registers are loaded once
   auto index = [&](size_t r) { return layout::index_at(*tile.layout, static_cast<uint32_t>(r), 0, 0); };
   for (size_t r = 0; r < to.size(); ++r)
@@ -151,6 +154,7 @@ Status lower<ir::OpKind::kSharedStore>(Lowering& l, const ir::Op& op) {
 
 template <>
 Status lower<ir::OpKind::kSharedLoad>(Lowering& l, const ir::Op& op) {
+  if (is_read_by_dot(op)) return {};
   const ir::Type &shared = op.operand(0)->type, &tile = op.result()->type;
   l.values[op.result()] = read_shared(l, l.of(op.operand(0))[0], tile, *shared.layout,
                                       layout::plan_shared_access(*tile.layout, *shared.layout, size_of(tile.dtype)));
