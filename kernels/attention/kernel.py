@@ -23,7 +23,7 @@ def add_block(acc, total, peak, scores, scale, v):
     higher = tl.maximum(peak, tl.max(scores, 1) * scale)
     weights = tl.exp2(scores * scale - higher[:, None])
     shrink = tl.exp2(peak - higher)
-    acc = tl.dot(weights.to(v.dtype), v, acc * shrink[:, None])
+    acc = tl.dot(weights.to(v.dtype), v, acc * shrink[:, None], input_precision="ieee")
     return acc, total * shrink + tl.sum(weights, 1), higher
 
 
@@ -32,7 +32,7 @@ def add_blocks(acc, total, peak, q, k_blocks, v_blocks, head, row, begin, end, k
                MASKED: tl.constexpr, BLOCK_N: tl.constexpr, D: tl.constexpr):
     """The keys from `begin` to `end`. MASKED: there are only `keys`, and, if CAUSAL, row i sees none behind i."""
     for start in range(begin, end, BLOCK_N):
-        scores = tl.dot(q, k_blocks.load([head, start, 0]).reshape(BLOCK_N, D).T)
+        scores = tl.dot(q, k_blocks.load([head, start, 0]).reshape(BLOCK_N, D).T, input_precision="ieee")
         if MASKED:
             key = start + tl.arange(0, BLOCK_N)
             seen = key[None, :] < keys
@@ -113,7 +113,8 @@ def masked_attention_kernel(q_ptr, k_ptr, v_ptr, mask_ptr, out_ptr, scale, heads
         key = start + tl.arange(0, BLOCK_N)
         inside = (row < n)[:, None] & (key < keys)[None, :]
         mask = tl.load(of_rows[:, None] + key[None, :] * stride_key, mask=inside, other=0)
-        scores = tl.dot(q, k_blocks.load([head // group, start, 0]).reshape(BLOCK_N, D).T) * scale
+        k = k_blocks.load([head // group, start, 0]).reshape(BLOCK_N, D)
+        scores = tl.dot(q, k.T, input_precision="ieee") * scale
         if CHOOSES:
             scores = tl.where(mask, scores, float("-inf"))
         else:
@@ -123,7 +124,7 @@ def masked_attention_kernel(q_ptr, k_ptr, v_ptr, mask_ptr, out_ptr, scale, heads
         base = tl.where(higher == float("-inf"), 0.0, higher)  # so far the row has looked nowhere
         weights = tl.exp2(scores - base[:, None])
         shrink = tl.exp2(peak - base)
-        acc = tl.dot(weights.to(v.dtype), v, acc * shrink[:, None])
+        acc = tl.dot(weights.to(v.dtype), v, acc * shrink[:, None], input_precision="ieee")
         total = total * shrink + tl.sum(weights, 1)
         peak = higher
     result = (acc / tl.where(total == 0.0, 1.0, total)[:, None]).to(out_ptr.dtype.element_ty)

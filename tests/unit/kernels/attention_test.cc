@@ -167,6 +167,33 @@ TEST(AttentionCode, GradientsAndMasksStayInRegistersToo) {
   }
 }
 
+TEST(AttentionCode, SumsOfFloat32HaveRegisters) {
+  const Device cpu = *Device::open("cpu");
+  const int64_t two = 2, one = 1, n = 512, none = 0, rows = 64, keys = 32;
+  for (const auto& [d, warps] : {std::pair<int64_t, int>{64, 4}, {128, 8}}) {
+    const int64_t shape[] = {2, 512, d}, square[] = {512, 512};
+    const Tensor t = *Tensor::empty(cpu, DType::kF32, shape), mask = *Tensor::empty(cpu, DType::kI1, square);
+    auto check = [&](const std::string& function, const std::vector<std::optional<Arg>>& args) {
+      SCOPED_TRACE(fmt::format("{} of {} columns", function, d));
+      const std::string file = fmt::format("{}/kernels/attention/kernel.py", KILN_SOURCE_DIR);
+      std::ifstream in(file);
+      auto kernel = Kernel::from_source({std::istreambuf_iterator<char>(in), {}}, file, function);
+      ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+      LaunchOptions options;
+      options.num_warps = warps;
+      options.num_stages = 2;
+      auto info = kernel->compile(args, options, "sm_90a");
+      ASSERT_TRUE(info.ok()) << render(info.error());
+      EXPECT_NE(info->ptx.find("fma.rn.f32"), std::string::npos);
+      EXPECT_EQ(info->ptx.find("tf32"), std::string::npos) << "a product rounds its operands";
+      EXPECT_LE(info->spill_bytes, 64) << info->registers << " registers";
+    };
+    check("attention_kernel", {t, t, t, t, t, 0.1, two, one, n, n, /*KEEPS=*/false, /*CAUSAL=*/true, d, rows, keys, d});
+    check("masked_attention_kernel",
+          {t, t, t, mask, t, 0.1, two, one, n, n, one, none, none, n, one, d, rows, keys, d});
+  }
+}
+
 TEST(AttentionErrors, SayWhatWouldWork) {
   const Device cpu = *Device::open("cpu");
   Sources sources;

@@ -6,19 +6,31 @@ from torch._attention_gradient import key_gradients_kernel, query_gradient_kerne
 from torch._attention_kernel import attention_kernel, masked_attention_kernel
 
 _LOG2_E = 1.4426950408889634
+_HALVES = (torch.float16, torch.bfloat16)
 
 
 def fits(query, key, value, scale, mask):
-    """Whether the kernel takes them: halves, with heads of columns that TMA copies, a scale that is positive, and a
-    mask of bool or of floats or none."""
+    """Whether the kernel takes them: halves, or float32 where it is faster than the scores, with heads of columns that
+    TMA copies, a scale that is positive, and a mask of bool or of floats or none."""
     d = query.shape[-1]
+    floats = query.is_cuda and query.dtype is torch.float32 and mask is None and _fits_floats(query)
     if mask is not None and (query.ndim > 4 or mask.ndim > query.ndim or not (
             mask.dtype is torch.bool or mask.is_floating_point() and mask.dtype is not torch.float64)):
         return False
-    return (query.is_cuda and query.dtype in (torch.float16, torch.bfloat16) and scale > 0 and 16 <= d <= 256
+    return (query.is_cuda and (floats or query.dtype in _HALVES) and scale > 0 and 16 <= d <= 256
             and d % 8 == 0 and query.ndim >= 2 and query.numel() > 0 and key.numel() > 0
             and key.shape == value.shape and key.shape[-1] == d
             and list(query.shape[:-3]) == list(key.shape[:-3]) and query.ndim == key.ndim)
+
+
+def _fits_floats(query):
+    """Sums in registers have room for narrow heads, and two blocks of rows for each SM hide each other's waits. By the
+    scores, by the kernel and by PyTorch on an H200, us: 16 heads of 2048 x 64 causal 596, 444 and 424, full 583, 507 and
+    574; 8 of 500 x 64 causal 30, 61 and 62; 16 of 1024 x 128 causal 263, 301 and 177."""
+    n, d = query.shape[-2:]
+    blocks = triton.cdiv(n, 64) * (query.numel() // (n * d)) if query.numel() > 0 else 0
+    sms = torch.cuda.get_device_properties(query.device).multi_processor_count
+    return d <= 64 and blocks >= 2 * sms and not torch.backends.cuda.matmul.allow_tf32
 
 
 def _flat(*tensors):
@@ -36,6 +48,9 @@ def attention(query, key, value, scale, causal, mask=None, sums=None):
     # Few or wide blocks go to one warp group each, so that all SMs have work, or registers for the sum.
     small = triton.cdiv(n, 128) * heads < sms or columns > 128
     rows, block, warps, stages = (64, 64, 4, 3) if small else (128, 128, 8, 2)
+    if q.dtype is torch.float32:  # summed in registers, which hold less
+        small = True
+        rows, block, warps, stages = 64, 64 if columns == 64 and not causal else 32, 4 if columns <= 64 else 8, 2
     if mask is not None:
         if not small and mask.dtype is torch.float32:  # its elements take the registers of half a block
             block, stages = 64, 3
@@ -59,9 +74,9 @@ def attention(query, key, value, scale, causal, mask=None, sums=None):
 
 
 def fits_gradient(query, key, value):
-    """Whether gradients are by kernels, too: two sums of blocks as wide as a head fit the registers, and nobody asks
-    for the gradient of a gradient, which the kernels do not have."""
-    return query.shape[-1] <= 128 and _kiln.count_scopes(query, key, value) == 1
+    """Whether gradients are by kernels, too: of halves, two sums of blocks as wide as a head fit the registers, and
+    nobody asks for the gradient of a gradient, which the kernels do not have."""
+    return query.dtype in _HALVES and query.shape[-1] <= 128 and _kiln.count_scopes(query, key, value) == 1
 
 
 def attention_with_gradient(query, key, value, scale, causal, by_scores):
