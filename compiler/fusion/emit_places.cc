@@ -110,4 +110,25 @@ void Emitter::put(int node) {
   line_of(level, text + ")");
 }
 
+bool Emitter::is_of_places(int node) {
+  if (places_.empty()) {
+    std::vector<int> work;
+    auto push = [&](const Operand& o) {
+      if (!o.is_number() && cluster_.contains(o.node) && places_.insert(o.node).second) work.push_back(o.node);
+    };
+    for (int m : cluster_.members) {
+      const DagNode& n = dag_.nodes[at(m)];
+      if (n.op == ExprOp::kPut) push(n.operands[1]);
+      for (size_t i = 1; n.op == ExprOp::kTake && i < n.operands.size(); ++i) push(n.operands[i]);
+    }
+    while (!work.empty()) {
+      const DagNode& n = dag_.nodes[at(work.back())];
+      work.pop_back();
+      for (const Operand& o : n.operands) push(o);
+    }
+    places_.insert(-1);  // looked for
+  }
+  return places_.contains(node);
+}
+
 }  // namespace kiln::fusion

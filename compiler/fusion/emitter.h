@@ -179,7 +179,9 @@ class Emitter {
   Text load(const Access& a);
   /// The text of a load through pointers; the level that these vary along, and what lies outside, go to `t`.
   std::string load_of_pointers(const Access& a, Text* t);
-  Text scalar(const Operand& o, DType type);
+  Text scalar(const Operand& o, DType type, int consumer);
+  /// Whether a node of the cluster says where elements go, or are taken from.
+  bool is_of_places(int node);
   Text compute(int node);
   Text apply(const DagNode& n, int node, std::vector<Text> in);
   /// Through a half or fp8 and back to float32.
@@ -220,7 +222,9 @@ class Emitter {
     DType type;
     Number number;
     std::string name;
+    bool is_of_places = false;
   };
+  std::set<int> places_;  // of is_of_places()
   std::vector<Scalar> scalars_;
   std::set<std::string, std::less<>> helpers_;
   std::vector<std::shared_ptr<const ExprFunction>> functions_;

@@ -169,6 +169,18 @@ std::vector<Case> cases() {
          return {w.op(ExprOp::kPut, {scaled, place, w.op(ExprOp::kGe, {row, w.number(int64_t{0})})}, a)};
        },
        "add.noftz.v4.bf16x2"},
+      {"rows_added_at_a_stride_that_varies", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         // As index_add_() has them: the stride is a number of the launch, and a multiple of the vectors' elements.
+         const int i = w.tensor(DType::kI64, {16384, 1}, "i"), g = w.tensor(kF32, {16384, 1024}, "g");
+         ExprAttributes narrow, adds;
+         narrow.dtype = DType::kI32, adds.adds = true;
+         const int row = w.mul(w.op(ExprOp::kCast, {i}, narrow), w.argument(int64_t{1024}));
+         const int inside = w.op(ExprOp::kBitAnd, {w.op(ExprOp::kGe, {i, w.number(int64_t{0})}),
+                                                   w.op(ExprOp::kLt, {i, w.argument(int64_t{1000})})});
+         return {w.op(ExprOp::kPut, {g, w.add(row, w.counts(1024)), inside}, adds)};
+       },
+       "add.v4.f32"},
       {"a_product_put_where_it_goes", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          const int row = w.tensor(DType::kI64, {256, 1}, "row");
