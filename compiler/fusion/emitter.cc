@@ -169,11 +169,9 @@ std::string Emitter::parameters() const {
 }
 
 std::string Emitter::decorator() const {
-  // Of integers, which would otherwise be specialised when they are multiples of 16. Places are: where rows begin tells
-  // whether vectors of them can be moved.
-  std::string list;
+  std::string list;  // of integers, which would otherwise be specialised when they are multiples of 16
   for (const Scalar& s : scalars_)
-    if (is_int(s.type) && !s.is_of_places) list += fmt::format("{}\"{}\"", list.empty() ? "" : ", ", s.name);
+    if (is_int(s.type) && !s.is_stride) list += fmt::format("{}\"{}\"", list.empty() ? "" : ", ", s.name);
   return list.empty() ? "@triton.jit" : fmt::format("@triton.jit(do_not_specialize=[{}])", list);
 }
 
@@ -416,13 +414,13 @@ Text Emitter::load(const Access& a) {
   return t;
 }
 
-Text Emitter::scalar(const Operand& o, DType type, int consumer) {
+Text Emitter::scalar(const Operand& o, DType type, bool is_stride) {
   auto known = std::find_if(scalars_.begin(), scalars_.end(),
                             [&](const Scalar& s) { return s.node == o.argument && s.type == type; });
   if (known == scalars_.end())
     known =
         scalars_.insert(scalars_.end(), {o.argument, type, fusion::converted(o.number, type), names.fresh("alpha")});
-  known->is_of_places = known->is_of_places || is_of_places(consumer);
+  known->is_stride = known->is_stride || is_stride;
   Text t;
   t.text = known->name;
   t.type = type;
@@ -479,7 +477,7 @@ Text Emitter::operand(int consumer, size_t i) {
   const DagNode& n = dag_.nodes[at(consumer)];
   const Operand& o = n.operands[i];
   if (o.argument >= 0) {
-    Text t = scalar(o, n.operand_type, consumer);
+    Text t = scalar(o, n.operand_type, n.op == ExprOp::kMul && is_of_places(consumer));
     return is_narrow(n.number_type) ? rounded(std::move(t), n.number_type) : t;
   }
   if (o.is_number()) {

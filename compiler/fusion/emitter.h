@@ -179,7 +179,7 @@ class Emitter {
   Text load(const Access& a);
   /// The text of a load through pointers; the level that these vary along, and what lies outside, go to `t`.
   std::string load_of_pointers(const Access& a, Text* t);
-  Text scalar(const Operand& o, DType type, int consumer);
+  Text scalar(const Operand& o, DType type, bool is_stride);
   /// Whether a node of the cluster says where elements go, or are taken from.
   bool is_of_places(int node);
   Text compute(int node);
@@ -222,7 +222,7 @@ class Emitter {
     DType type;
     Number number;
     std::string name;
-    bool is_of_places = false;
+    bool is_stride = false;  // of places: whether vectors can be moved depends on what divides it
   };
   std::set<int> places_;  // of is_of_places()
   std::vector<Scalar> scalars_;

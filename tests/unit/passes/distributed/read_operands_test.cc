@@ -49,8 +49,8 @@ Result<std::unique_ptr<ir::Module>> attention(int parts) {
   auto one = [](int64_t v) { return ast::Constant(ast::Int{v}); };
   const std::vector<std::pair<std::string, frontend::Global>> constants = {
       {"D", one(kHeadColumns)}, {"M", one(kBlock)}, {"N", one(kBlock)}};
-  KILN_TRY(auto args, frontend::parse_signature(*functions.back(), "*fp32:16, *fp32:16, *fp32:16, *fp32:16, i32:16",
-                                                constants));
+  KILN_TRY(auto args,
+           frontend::parse_signature(*functions.back(), "*fp32:16, *fp32:16, *fp32:16, *fp32:16, i32:16", constants));
   frontend::Options options;
   options.num_stages = 2;
   return frontend::lower_kernel(*functions.back(), args, options);
