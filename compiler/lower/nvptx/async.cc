@@ -29,7 +29,8 @@ int64_t alignment(const ir::Type& handle) {
   for (size_t bit = 0; bit < bases.size(); ++bit)
     if (std::popcount(layout::index_of(handle.layout->shape(), bases[bit])) > 1)
       bytes = std::max(bytes, int64_t{size_of(handle.dtype)} << (bit + 1));
-  return bytes;
+  // Wider patterns are none of the hardware's: threads alone read them, who count from the handle.
+  return std::min(bytes, analysis::kSharedTileAlignment);
 }
 
 /// The shared::cta address as one of shared::cluster, which it is; addrspacecast would go through generic addresses.

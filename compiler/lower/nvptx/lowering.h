@@ -96,13 +96,13 @@ llvm::Value* place_of(Lowering& l, llvm::Value* handle, const layout::XorMap& ma
 /// accesses planned for that or by stmatrix.
 void write_shared(Lowering& l, llvm::Value* handle, const Registers& from, const ir::Type& tile,
                   const layout::LinearLayout& shared, const layout::SharedAccess& access);
-/// Reads one, likewise or by ldmatrix.
-/// One access of those that read_shared() makes where it makes no matrices: the registers of `group`.
+/// One access of those that read_shared() makes without ldmatrix: the registers of `group`.
 void read_group(Lowering& l, llvm::Value* handle, const ir::Type& tile, const layout::SharedAccess& access,
                 const std::vector<int>& group, Registers& to);
 /// Whether a dot that sums in registers reads this shared_load's tile itself, as it multiplies: of many elements along
 /// k they would fill the registers (passes/distributed/read_operands.h).
 bool is_read_by_dot(const ir::Op& load);
+/// Reads a tile, likewise or by ldmatrix.
 Registers read_shared(Lowering& l, llvm::Value* handle, const ir::Type& tile, const layout::LinearLayout& shared,
                       const layout::SharedAccess& access);
 

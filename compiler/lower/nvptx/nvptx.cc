@@ -380,7 +380,6 @@ class KernelLowering {
     return std::span(v).subspan(first);
   }
 
-  /// if (lb < ub) do { body } while (ub - iv > step): the difference cannot overflow where iv + step could.
   /// Whether the bounds are constants, and so far from the end of their type that the last step stays within it.
   static bool has_constant_count(const Value* lb, const Value* ub, const Value* step, bool sign) {
     const auto *first = llvm::dyn_cast<llvm::ConstantInt>(lb), *end = llvm::dyn_cast<llvm::ConstantInt>(ub),
@@ -394,6 +393,7 @@ class KernelLowering {
     return !wraps;
   }
 
+  /// if (lb < ub) do { body } while (ub - iv > step): the difference cannot overflow where iv + step could.
   Status for_loop(const ir::Op& op) {
     const ir::Block& body = *op.region();
     Value *lb = l_.of(op.operand(0))[0], *ub = l_.of(op.operand(1))[0], *step = l_.of(op.operand(2))[0];

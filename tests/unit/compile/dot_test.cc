@@ -153,6 +153,40 @@ def product(x, g, y, out, n):
   EXPECT_TRUE(std::regex_search(kernel->ptx, predicated)) << kernel->ptx;
 }
 
+/// Wide operands of sums in registers stay in shared memory: made ahead of the loop, computed in it, or loaded; also
+/// where one size is small and others are deep, whose patterns in shared memory are none of the hardware's.
+TEST(DotCompile, SumsOfFloat32KeepTheirRegisters) {
+  constexpr const char* kChained = R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def product(a, b, o, n):
+    m, c, d = tl.arange(0, ROWS), tl.arange(0, COLUMNS), tl.arange(0, DEPTH)
+    acc = tl.zeros([ROWS, COLUMNS], tl.float32)
+    x = tl.load(a + m[:, None] * DEPTH + d[None, :])
+    for s in range(0, n, DEPTH):
+        y = tl.load(b + (s + d)[:, None] * COLUMNS + c[None, :])
+        acc = tl.dot(x * 2.0, tl.exp(y), acc, input_precision="ieee")
+        acc = tl.dot(x, y, acc, input_precision="ieee")
+    tl.store(o + m[:, None] * COLUMNS + c[None, :], acc)
+)";
+  for (const auto& [rows, columns, depth, warps] :
+       {std::tuple{32, 16, 64, 2}, {128, 16, 64, 4}, {16, 32, 128, 8}, {64, 64, 64, 4}, {16, 16, 64, 8}}) {
+    std::string text = kChained;
+    for (const auto& [name, value] : {std::pair("ROWS", rows), {"COLUMNS", columns}, {"DEPTH", depth}})
+      for (size_t i; (i = text.find(name)) != std::string::npos;)
+        text.replace(i, std::string_view(name).size(), std::to_string(value));
+    SCOPED_TRACE(fmt::format("{} x {} x {} by {} warps", rows, columns, depth, warps));
+    CompileOptions options;
+    options.target = "sm_90a";
+    options.frontend.num_warps = warps;
+    auto kernel = compile_text(text.c_str(), "*fp32:16, *fp32:16, *fp32:16, i32:16", options);
+    ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+    EXPECT_LE(kernel->spill_bytes, 128) << kernel->registers << " registers";
+  }
+}
+
 /// How many additions of floats stand behind one another at most.
 int longest_sum(const std::string& ptx) {
   const std::regex addition(R"(add\.rn\.f32\s+(%\w+), (%\w+), (%\w+);)");
