@@ -129,6 +129,12 @@ for i in range(10):
     index = [torch.randint(-s, s, (7,)) for s in y.shape[:r.randint(1, len(y.shape))]]
     add = torch.randint(0, 2, (7,) + tuple(y.shape[len(index):])).to(dt)
     same(f"index_put add {list(y.shape)} {dt}", lambda: y.clone().index_put_(index, add, accumulate=True))
+for n in (16, 17, 48, 1, 1024, 1000):  # strides of which vectors may begin at each row, or at some
+    for dt in (torch.float32, torch.bfloat16, torch.int32, torch.int8):
+        x, row, apart = torch.zeros(50, n, dtype=dt), torch.randint(0, 50, (37,)), torch.randperm(50)[:37]
+        more_src = torch.randint(-2, 3, (37, n)).to(dt)
+        same(f"index_add of rows {n} {dt}", lambda: x.index_add(0, row, more_src))
+        same(f"index_copy of rows {n} {dt}", lambda: x.index_copy(0, apart, more_src))
 def put(x, index, value):
     x = x.clone()
     x[index] = value
