@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "compiler/analysis/dot_layouts.h"
+#include "compiler/layout/algebra.h"
 #include "compiler/layout/convert_plan.h"
 #include "compiler/lower/nvptx/lowering.h"
 #include "compiler/target/mma.h"
