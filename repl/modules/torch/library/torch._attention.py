@@ -13,14 +13,14 @@ def fits(query, key, value, scale, mask):
     """Whether the kernel takes them: halves, or float32 where it is faster than the scores, with heads of columns that
     TMA copies, a scale that is positive, and a mask of bool or of floats or none."""
     d = query.shape[-1]
-    floats = query.is_cuda and query.dtype is torch.float32 and mask is None and _fits_floats(query)
     if mask is not None and (query.ndim > 4 or mask.ndim > query.ndim or not (
             mask.dtype is torch.bool or mask.is_floating_point() and mask.dtype is not torch.float64)):
         return False
-    return (query.is_cuda and (floats or query.dtype in _HALVES) and scale > 0 and 16 <= d <= 256
+    return (query.is_cuda and scale > 0 and 16 <= d <= 256
             and d % 8 == 0 and query.ndim >= 2 and query.numel() > 0 and key.numel() > 0
             and key.shape == value.shape and key.shape[-1] == d
-            and list(query.shape[:-3]) == list(key.shape[:-3]) and query.ndim == key.ndim)
+            and list(query.shape[:-3]) == list(key.shape[:-3]) and query.ndim == key.ndim
+            and (query.dtype in _HALVES or query.dtype is torch.float32 and mask is None and _fits_floats(query)))
 
 
 def _fits_floats(query):
@@ -28,7 +28,7 @@ def _fits_floats(query):
     scores, by the kernel and by PyTorch on an H200, us: 16 heads of 2048 x 64 causal 596, 444 and 424, full 583, 507 and
     574; 8 of 500 x 64 causal 30, 61 and 62; 16 of 1024 x 128 causal 263, 301 and 177."""
     n, d = query.shape[-2:]
-    blocks = triton.cdiv(n, 64) * (query.numel() // (n * d)) if query.numel() > 0 else 0
+    blocks = triton.cdiv(n, 64) * (query.numel() // (n * d))
     sms = torch.cuda.get_device_properties(query.device).multi_processor_count
     return d <= 64 and blocks >= 2 * sms and not torch.backends.cuda.matmul.allow_tf32
 
