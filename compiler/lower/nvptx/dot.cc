@@ -6,7 +6,6 @@
 #include <unordered_map>
 
 #include "compiler/analysis/dot_layouts.h"
-#include "compiler/layout/algebra.h"
 #include "compiler/layout/convert_plan.h"
 #include "compiler/lower/nvptx/lowering.h"
 #include "compiler/target/mma.h"
@@ -141,17 +140,14 @@ class Operand {
     handle_ = l.of(handle)[0];
     access_ = layout::plan_shared_access(*type_.layout, *handle->type.layout, size_of(type_.dtype));
     values_.resize(static_cast<size_t>(num_registers(type_)));
-    auto index = [&](int r) { return layout::index_at(*type_.layout, static_cast<uint32_t>(r), 0, 0); };
-    std::unordered_map<uint64_t, int> first;  // of the registers with one element, which is read once
     for (const std::vector<int>& group : access_.groups)
-      for (int r : group) group_of_[r] = &group, first[index(r)] = r;
-    for (int r = 0; r < num_registers(type_); ++r) same_as_.push_back(first.at(index(r)));
+      for (int r : group) group_of_[r] = &group;
   }
 
   bool is_in_shared() const { return handle_ != nullptr; }
 
+  /// Plans name the lowest of the registers that have an element, as accesses do.
   Value* at(int r) {
-    if (is_in_shared()) r = same_as_[static_cast<size_t>(r)];
     Value*& v = values_[static_cast<size_t>(r)];
     if (!v) read_group(l_, handle_, type_, access_, *group_of_.at(r), values_);
     return v;
@@ -164,7 +160,6 @@ class Operand {
   Value* handle_ = nullptr;
   layout::SharedAccess access_;
   std::unordered_map<int, const std::vector<int>*> group_of_;
-  std::vector<int> same_as_;
 };
 
 /// Nothing behind it is moved ahead of it: else LLVM's order finishes one sum after the other, with all that is along k
