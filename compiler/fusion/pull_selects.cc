@@ -22,9 +22,7 @@ class SelectPuller {
     const size_t count = dag_.nodes.size();
     for (size_t i = 0; i < count; ++i) {
       const DagNode& n = dag_.nodes[i];
-      if (n.kind != DagKind::kPointwise || n.op != ExprOp::kWhere || n.operands[0].is_number()) continue;
-      uses_ = uses_of_nodes(dag_);
-      if (uses_[i] > 0) pull(i);
+      if (n.kind == DagKind::kPointwise && n.op == ExprOp::kWhere && !n.operands[0].is_number()) pull(i);
     }
     tidy(dag_);
   }
@@ -43,6 +41,9 @@ class SelectPuller {
     const Operand yes = n.operands[1], no = n.operands[2];
     if (yes.is_number() || no.is_number() || dag_.nodes[at(yes.node)].dtype != n.dtype) return;
     apart_.clear();
+    if (!are_alike(yes, no)) return;  // nearly always, and known without counting uses
+    uses_ = uses_of_nodes(dag_);
+    if (uses_[select] == 0) return;
     // Operations that others read as well are computed anyway: these stay apart, and the rest is looked at anew.
     do {
       pairs_.clear();
