@@ -52,16 +52,21 @@ def divide_all(wrong_ptr, COUNT: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def divide_checked(a, b, inside, wrong_ptr):
+    exact = (a.to(tl.float64) / b.to(tl.float64)).to(tl.float32)
+    q = libdevice.div_rn(a, b)
+    same = (q.to(tl.int32, bitcast=True) == exact.to(tl.int32, bitcast=True)) | ((q != q) & (exact != exact))
+    tl.atomic_add(wrong_ptr, tl.sum((inside & (same == 0)).to(tl.int32), axis=0))
+
+
+@triton.jit
 def divide_rare(a_ptr, b_ptr, wrong_ptr, n, BLOCK: tl.constexpr):
     # Zeros, infinities, NaN, denormals, the largest numbers: each by each.
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = i < n * n
     a = tl.load(a_ptr + i // n, mask=inside, other=1.0)
     b = tl.load(b_ptr + i % n, mask=inside, other=1.0)
-    exact = (a.to(tl.float64) / b.to(tl.float64)).to(tl.float32)
-    q = libdevice.div_rn(a, b)
-    same = (q.to(tl.int32, bitcast=True) == exact.to(tl.int32, bitcast=True)) | ((q != q) & (exact != exact))
-    tl.atomic_add(wrong_ptr, tl.sum((inside & (same == 0)).to(tl.int32), axis=0))
+    divide_checked(a, b, inside, wrong_ptr)
 
 
 @triton.jit
@@ -78,15 +83,8 @@ def divide_integers(a_ptr, b_ptr, wrong_ptr, rows, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = i < rows * n
     a = tl.load(a_ptr + i // n, mask=inside, other=1).to(tl.float32)
-    for shared in tl.static_range(2):
-        if shared == 0:
-            b = tl.load(b_ptr + i % n, mask=inside, other=1.0)
-        else:
-            b = tl.full([BLOCK], -0.3, tl.float32)
-        exact = (a.to(tl.float64) / b.to(tl.float64)).to(tl.float32)
-        q = libdevice.div_rn(a, b)
-        same = (q.to(tl.int32, bitcast=True) == exact.to(tl.int32, bitcast=True)) | ((q != q) & (exact != exact))
-        tl.atomic_add(wrong_ptr, tl.sum((inside & (same == 0)).to(tl.int32), axis=0))
+    divide_checked(a, tl.load(b_ptr + i % n, mask=inside, other=1.0), inside, wrong_ptr)
+    divide_checked(a, tl.full([BLOCK], -0.3, tl.float32), inside, wrong_ptr)
 
 
 wrong = torch.zeros(3, dtype=torch.int32)

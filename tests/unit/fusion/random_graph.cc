@@ -53,6 +53,7 @@ class Generator {
 
  private:
   size_t pick(size_t n) { return random_() % n; }
+  int newest() const { return static_cast<int>(p_.graph.nodes.size()) - 1; }
   Node& node(int i) { return p_.graph.nodes[static_cast<size_t>(i)]; }
 
   /// A shape that broadcasts to the space.
@@ -208,13 +209,19 @@ class Generator {
   int places_from_end(const Shape& shape, size_t d, int64_t last, ExprAttributes counts = {}) {
     ExprAttributes shaped;
     counts.shape = {shape[d]}, shaped.shape = shape;
-    auto newest = [&] { return static_cast<int>(p_.graph.nodes.size()) - 1; };
     make(ExprOp::kIota, {}, counts);
     p_.graph.nodes.push_back(scalar(last));
     grow();
     make(ExprOp::kSub, {newest(), newest() - 1});
     make(ExprOp::kReshape, {newest()}, shaped);
     return newest();
+  }
+
+  /// Those of all elements of a tensor of that shape, the last first.
+  int places_of_flip(const Shape& shape, size_t d) {
+    Shape line(shape.size(), 1);
+    line[d] = shape[d];
+    return places_from_end(line, d, shape[d] - 1);
   }
 
   /// Along one or two dimensions, at places that a tensor holds or that are reckoned from where an element is.
@@ -250,10 +257,7 @@ class Generator {
     ExprAttributes along;
     const size_t d = pick(shape.size());
     along.axes = {static_cast<int>(d)};
-    Shape line(shape.size(), 1);
-    line[d] = shape[d];
-    auto newest = [&] { return static_cast<int>(p_.graph.nodes.size()) - 1; };
-    make(ExprOp::kTake, {x, places_from_end(line, d, shape[d] - 1)}, along);
+    make(ExprOp::kTake, {x, places_of_flip(shape, d)}, along);
     int sides[] = {x, newest()};
     for (size_t i = 0, n = 1 + pick(4); i < n; ++i) {
       const bool is_unary = pick(2) == 0, is_square = pick(4) == 0;
@@ -275,10 +279,7 @@ class Generator {
     ExprAttributes along;
     const size_t d = pick(shape.size());
     along.axes = {static_cast<int>(d)};
-    Shape line(shape.size(), 1);
-    line[d] = shape[d];
-    const int places = places_from_end(line, d, shape[d] - 1);
-    auto newest = [&] { return static_cast<int>(p_.graph.nodes.size()) - 1; };
+    const int places = places_of_flip(shape, d);
     make(ExprOp::kTake, {x, places}, along);
     make(kScans[pick(std::size(kScans))], {newest()}, along);
     make(ExprOp::kTake, {newest(), places}, along);
