@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
+#include <unordered_set>
+#include <vector>
 
 #include "compiler/analysis/host_expression.h"
 #include "compiler/layout/algebra.h"
@@ -35,10 +38,15 @@ class Planner {
     for (const Op* op : b) {
       KILN_CHECK_OK(visit(*op));
       if (op->kind == OpKind::kWgmma) in_flight.push_back(registers_of_product(*op));
+      const int around = carried_;
+      if (op->kind == OpKind::kFor || op->kind == OpKind::kWhile) carried_ += registers_carried(*op);
       if (op->kind == OpKind::kWgmmaWait && op->int_attr(AttrName::kCount) < std::ssize(in_flight))
         in_flight.erase(in_flight.begin(), in_flight.end() - op->int_attr(AttrName::kCount));
-      plan_.wgmma_registers = std::max(plan_.wgmma_registers, std::accumulate(in_flight.begin(), in_flight.end(), 0));
+      if (!in_flight.empty())
+        plan_.wgmma_registers =
+            std::max(plan_.wgmma_registers, std::accumulate(in_flight.begin(), in_flight.end(), carried_));
       for (const ir::Block* region : op->regions) KILN_CHECK_OK(block(*region));
+      carried_ = around;
     }
     return {};
   }
@@ -73,11 +81,34 @@ class Planner {
     }
   }
 
-  /// Accumulators and a first operand in registers are live at the same time; they decide whether setmaxnreg pays off.
+  static int registers_of(const ir::Type& t) {
+    return t.is_tile() ? t.layout->num_registers() * t.element_bits() / 32 : 0;
+  }
+  /// Accumulators and a first operand in registers are live at the same time, beside what the loops around them carry;
+  /// they decide whether setmaxnreg pays off.
   static int registers_of_product(const Op& op) {
+    const ir::Value* a = op.operand(0);
+    return (a->op ? registers_of(a->type) : 0) + (is_counted(op.operand(2)) ? 0 : registers_of(op.result()->type));
+  }
+  /// Whether a sum's registers are those of a value that a loop carries, or of a product before.
+  static bool is_counted(const ir::Value* sum) {
+    std::vector<const ir::Value*> work = {sum};
+    std::unordered_set<const ir::Value*> seen;
+    while (!work.empty()) {
+      const ir::Value* v = work.back();
+      work.pop_back();
+      if (v->type.shape.rank < 2 || !seen.insert(v).second) continue;
+      if (!v->op || v->op->kind == OpKind::kWgmma || v->op->kind == OpKind::kWgmmaWait) return true;
+      if (ir::is_pure(v->op) && ir::is_elementwise(v->op))
+        work.insert(work.end(), v->op->operands.begin(), v->op->operands.end());
+    }
+    return false;
+  }
+  /// Of tiles, beside those that a loop around carries.
+  static int registers_carried(const Op& loop) {
     int registers = 0;
-    for (const ir::Type& t : {op.result()->type, op.operand(0)->type})
-      if (t.is_tile()) registers += t.layout->num_registers() * t.element_bits() / 32;
+    for (const ir::Value* first : std::span(loop.operands).subspan(loop.kind == OpKind::kFor ? 3 : 0))
+      if (first->op && first->type.shape.rank > 1) registers += registers_of(first->type);
     return registers;
   }
 
@@ -187,6 +218,7 @@ class Planner {
   const ir::Module& module_;
   const target::Target& target_;
   LaunchPlan plan_;
+  int carried_ = 0;  // registers of what the loops around carry
 };
 
 RegisterShares register_shares(const LaunchPlan& plan, const ir::Module& module, const target::Target& target,
