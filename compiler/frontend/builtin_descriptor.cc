@@ -202,6 +202,12 @@ Result<Value> descriptor_atomic(Codegen& g, const BoundArgs& a) {
   KILN_TRY(ir::Value * d, descriptor_arg(g, a, 0));
   KILN_TRY(std::vector<ir::Value*> offsets, offsets_arg(g, a, 1, d->type));
   KILN_TRY(ir::Value * v, stored_value(g, a, 2, d->type, d->type.shape));
+  if (a.builtin->name == std::string_view("atomic_add") &&
+      d->type.dtype == DType::kF32) {  // what TMA adds as the instruction does
+    offsets.insert(offsets.begin(), {d, v});
+    g.b.create(OpKind::kDescriptorStore, offsets, {})->set(ir::Rmw::kFAdd);
+    return Value();
+  }
   const ir::BlockElements at = ir::block_elements(g.b, *d->op, d->type.shape, offsets);
   // Reductions by TMA are relaxed, and give nothing back.
   KILN_CHECK_OK(emit_rmw(g, a, {ir::Sem::kRelaxed, ir::Scope::kGpu}, at.pointers, v, at.inside));

@@ -56,6 +56,8 @@ Result<Machine::Box> Machine::box_of(Warp& warp, const Op& op, int descriptor, i
   bool aligned = tensor.base % kTensorMapAlignment == 0 && static_cast<uint64_t>(box.at) % kSharedAlignment == 0;
   for (size_t d = 0; d < last; ++d)
     aligned = aligned && tensor.stride[d] * tensor.element_bytes % kTensorMapAlignment == 0;
+  if (op.operand(block)->type.shape.rank == 1)  // no box of rows
+    aligned = aligned && start[last] * tensor.element_bytes % kTensorMapAlignment == 0;
   if (!aligned)
     return fail(&op, ErrorKind::kInternal,
                 "a bulk copy needs a base and strides of {} bytes and a place in shared memory of {}",
@@ -140,7 +142,10 @@ Status Machine::tma_store(Warp& warp, const Op& op) {
       uint64_t bits = 0;
       if (std::string wrong = access.read(0, box.place(i), size_of(box.dtype), bits); !wrong.empty())
         return fail(&op, ErrorKind::kInternal, "{}", wrong);
-      if (box.addresses[i] != kOutside) Memory::write(box.addresses[i], box.dtype, bits);
+      if (box.addresses[i] == kOutside) continue;
+      if (const auto rmw = op.find_word<ir::Rmw>())
+        bits = combine_rmw(*rmw, ir::scalar_type(box.dtype), Memory::read(box.addresses[i], box.dtype), bits);
+      Memory::write(box.addresses[i], box.dtype, bits);
     }
     return {};
   };
@@ -163,6 +168,10 @@ Status Machine::check_bulk_stored(const Op& op, uint64_t address, int64_t bytes)
   if (bulk_stored_.empty()) return {};
   auto after = bulk_stored_.lower_bound(address + static_cast<uint64_t>(bytes));
   if (after == bulk_stored_.begin() || std::prev(after)->second.first <= address) return {};
+  // Sums are the same in any order.
+  if (op.kind == ir::OpKind::kTmaStore && op.has(AttrName::kRmw) &&
+      std::prev(after)->second.second->has(AttrName::kRmw))
+    return {};
   return fail(&op, ErrorKind::kInternal,
               "race in global memory: a tma_store of this program writes byte {:#x} too, at any time until its end: {}",
               std::max(address, std::prev(after)->first), ir::print(*std::prev(after)->second.second));

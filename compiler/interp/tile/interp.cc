@@ -339,8 +339,13 @@ class TileMachine {
 
   Status descriptor_store(const ir::Op& op) {
     const Elements& value = of(op.operand(1));
-    return each_of_block(
-        op, 2, [&](uint64_t address, size_t i) { Memory::write(address, op.operand(1)->type.dtype, value[i]); });
+    const DType dtype = op.operand(1)->type.dtype;
+    const auto rmw = op.find_word<ir::Rmw>();
+    return each_of_block(op, 2, [&](uint64_t address, size_t i) {
+      uint64_t bits = value[i];
+      if (rmw) bits = combine_rmw(*rmw, ir::scalar_type(dtype), Memory::read(address, dtype), bits);
+      Memory::write(address, dtype, bits);
+    });
   }
 
   Status dot(const ir::Op& op) {

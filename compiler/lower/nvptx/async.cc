@@ -201,6 +201,13 @@ Status lower<ir::OpKind::kTmaStore>(Lowering& l, const ir::Op& op) {
       llvm::Intrinsic::nvvm_cp_async_bulk_tensor_s2g_tile_1d, llvm::Intrinsic::nvvm_cp_async_bulk_tensor_s2g_tile_2d,
       llvm::Intrinsic::nvvm_cp_async_bulk_tensor_s2g_tile_3d, llvm::Intrinsic::nvvm_cp_async_bulk_tensor_s2g_tile_4d,
       llvm::Intrinsic::nvvm_cp_async_bulk_tensor_s2g_tile_5d};
+  static constexpr llvm::Intrinsic::ID kAdding[] = {llvm::Intrinsic::nvvm_cp_async_bulk_tensor_reduce_add_tile_1d,
+                                                    llvm::Intrinsic::nvvm_cp_async_bulk_tensor_reduce_add_tile_2d,
+                                                    llvm::Intrinsic::nvvm_cp_async_bulk_tensor_reduce_add_tile_3d,
+                                                    llvm::Intrinsic::nvvm_cp_async_bulk_tensor_reduce_add_tile_4d,
+                                                    llvm::Intrinsic::nvvm_cp_async_bulk_tensor_reduce_add_tile_5d};
+  const auto rmw = op.find_word<ir::Rmw>();
+  KILN_ASSERT(!rmw || *rmw == ir::Rmw::kFAdd);  // what descriptor_atomic makes
   const LaunchPlan::Copies& copies = l.launch.copies.at(&op);
   const int warps = ir::joined_warps(op, l.source.num_warps);
   l.when(l.leader(warps), [&] {
@@ -215,7 +222,7 @@ Status lower<ir::OpKind::kTmaStore>(Lowering& l, const ir::Op& op) {
       const std::vector<Value*> at = box_coordinates(l, op, 2, op.operand(1)->type.shape.rank, box.at, first_row);
       args.insert(args.end(), at.begin(), at.end());
       args.insert(args.end(), {b.getInt64(0), b.getFalse()});  // no cache hint
-      b.CreateIntrinsic(kByRank[at.size() - 1], args);
+      b.CreateIntrinsic((rmw ? kAdding : kByRank)[at.size() - 1], args);
     }
     b.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_bulk_commit_group, {});
   });

@@ -181,6 +181,7 @@ class Splitter {
         block(op.operand(0), op.result());
         return {};
       case OpKind::kDescriptorStore:
+        if (op.has(AttrName::kRmw)) return refuse(op, "atomic_add needs all threads of a program in one CTA");
         block(op.operand(0), op.operand(1));
         return {};
       case OpKind::kFor:

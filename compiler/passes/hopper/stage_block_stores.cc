@@ -90,7 +90,7 @@ class Halver {
       const int dropped = ir::dropped_dims(store->operand(0)->type.shape, shape);
       Value*& offset = operands[static_cast<size_t>(dropped + dim) + 2];
       if (i == 1) offset = b_.binary(OpKind::kAdd, offset, b_.constant_int(offset->type, half));
-      stores.push_back(b_.create(OpKind::kDescriptorStore, operands, {}));
+      stores.push_back(b_.create(OpKind::kDescriptorStore, operands, {}, store->attrs));
     }
     Op* made = store->operand(0)->op;
     store->erase();
@@ -203,7 +203,8 @@ class Stager {
     barrier();
     std::vector<Value*> operands = {op->operand(0), buffer};
     operands.insert(operands.end(), op->operands.begin() + 2, op->operands.end());
-    b_.create(OpKind::kTmaStore, operands, {}, joined_);
+    Op* sent = b_.create(OpKind::kTmaStore, operands, {}, joined_);
+    if (const auto rmw = op->find_word<ir::Rmw>()) sent->set(*rmw);
     op->erase();
   }
 

@@ -35,6 +35,12 @@ void expand(ir::Module& module, Op* op) {
     if (const ir::Attr* eviction = op->find(ir::AttrName::kEviction))
       loaded->op->set(ir::AttrName::kEviction, *eviction);
     ir::replace_all_uses(op->result(), loaded);
+  } else if (const auto rmw = op->find_word<ir::Rmw>()) {
+    Value* added[] = {at.pointers, op->operand(1), at.inside};
+    Op* atomic = b.create(OpKind::kAtomicRmw, added, std::span(&op->operand(1)->type, 1));
+    atomic->set(*rmw);
+    atomic->set(ir::Sem::kRelaxed);
+    atomic->set(ir::Scope::kGpu);
   } else {
     b.store(at.pointers, op->operand(1), at.inside);
   }
@@ -89,9 +95,9 @@ Status expand_descriptors(ir::Module& module, const target::Target&) {
   std::unordered_set<const Op*> kept;
   ir::walk(module.body(), [&](Op* op) {
     if (is_ahead(op)) kept.insert(op);
-    if (!is_wgmma(op) || is_staged(op)) return;
     for (int i : {0, 1})
-      if (const Op* load = block_operand(op->operand(i)).load) kept.insert(load);
+      if (op->kind == OpKind::kDot)
+        if (const Op* load = slot_load(op, i)) kept.insert(load);
   });
   if (!kept.empty()) {
     const analysis::AxisAnalysis axis(module);
