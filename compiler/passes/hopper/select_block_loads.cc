@@ -7,11 +7,13 @@
 #include "compiler/analysis/axis_info.h"
 #include "compiler/analysis/producer_slice.h"
 #include "compiler/analysis/tensor_map.h"
+#include "compiler/layout/shared_forms.h"
 #include "compiler/layout/tensor_core.h"
 #include "compiler/passes/hopper/select_wgmma.h"
 #include "compiler/passes/hopper/specialize_warps.h"
 #include "compiler/passes/hopper/stage_block_stores.h"
 #include "compiler/passes/util/rewrite.h"
+#include "support/tensor_map.h"
 
 namespace kiln::passes {
 
@@ -43,6 +45,19 @@ const Op* load_of(const Value* operand) {
   const Op* op = operand->op;
   while (op && (op->kind == OpKind::kTrans || op->kind == OpKind::kConvertLayout)) op = op->operand(0)->op;
   return op && (op->kind == OpKind::kLoad || op->kind == OpKind::kDescriptorLoad) ? op : nullptr;
+}
+
+/// Whether the load brings a vector, such as the statistics of rows, in a block of code whose products take slots: it
+/// then lies in the slot beside their operands, where any layout can read it. A copy of a single row whose first
+/// element is not at a multiple of 16 bytes ends in an illegal instruction (H200, driver 580).
+bool is_vector_of_slot(const Op& load, const std::unordered_set<const ir::Block*>& blocks,
+                       const analysis::AxisAnalysis& axis) {
+  constexpr int64_t kUnit = 128;  // of shared memory, that copies begin at
+  const ir::Type& type = load.result()->type;
+  return type.shape.rank == 1 &&
+         axis.of(load.operands.back()).divisibility[0] * size_of(type.dtype) % kTensorMapAlignment == 0 &&
+         type.element_bits() >= 8 && type.shape.numel() * size_of(type.dtype) % kUnit == 0 &&
+         type.shape[0] <= layout::kMaxTmaBox && blocks.contains(load.parent);
 }
 
 }  // namespace
@@ -111,13 +126,24 @@ Status select_block_loads(ir::Module& module, const target::Target& target, Rema
     if (op->kind == OpKind::kDescriptorLoad) loads.push_back(op);
   });
   if (dots.empty() || loads.empty()) return {};
+  std::unordered_set<const ir::Block*> slots;  // blocks of code that take them
+  for (const Op* dot : dots)
+    for (int i : {0, 1})
+      if (const Op* load = slot_load(dot, i)) slots.insert(load->parent);
   const analysis::AxisAnalysis axis(module);
+  const analysis::PointerOrigins written = analysis::written_origins(module);
   LoadsBesideProducts beside(module, dots, target);
   for (Op* load : loads) {
     const Op* alone[] = {load};
     if (only_feeds_dots(load->result()) || !analysis::has_tensor_map(*load->operand(0)->op, axis, /*stored=*/false) ||
         !analysis::producer_slice(alone).ok())
       continue;
+    if (is_vector_of_slot(*load, slots, axis)) {
+      if (written.meets(analysis::pointer_origins(load->operand(0)))) continue;
+      load->set(AttrName::kAhead, true);
+      remark(remarks, load->range, Reason::kVectorByTma, slot_bytes(alone));
+      continue;
+    }
     switch (beside.take(*load)) {
       case LoadsBesideProducts::kTaken:
         load->set(AttrName::kAhead, true);

@@ -29,11 +29,15 @@ using target::Target;
 
 namespace {
 
+/// Where the operands of a candidate lie, if not both in slots.
+enum class Way { kSlots, kARegisters, kBStored };
+
 struct Candidate {
   Op* dot;
   const GroupMma* group;
   std::vector<const Op*> loads;  // of the operands that are blocks
   bool swapped;                  // as trans(trans b · trans a)
+  Way way = Way::kSlots;
 };
 
 /// What keeps TMA from bringing an operand of a dot.
@@ -128,6 +132,15 @@ std::vector<Candidate> candidates(ir::Module& module, const Target& target, cons
   ir::walk(module.body(), [&](Op* op) {
     if (op->kind != OpKind::kDot) return;
     const BlockOperand a = block_operand(op->operand(0)), b = block_operand(op->operand(1));
+    if (a.load && op->operand(1)->op && !is_of_block(op->operand(1)) && is_half(op->operand(1)->type.dtype)) {
+      // The warps store what they have computed of earlier products. Halves are read in any order.
+      const GroupMma* group = fitting_group(*op, module.num_warps, target);
+      if (!is_made_of_product(op->operand(1), products))
+        stop(op, 1, because(Reason::kNotOfProduct));
+      else if (group && module.num_ctas == 1 && has_swizzle(a) && is_block(op, 0, a))
+        take({op, group, {a.load}, /*swapped=*/false, Way::kBStored});
+      return;
+    }
     if (!is_block(op, 1, b)) return;
     const std::optional<Cause> unfit_b = unfit(b, /*is_b=*/true);
     if (!a.load && op->operand(0)->op) {
@@ -140,7 +153,7 @@ std::vector<Candidate> candidates(ir::Module& module, const Target& target, cons
       else if (unfit_b)
         stop(op, 1, *unfit_b);
       else if (group)
-        take({op, group, {b.load}, /*swapped=*/false});
+        take({op, group, {b.load}, /*swapped=*/false, Way::kARegisters});
       return;
     }
     if (!is_block(op, 0, a)) return;
@@ -281,7 +294,8 @@ void tell_obstacles(ir::Module& module, const std::vector<Candidate>& found, con
 }
 
 Reason way_of(const Candidate& c) {
-  if (c.loads.size() == 1) return Reason::kWgmmaOfRegisters;
+  if (c.way == Way::kBStored) return Reason::kWgmmaBesideSlot;
+  if (c.way == Way::kARegisters) return Reason::kWgmmaOfRegisters;
   return c.swapped ? Reason::kWgmmaTransposed : Reason::kWgmmaByTma;
 }
 
@@ -318,7 +332,7 @@ bool lies_for_wgmma(const BlockOperand& operand, bool is_b) {
 
 bool only_feeds_dots(const Value* v) {
   return std::all_of(v->uses.begin(), v->uses.end(), [](const ir::Use& use) {
-    if (use.op->kind == OpKind::kDot) return use.index < 2;
+    if (use.op->kind == OpKind::kDot || use.op->kind == OpKind::kWgmma) return use.index < 2;
     return (use.op->kind == OpKind::kTrans || use.op->kind == OpKind::kConvertLayout) &&
            only_feeds_dots(use.op->result());
   });
@@ -346,6 +360,11 @@ bool takes_registers(const Op* op) {
   return is_staged(op) ? !is_staged(op, 0) : !block_operand(op->operand(0)).load;
 }
 
+Op* slot_load(const Op* product, int index) {
+  const bool waits = product->kind == OpKind::kWgmma || (is_wgmma(product) && !is_staged(product));
+  return waits ? block_operand(product->operand(index)).load : nullptr;
+}
+
 bool is_wgmma(const Op* op) {
   return op->kind == OpKind::kDot && target::group_mma(op->text_or(AttrName::kMma, "")) != nullptr;
 }
@@ -358,7 +377,8 @@ std::optional<size_t> carried_sum(const Op& dot, std::optional<Cause>* why) {
   const ir::Block* block = dot.parent;
   const Op* loop = block->parent;
   if (!loop || loop->kind != OpKind::kFor) return std::nullopt;
-  if (ir::any_nested(loop, [&](const Op* op) { return op->kind == OpKind::kDot && op != &dot; }))
+  if (ir::any_nested(
+          loop, [&](const Op* op) { return (op->kind == OpKind::kDot || op->kind == OpKind::kWgmma) && op != &dot; }))
     return no(Reason::kWaitsForOthers);
   const Value* sum = dot.operand(2);
   const std::vector<ir::Use>& uses = dot.result()->uses;
@@ -370,7 +390,9 @@ std::optional<size_t> carried_sum(const Op& dot, std::optional<Cause>* why) {
 
 bool is_staged(const Op* op) { return is_wgmma(op) && op->has(AttrName::kStaged); }
 
-bool is_staged(const Op* dot, int index) { return 2 - index <= dot->int_or(AttrName::kStaged, 0); }
+bool is_staged(const Op* dot, int index) {
+  return 2 - index <= dot->int_or(AttrName::kStaged, dot->flag(AttrName::kBesideSlot) ? 1 : 0);
+}
 
 Status select_wgmma(ir::Module& module, const target::Target& target, Remarks* remarks) {
   if (!has_op(module, OpKind::kDot)) return {};
@@ -401,6 +423,7 @@ Status select_wgmma(ir::Module& module, const target::Target& target, Remarks* r
     remark(remarks, c.dot->range, way_of(c));
     Op* dot = c.swapped ? transpose_product(module, c.dot) : c.dot;
     dot->set(AttrName::kMma, std::string(c.group->name));
+    if (c.way == Way::kBStored) dot->set(AttrName::kBesideSlot, true);
   }
   select_staged(module, target, remarks);
   return {};

@@ -40,12 +40,15 @@ bool lies_for_wgmma(const BlockOperand& operand, bool is_b);
 
 /// A dot that select_wgmma has chosen.
 bool is_wgmma(const ir::Op* op);
-/// The same, with operands that the warps put in shared memory.
+/// The same, with operands that the warps put in shared memory, and none that TMA brings.
 bool is_staged(const ir::Op* op);
-/// Whether operand `index` of a staged dot goes through shared memory.
+/// Whether the warps put operand `index` of a dot in shared memory.
 bool is_staged(const ir::Op* dot, int index);
 /// A dot for wgmma whose first operand is computed, and stays in registers.
 bool takes_registers(const ir::Op* op);
+/// The load of the operand of a dot for wgmma, or of a wgmma that still waits for its slot, if TMA brings it; nullptr
+/// where it is computed.
+ir::Op* slot_load(const ir::Op* product, int index);
 
 /// The result of the loop around a dot that is the sum of its products, when nothing else reads it inside of the loop
 /// and the loop has no other dot, at any depth. `why` gets what a loop around it lacks.

@@ -72,18 +72,20 @@ class Specializer {
       if (is_wgmma(op)) dots.push_back(op);
     });
     std::unordered_set<const Op*> wanted;
-    for (const Op* dot : dots)
+    ir::walk(module_.body(), [&](const Op* op) {
+      if (op->kind != OpKind::kDot && op->kind != OpKind::kWgmma) return;
       for (int i : {0, 1})
-        if (const Op* load = block_operand(dot->operand(i)).load) wanted.insert(load);
+        if (const Op* load = slot_load(op, i)) wanted.insert(load);
+    });
     ir::walk(module_.body(), [&](Op* op) {
       if (!wanted.contains(op) && !is_ahead(op)) return;
       auto at = std::find_if(rings_.begin(), rings_.end(), [&](const Ring& r) { return r.block == op->parent; });
       if (at == rings_.end()) {
         at = rings_.emplace(rings_.end());
         at->block = op->parent;
-        // What is loaded once has nothing to run ahead of, and what follows a loop of products runs ahead of that.
-        if (is_in_loop(op->parent) && !is_ahead(op)) at->slots = module_.num_stages;
       }
+      // What is loaded once has nothing to run ahead of, and what follows a loop of products runs ahead of that.
+      if (is_in_loop(op->parent) && !is_ahead(op)) at->slots = module_.num_stages;
       at->loads.push_back(op);
       at->shared.push_back(is_shared(*op));
     });
@@ -249,8 +251,7 @@ class Specializer {
         ring.buffers = first.buffers, ring.full = first.full, ring.empty = first.empty, ring.bytes = first.bytes;
         continue;
       }
-      for (Op* load : ring.loads)
-        ring.buffers.push_back(alloc(swizzled_type(module_, load->result()->type, kRowMajor, ring.slots)));
+      for (Op* load : ring.loads) ring.buffers.push_back(alloc(slot_type(load->result()->type, ring.slots)));
       ring.bytes = slot_bytes(ring.loads);
       ring.full = alloc(ir::barrier_type(ring.slots));
       ring.empty = alloc(ir::barrier_type(ring.slots));
@@ -272,6 +273,12 @@ class Specializer {
 
   bool shares_rings() const {
     return std::any_of(rings_.begin(), rings_.end(), [](const Ring& r) { return r.is_shared(); });
+  }
+
+  Type slot_type(const Type& tile, int slots) {
+    if (tile.shape.rank > 1) return swizzled_type(module_, tile, kRowMajor, slots);
+    constexpr int kAlong[] = {0};
+    return rows_type(module_, tile, kAlong, slots);
   }
 
   Value* alloc(const Type& type) { return b_.create(OpKind::kSharedAlloc, {}, std::span(&type, 1))->result(); }
@@ -472,6 +479,8 @@ class Specializer {
       }
       if (is_wgmma(op))
         multiply(op);
+      else if (op->kind == OpKind::kWgmma)
+        take_slot(op);
       else if (is_ahead(op))
         read(op);
       else if (holds_loads_.contains(op))
@@ -509,7 +518,8 @@ class Specializer {
       last = op;
       if (op->kind == OpKind::kSharedTrans) handles.insert(op->result());
     }
-    const bool has_ended = last && (!last->regions.empty() || is_ahead(ring.loads.back()));
+    const bool has_ended =
+        last && (!last->regions.empty() || std::all_of(ring.loads.begin(), ring.loads.end(), is_ahead));
     return has_ended ? last->next : block.terminator();
   }
 
@@ -595,8 +605,21 @@ class Specializer {
     for (Block* block : op->regions)
       ir::walk(block, [&](Op* inner) {
         if (is_wgmma(inner)) dots.push_back(inner);
+        if (inner->kind == OpKind::kWgmma) take_slot(inner);
       });
     for (Op* dot : dots) multiply(dot);
+  }
+
+  /// The first operand of a product whose second one the warps store (stage_operands).
+  void take_slot(Op* product) {
+    Value* block = product->operand(0);
+    const BlockOperand from = block_operand(block);
+    if (!from.load) return;
+    b_.set_before(product);
+    b_.set_range(product->range);
+    Value* slot = blocks_.at(from.load);
+    product->set_operand(0, from.transposed ? transposed(b_, slot, kSwap) : slot);
+    erase_views(block);
   }
 
   /// A tile that is no operand of products: its slot is copied into registers.

@@ -63,7 +63,7 @@ std::span<const int> order_for(const Type& tile, int k) {
 std::vector<Op*> staged_dots(ir::Module& module) {
   std::vector<Op*> dots;
   ir::walk(module.body(), [&](Op* op) {
-    if (is_staged(op)) dots.push_back(op);
+    if (is_wgmma(op) && is_staged(op, 1)) dots.push_back(op);
   });
   return dots;
 }
