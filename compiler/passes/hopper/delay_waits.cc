@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler/analysis/verify_layouts.h"
+#include "compiler/passes/util/rewrite.h"
 
 namespace kiln::passes {
 
@@ -30,6 +31,28 @@ bool is_computed_behind(const Value* v, const Op* product) {
   return v->op && v->op->parent == product->parent && !v->op->is_before(product);
 }
 
+/// Whether only TMA writes what lies behind the handle, which waits until the slot is released.
+bool is_slot(const Value* handle) {
+  const Op* op = handle->op;
+  while (op && op->kind != OpKind::kSharedAlloc) op = op->operand(0)->op;
+  if (!op) return false;
+  std::vector<const Value*> views = {op->result()};
+  for (size_t i = 0; i < views.size(); ++i)
+    for (const ir::Use& use : views[i]->uses) {
+      if (use.op->kind == OpKind::kSharedStore || use.op->kind == OpKind::kAsyncCopy) return false;
+      if (use.op->kind == OpKind::kSharedView || use.op->kind == OpKind::kSharedTrans)
+        views.push_back(use.op->result());
+    }
+  return true;
+}
+
+/// Whether warps that go on may write nothing that the product reads. Behind a loop other buffers take the place of its
+/// slots.
+bool reads_slots(const Op* product) {
+  return is_in_loop(product->parent) && std::all_of(product->operands.begin(), product->operands.end(),
+                                                    [](const Value* v) { return !is_shared(v) || is_slot(v); });
+}
+
 /// Whether `product` may be unfinished while this runs, whatever it multiplies.
 bool runs_beside(const Op* op, const Op* product) {
   switch (op->kind) {
@@ -44,6 +67,14 @@ bool runs_beside(const Op* op, const Op* product) {
     case OpKind::kLoad:
     case OpKind::kSharedLoad:
       return true;
+    case OpKind::kDescriptorStore:  // from a buffer of its own
+      return is_in_loop(product->parent);
+    case OpKind::kAtomicRmw:
+      return analysis::scratch_bytes(*op) == 0;
+    case OpKind::kSharedStore:
+    case OpKind::kFenceAsync:
+    case OpKind::kBarrier:
+      return reads_slots(product);
     case OpKind::kReduce:
       return analysis::scratch_bytes(*op) == 0;
     default:
