@@ -171,6 +171,12 @@ Value become(Interp& in, NativeArgs& a) {
   return a[0];
 }
 
+Value is_deterministic(Interp& in, NativeArgs&) { return Value::boolean(torch_state(in).deterministic); }
+Value set_deterministic(Interp& in, NativeArgs& a) {
+  torch_state(in).deterministic = in.truth(a[0]);
+  return Value::none();
+}
+
 Value set_tf32(Interp& in, NativeArgs& a) {
   torch_state(in).tf32 = in.truth(a[0]);
   return Value::none();
@@ -232,6 +238,8 @@ constexpr NativeDef kLibrary[] = {
     {"runs_kernels(input, *others)", runs_kernels_,
      "do operations that are no expressions run as kernels on its device?"},
     {"set_default_device(device)", set_default_device, "where tensors are made"},
+    {"is_deterministic()", is_deterministic, "do sums have one order in every run?"},
+    {"set_deterministic(on)", set_deterministic, "do sums have one order in every run?"},
     {"set_tf32(on)", set_tf32, "may products of float32 round to tf32?"},
     {"stay_lazy(on)", stay_lazy, "all operations are expressions or kernels, for tests"},
     {"store(input, places, inside, values, adds)", store,

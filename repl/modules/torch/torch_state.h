@@ -6,6 +6,7 @@
 #include "kiln/device.h"
 #include "repl/modules/torch/pending.h"
 #include "repl/script/interp/interp.h"
+#include "support/knobs.h"
 
 namespace kiln::script {
 
@@ -54,6 +55,8 @@ class TorchState {
   int64_t kernel_runs = 0;
   /// Products of float32 may round their operands to tf32.
   bool tf32 = false;
+  /// Sums have one order in every run.
+  bool deterministic = knob_on(Knob::kDeterministic);
 
  private:
   Interp& in_;

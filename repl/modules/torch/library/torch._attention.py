@@ -1,12 +1,13 @@
-"""scaled_dot_product_attention in one kernel, its gradients in two (kernels/attention): the scores are in no tensor."""
+"""scaled_dot_product_attention in one kernel, its gradients in one or two (kernels/attention): the scores are in no tensor."""
 import torch
 import triton
 from torch import _kiln
-from torch._attention_gradient import key_gradients_kernel, query_gradient_kernel
+from torch._attention_gradient import key_gradients_kernel, prepare_kernel, query_gradient_kernel
 from torch._attention_kernel import attention_kernel, masked_attention_kernel
 
 _LOG2_E = 1.4426950408889634
 _HALVES = (torch.float16, torch.bfloat16)
+_ROWS = 128  # of the largest block
 
 
 def fits(query, key, value, scale, mask):
@@ -101,24 +102,43 @@ def attention_with_gradient(query, key, value, scale, causal, by_scores):
 
 
 def gradients(query, key, value, out, gradient, sums, scale, causal):
-    """Of attention() by the gradient of its result, to query, key and value."""
+    """Of attention() by the gradient of its result, to query, key and value. In one pass, whose parts of the gradient
+    to query are added in any order, unless torch.use_deterministic_algorithms() asks for one order, or heads are
+    narrower than the product of a warp group."""
     n, d = query.shape[-2:]
     q, k, v, do = _flat(query, key, value, gradient)
-    deltas = (do.float() * out.reshape(do.shape).float()).sum(-1)
-    dq, dk, dv = [torch.empty(x.shape, dtype=x.dtype, device=x.device) for x in (q, k, v)]
     heads, keys, columns = q.shape[0], k.shape[1], triton.next_power_of_2(d)
     group, sms = heads // k.shape[0], torch.cuda.get_device_properties(q.device).multi_processor_count
-    sizes = (scale, scale * _LOG2_E, heads, group, n, keys)
+    adds = columns >= 64 and not torch.are_deterministic_algorithms_enabled()
+    stride = triton.cdiv(n, _ROWS) * _ROWS
+    totals, less = [torch.empty((heads, stride), device=q.device) for _ in range(2)]
+    parts = torch.empty((heads, d, stride), device=q.device) if adds else totals
+    dk, dv = [torch.empty(x.shape, dtype=x.dtype, device=x.device) for x in (k, v)]
+    shape = dict(COLUMNS=d, D=columns)
+    prepare_kernel[(heads * (stride // 64),)](do, out.reshape(do.shape), sums, totals, less, parts, n, stride,
+                                              ADDS_PARTS=adds, BLOCK=64, **shape)
+    sizes = (stride, scale, scale * _LOG2_E, heads, group, n, keys)
+    shape.update(CAUSAL=causal, num_stages=2)
 
-    def by_blocks(kernel, tensors, blocks_of, wide, narrow):
-        block, warps = (64, 4) if blocks_of(128) < sms else (128, 8)
-        kernel[(blocks_of(block),)](*tensors, *sizes, CAUSAL=causal, COLUMNS=d, **{wide: block, narrow: 64}, D=columns,
-                                    num_warps=warps, num_stages=2)
+    def blocks_by(count):
+        return (64, 4) if count(128) < sms else (128, 8)
 
-    by_blocks(key_gradients_kernel, (q, k, v, do, sums, deltas, dk, dv),
-              lambda block: triton.cdiv(keys, block) * (heads // group), "BLOCK_N", "BLOCK_M")
-    by_blocks(query_gradient_kernel, (q, k, v, do, sums, deltas, dq),
-              lambda block: triton.cdiv(n, block) * heads, "BLOCK_M", "BLOCK_N")
+    def key_blocks(block):
+        return triton.cdiv(keys, block) * (heads // group)
+
+    block, warps = blocks_by(key_blocks)
+    # Sums of 128 columns leave registers for 64 rows, and as many rows as keys take fewer barriers.
+    rows = block if columns == 64 else 64
+    key_gradients_kernel[(key_blocks(block),)](q, k, v, do, totals, less, dk, dv, parts, *sizes,
+                                               ADDS_PARTS=adds, BLOCK_M=rows, BLOCK_N=block, num_warps=warps,
+                                               **shape)
+    if adds:
+        dq = (parts[:, :, :n].transpose(1, 2) * scale).to(q.dtype)
+    else:
+        dq = torch.empty(q.shape, dtype=q.dtype, device=q.device)
+        block, warps = blocks_by(lambda block: triton.cdiv(n, block) * heads)
+        query_gradient_kernel[(triton.cdiv(n, block) * heads,)](q, k, v, do, totals, less, dq, *sizes, BLOCK_M=block,
+                                                                BLOCK_N=64, num_warps=warps, **shape)
     return dq.reshape(query.shape), dk.reshape(key.shape), dv.reshape(value.shape)
 
 

@@ -568,7 +568,13 @@ def set_printoptions(**options):
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
-    """Kiln's reductions have a fixed order."""
+    """Sums that fast kernels make by atomic additions, in any order, are made in one order: the gradients of attention.
+    Reductions of expressions have one anyhow; index_add_, scatter_add_ and their like keep their atomic additions."""
+    _kiln.set_deterministic(mode)
+
+
+def are_deterministic_algorithms_enabled():
+    return _kiln.is_deterministic()
 
 
 def is_grad_enabled():
