@@ -33,8 +33,7 @@ struct Buffer {
   size_t numel;
   std::vector<__uint128_t> memory;
 
-  Buffer(DType type, size_t n)
-      : dtype(type), numel(n), memory((n * static_cast<size_t>(size_of(type)) + 15) / 16, 0) {}
+  Buffer(DType type, size_t n) : dtype(type), numel(n), memory((n * static_cast<size_t>(size_of(type)) + 15) / 16, 0) {}
   size_t bytes() const { return numel * static_cast<size_t>(size_of(dtype)); }
   void set(size_t i, double v) {
     const uint64_t bits = float_to_bits(dtype, v);
