@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "compiler/fusion/row_parts.h"
 #include "compiler/fusion/split.h"
 #include "compiler/fusion/tile_choice.h"
 #include "compiler/fusion/writer.h"
@@ -14,35 +15,20 @@ namespace kiln::fusion {
 
 namespace {
 
-class Parter {
+class VarianceParter : RowParts {
  public:
-  Parter(Dag& dag, const Machine& machine) : dag_(dag), machine_(machine) {}
+  using RowParts::RowParts;
 
   void run() {
     const size_t count = dag_.nodes.size();
     for (size_t i = 0; i < count; ++i)
       if (const auto total = total_of_mean(i))
-        if (const auto cut = cut_of(i, *total)) take_apart(i, *total, *cut);
+        if (const int64_t wanted = wanted_parts(i, *total); wanted > 1)
+          if (const auto cut = cut_of(dag_.nodes[i], dag_.nodes[*total].operands[0], wanted)) part(i, *total, *cut);
     tidy(dag_);
   }
 
  private:
-  /// Axis `axis` as `parts` parts of equal length; what they do not divide is left behind them.
-  struct Cut {
-    int axis;
-    int64_t parts;
-  };
-
-  const DagNode* pointwise(const Operand& o, ExprOp op) const {
-    if (o.is_number()) return nullptr;
-    const DagNode& n = dag_.nodes[at(o.node)];
-    return n.kind == DagKind::kPointwise && n.op == op && is_whole(o, n.shape) ? &n : nullptr;
-  }
-
-  static bool is_sum(const DagNode& n) {
-    return n.kind == DagKind::kReduce && n.op == ExprOp::kSum && n.splits == 1 && is_float(n.operand_type);
-  }
-
   /// The sum of x of a node that sums (x - mean)² along the same axes.
   std::optional<size_t> total_of_mean(size_t i) const {
     const DagNode& n = dag_.nodes[i];
@@ -83,105 +69,17 @@ class Parter {
     return columns > 2 * kMostColumns || run * bytes % 16 != 0;
   }
 
-  /// Parts that a program holds, as many as occupy the machine; of equal length, so that one axis is cut evenly where
-  /// that gives about as many. Else what is left of it is a small part of its own.
-  std::optional<Cut> cut_of(size_t i, size_t total) const {
+  /// As many as occupy the machine; 1 where a row is better left whole.
+  int64_t wanted_parts(size_t i, size_t total) const {
     const DagNode& n = dag_.nodes[i];
-    if (numel(n.operands[0].shape) == 0) return std::nullopt;
-    const Shape& all = n.operands[0].shape;
-    const int64_t rows = numel(n.shape), columns = numel(all) / rows;
-    int64_t wanted = splits_of_reduction(dag_, n, machine_, /*chained=*/false);
+    const int64_t rows = numel(n.shape), columns = rows == 0 ? 0 : numel(n.operands[0].shape) / rows;
+    if (columns == 0) return 1;
+    if (const int64_t wanted = splits_of_reduction(dag_, n, machine_, /*chained=*/false); wanted > 1) return wanted;
     const Operand& x = dag_.nodes[total].operands[0];
-    if (wanted < 2) {
-      const int bytes = size_of(dag_.nodes[at(x.node)].dtype);
-      if (!reads_again(rows, columns, bytes) && !is_slow_alone(rows, columns, x, n.axes, bytes)) return std::nullopt;
-      constexpr int64_t kProgramsPerProcessor = 4;
-      wanted = cdiv(kProgramsPerProcessor * machine_.multiprocessors, rows);
-    }
-    const bool across = n.axes.back() != static_cast<int>(all.size()) - 1;
-    const int64_t most = across ? 256 : 8192, least = across ? 32 : 1024;
-    const int64_t first = std::max<int64_t>(2, cdiv(columns, most)), last = columns / least;
-    // Elements of a part that lie side by side, where rows do.
-    auto run = [&](int axis, int64_t parts) {
-      int64_t elements = all[at(axis)] / parts;
-      for (size_t d = at(axis) + 1; d < all.size(); ++d) elements *= all[d];
-      return elements;
-    };
-    constexpr int64_t kLeastRun = 64;
-    std::optional<Cut> best;
-    for (int axis : n.axes)
-      for (int64_t parts = first; parts <= std::min(last, all[at(axis)]); ++parts) {
-        if (all[at(axis)] % parts != 0 || (!across && run(axis, parts) < kLeastRun)) continue;
-        const auto off = [&](int64_t p) { return std::abs(p - std::max(wanted, first)); };
-        if (!best || off(parts) < off(best->parts)) best = Cut{axis, parts};
-      }
-    const int64_t few = std::max(wanted, first) / 2;
-    int64_t parts = std::min(std::max(wanted, first), last);
-    if ((best && best->parts >= few) || parts < first) return best;
-    const int longest = *std::ranges::max_element(n.axes, {}, [&](int a) { return all[at(a)]; });
-    // Not so many that what is left is longer than a part.
-    while (parts >= first && all[at(longest)] % parts > all[at(longest)] / parts) --parts;
-    if (parts < std::max(first, best ? best->parts + 1 : 0) || (!across && run(longest, parts) < kLeastRun))
-      return best;
-    return is_sliced(x, at(longest)) ? Cut{longest, parts} : best;
-  }
-
-  /// Whether slices of it along dimension `d` can be computed for themselves, from slices of what it is computed from.
-  bool is_sliced(const Operand& x, size_t d) const {
-    int nodes = 0;
-    return is_sliced(x, d, nodes);
-  }
-  bool is_sliced(const Operand& x, size_t d, int& nodes) const {
-    constexpr int kMostOfCopy = 16;  // nodes, each counted as often as it is read
-    if (x.is_number() || x.strides[d] == 0) return true;
-    const DagNode& n = dag_.nodes[at(x.node)];
-    if (n.kind == DagKind::kLeaf) return true;
-    nodes += 1;
-    return nodes <= kMostOfCopy && n.kind == DagKind::kPointwise && n.taken.empty() && n.op != ExprOp::kPut &&
-           n.row_stride == 0 && is_whole(x, n.shape) &&
-           std::ranges::all_of(n.operands, [&](const Operand& o) { return is_sliced(o, d, nodes); });
-  }
-
-  /// Its elements from `begin` on along dimension `d`. What is computed is computed anew, for these alone: a slice of
-  /// a tensor that others read as well would have to be stored.
-  Operand slice(Operand x, size_t d, int64_t begin, int64_t count) {
-    if (!x.is_number() && x.strides[d] != 0 && dag_.nodes[at(x.node)].kind != DagKind::kLeaf) {
-      DagNode n = dag_.nodes[at(x.node)];
-      n.shape[d] = count;
-      for (Operand& o : n.operands) o = slice(std::move(o), d, begin, count);
-      return append(dag_, std::move(n));
-    }
-    if (!x.shape.empty()) x.shape[d] = count;
-    if (!x.is_number()) x.offset += begin * x.strides[d];
-    return x;
-  }
-
-  Operand computed(ExprOp op, std::vector<Operand> operands, const DagNode& like, const Shape& shape,
-                   std::string name = {}) {
-    DagNode n;
-    n.kind = DagKind::kPointwise;
-    n.op = op;
-    n.dtype = n.operand_type = n.number_type = like.operand_type;
-    n.shape = shape;
-    n.origin = like.origin;
-    n.name = std::move(name);
-    n.operands = std::move(operands);
-    return append(dag_, std::move(n));
-  }
-
-  static Operand number(int64_t value, const Shape& shape) {
-    Operand o;
-    o.number = static_cast<double>(value);
-    o.shape = shape;
-    o.strides.assign(shape.size(), 0);
-    return o;
-  }
-
-  /// A tensor with a dimension more, along which it repeats.
-  static Operand repeated(Operand o, size_t d, int64_t size) {
-    o.shape.insert(o.shape.begin() + static_cast<std::ptrdiff_t>(d), size);
-    o.strides.insert(o.strides.begin() + static_cast<std::ptrdiff_t>(d), 0);
-    return o;
+    const int bytes = size_of(dag_.nodes[at(x.node)].dtype);
+    if (!reads_again(rows, columns, bytes) && !is_slow_alone(rows, columns, x, n.axes, bytes)) return 1;
+    constexpr int64_t kProgramsPerProcessor = 4;
+    return std::max<int64_t>(2, cdiv(kProgramsPerProcessor * machine_.multiprocessors, rows));
   }
 
   /// Of the elements of x, along the axes of `like`: their number, sum, mean and squares away from the mean.
@@ -196,10 +94,9 @@ class Parter {
     out.count = numel(x.shape) / numel(like.shape);
     like.name = "total_of_part";
     out.total = append(dag_, like);
-    out.mean = computed(ExprOp::kDiv, {out.total, number(out.count, like.shape)}, n, like.shape, "mean_of_part");
-    Operand mean_of_each = out.mean;
-    for (int a : like.axes) mean_of_each = repeated(std::move(mean_of_each), at(a), x.shape[at(a)]);
-    const Operand away = computed(ExprOp::kSub, {x, mean_of_each}, n, x.shape);
+    out.mean = computed(ExprOp::kDiv, {out.total, number(static_cast<double>(out.count), like.shape)}, n, like.shape,
+                        "mean_of_part");
+    const Operand away = computed(ExprOp::kSub, {x, with_axes(out.mean, like.axes, x.shape)}, n, x.shape);
     like.operands = {computed(ExprOp::kMul, {away, away}, n, x.shape)};
     like.name = "squares_of_part";
     out.squares = append(dag_, std::move(like));
@@ -211,69 +108,32 @@ class Parter {
     const Shape& shape = part.mean.shape;
     const Operand apart = computed(ExprOp::kSub, {part.mean, mean}, n, shape);
     const Operand between = computed(ExprOp::kMul, {apart, apart}, n, shape);
-    const Operand weighed = computed(ExprOp::kMul, {between, number(part.count, shape)}, n, shape);
+    const Operand weighed = computed(ExprOp::kMul, {between, number(static_cast<double>(part.count), shape)}, n, shape);
     return computed(ExprOp::kAdd, {part.squares, weighed}, n, shape);
   }
 
-  void take_apart(size_t squares, size_t total, const Cut& cut) {
+  void part(size_t squares, size_t total, const Cut& cut) {
     const DagNode n = dag_.nodes[squares], whole_sum = dag_.nodes[total];
-    Operand x = whole_sum.operands[0], rest;
-    const int64_t left = x.shape[at(cut.axis)] % cut.parts, even = x.shape[at(cut.axis)] - left;
-    if (left > 0) {
-      rest = slice(x, at(cut.axis), even, left);
-      x = slice(x, at(cut.axis), 0, even);
+    const Parts parts = take_apart(whole_sum.operands[0], whole_sum, cut);
+    const Statistics each = statistics(parts.even, parts.sum, n);
+    // The mean of all, which stays as it is.
+    const Operand mean = dag_.nodes[at(n.operands[0].node)].operands[0];
+    const Operand of_all = without_axes(dag_.nodes[at(mean.node)].operands[1], n.axes);
+    std::optional<Operand> last_total, last_squares;
+    if (parts.rest) {
+      const Statistics last = statistics(*parts.rest, whole_sum, n);
+      last_total = last.total, last_squares = squares_away(last, of_all, n);
     }
-    split_dimension(x, at(cut.axis), even / cut.parts);
-
-    DagNode sum = whole_sum;  // of a part
-    for (int& a : sum.axes) a += a >= cut.axis;
-    const auto place = static_cast<size_t>(cut.axis - (std::ranges::lower_bound(n.axes, cut.axis) - n.axes.begin()));
-    sum.shape.insert(sum.shape.begin() + static_cast<std::ptrdiff_t>(place), cut.parts);
-    const Statistics parts = statistics(x, std::move(sum), n);
-
-    const Operand mean = dag_.nodes[at(dag_.nodes[squares].operands[0].node)].operands[0];
-    Operand whole = dag_.nodes[at(mean.node)].operands[1];  // the mean of all, which stays as it is
-    Operand of_all;
-    of_all.node = whole.node;
-    of_all.offset = whole.offset;
-    for (size_t d = 0; d < whole.shape.size(); ++d)
-      if (!std::ranges::binary_search(n.axes, static_cast<int>(d)))
-        of_all.shape.push_back(whole.shape[d]), of_all.strides.push_back(whole.strides[d]);
-    const Operand joined = squares_away(parts, repeated(of_all, place, cut.parts), n);
-    std::array<std::pair<size_t, Operand>, 2> sums = {{{total, parts.total}, {squares, joined}}};
-    if (left == 0) {
-      for (const auto& [node, operand] : sums) sum_over_parts(dag_.nodes[node], operand, place);
-      return;
-    }
-    const Statistics last = statistics(rest, whole_sum, n);
-    const Operand of_rest[] = {last.total, squares_away(last, of_all, n)};
-    for (size_t i = 0; i < sums.size(); ++i) {
-      const auto& [node, operand] = sums[i];
-      DagNode of_parts = dag_.nodes[node];
-      of_parts.dtype = of_parts.operand_type;
-      sum_over_parts(of_parts, operand, place);
-      const Operand added = append(dag_, std::move(of_parts));
-      DagNode& all = dag_.nodes[node];
-      all.kind = DagKind::kPointwise;
-      all.op = ExprOp::kAdd;
-      all.axes.clear();
-      all.operands = {added, of_rest[i]};
-    }
+    join(total, each.total, parts.place, last_total, ExprOp::kAdd);
+    join(squares, squares_away(each, repeated(of_all, parts.place, cut.parts), n), parts.place, last_squares,
+         ExprOp::kAdd);
   }
-
-  static void sum_over_parts(DagNode& n, const Operand& parts, size_t place) {
-    n.operands = {parts};
-    n.axes = {static_cast<int>(place)};
-  }
-
-  Dag& dag_;
-  const Machine& machine_;
 };
 
 }  // namespace
 
 void part_variances(Dag& dag, const Machine& machine) {
-  if (machine.gpu()) Parter(dag, machine).run();
+  if (machine.gpu()) VarianceParter(dag, machine).run();
 }
 
 }  // namespace kiln::fusion

@@ -32,6 +32,7 @@ class Planner {
     // Here too, so that a sum has the same bits in each variant.
     unroll_reductions(dag_);
     part_variances(dag_, options_.machine);
+    part_softmaxes(dag_, options_.machine);
     if (!unfused) {
       reverse_scans(dag_, options_.machine);
       push_views(dag_);

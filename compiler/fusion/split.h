@@ -37,6 +37,8 @@ int64_t splits_of_reduction(const Dag& dag, const DagNode& reduction, const Mach
 /// Variances of few long rows on a GPU, so that memory is read once: parts with means of their own, and what joins
 /// them.
 void part_variances(Dag& dag, const Machine& machine);
+/// Sums of exponentials of few long rows on a GPU, below their maximum, likewise.
+void part_softmaxes(Dag& dag, const Machine& machine);
 /// Reductions of few long rows, in two steps: as many parts as occupy the machine, then their sum.
 void split_reductions(Dag& dag, const Machine& machine);
 /// Whether split_scans() takes the rows of a scan in parts.
