@@ -202,8 +202,8 @@ Result<Value> descriptor_atomic(Codegen& g, const BoundArgs& a) {
   KILN_TRY(ir::Value * d, descriptor_arg(g, a, 0));
   KILN_TRY(std::vector<ir::Value*> offsets, offsets_arg(g, a, 1, d->type));
   KILN_TRY(ir::Value * v, stored_value(g, a, 2, d->type, d->type.shape));
-  if (a.builtin->name == std::string_view("atomic_add") &&
-      d->type.dtype == DType::kF32) {  // what TMA adds as the instruction does
+  // What TMA adds as the instruction does: numbers of which it flushes none.
+  if (a.builtin->name == std::string_view("atomic_add") && d->type.dtype == DType::kF32) {
     offsets.insert(offsets.begin(), {d, v});
     g.b.create(OpKind::kDescriptorStore, offsets, {})->set(ir::Rmw::kFAdd);
     return Value();

@@ -138,7 +138,7 @@ Status select_block_loads(ir::Module& module, const target::Target& target, Rema
     if (only_feeds_dots(load->result()) || !analysis::has_tensor_map(*load->operand(0)->op, axis, /*stored=*/false) ||
         !analysis::producer_slice(alone).ok())
       continue;
-    if (is_vector_of_slot(*load, slots, axis)) {
+    if (module.num_ctas == 1 && is_vector_of_slot(*load, slots, axis)) {
       if (written.meets(analysis::pointer_origins(load->operand(0)))) continue;
       load->set(AttrName::kAhead, true);
       remark(remarks, load->range, Reason::kVectorByTma, slot_bytes(alone));

@@ -77,6 +77,7 @@ std::optional<Late> find_late(const Op& loop) {
   std::vector<Op*> dots;
   bool nested = false;  // an inner loop's products, of which the copy in front would be another
   for (Op* op : body) {
+    if (op->kind == OpKind::kWgmma) return std::nullopt;  // with what its warps store ahead of it
     if (is_product(op)) dots.push_back(op);
     nested |= !op->regions.empty() && ir::any_nested(op, [](const Op* inner) { return inner->kind == OpKind::kDot; });
   }
