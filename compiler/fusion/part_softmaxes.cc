@@ -61,8 +61,8 @@ class SoftmaxParter : RowParts {
     return std::nullopt;
   }
 
-  /// Along the axes of `like`: the maximum of x, and the sum of the exponentials below it. Where that is infinite, below
-  /// a number that is not: what has no finite element adds 0, or infinity, and no NaN.
+  /// Along the axes of `like`: the maximum of x, and the sum of the exponentials below it. Where that is infinite,
+  /// below a number that is not: what has no finite element adds 0, or infinity, and no NaN.
   struct Statistics {
     Operand top, finite, sum;
   };

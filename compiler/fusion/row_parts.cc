@@ -44,8 +44,7 @@ std::optional<RowParts::Cut> RowParts::cut_of(const DagNode& n, const Operand& x
   const int longest = *std::ranges::max_element(n.axes, {}, [&](int a) { return all[at(a)]; });
   // Not so many that what is left is longer than a part.
   while (parts >= first && all[at(longest)] % parts > all[at(longest)] / parts) --parts;
-  if (parts < std::max(first, best ? best->parts + 1 : 0) || (!across && run(longest, parts) < kLeastRun))
-    return best;
+  if (parts < std::max(first, best ? best->parts + 1 : 0) || (!across && run(longest, parts) < kLeastRun)) return best;
   return is_sliced(x, at(longest)) ? Cut{longest, parts} : best;
 }
 
@@ -128,8 +127,7 @@ RowParts::Parts RowParts::take_apart(Operand x, const DagNode& sum, const Cut& c
   }
   split_dimension(x, axis, even / cut.parts);
   out.even = std::move(x);
-  out.place =
-      static_cast<size_t>(cut.axis - (std::ranges::lower_bound(sum.axes, cut.axis) - sum.axes.begin()));
+  out.place = static_cast<size_t>(cut.axis - (std::ranges::lower_bound(sum.axes, cut.axis) - sum.axes.begin()));
   out.sum = sum;
   for (int& a : out.sum.axes) a += a >= cut.axis;
   out.sum.shape.insert(out.sum.shape.begin() + static_cast<std::ptrdiff_t>(out.place), cut.parts);

@@ -74,10 +74,12 @@ def add_rows(dk, dv, k, v, q_blocks, do_blocks, parts, totals, less, head, key, 
 
 @triton.jit
 def key_gradients_kernel(q_ptr, k_ptr, v_ptr, do_ptr, totals_ptr, less_ptr, dk_ptr, dv_ptr, parts_ptr, stride, scale,
-                         scale_log2, heads, group, n, keys, ADDS_PARTS: tl.constexpr, CAUSAL: tl.constexpr,
-                         COLUMNS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, D: tl.constexpr):
-    """dk and dv of a block of keys: over the rows of all heads of q that it serves; with ADDS_PARTS what it adds to dq
-    as well. D is the power of two from COLUMNS on."""
+                         scale_log2, heads, group, each, n, keys, ADDS_PARTS: tl.constexpr, ADDS_KEYS: tl.constexpr,
+                         CAUSAL: tl.constexpr, COLUMNS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+                         D: tl.constexpr):
+    """dk and dv of a block of keys: over the rows of `each` of the heads of q that it serves; with ADDS_PARTS what it
+    adds to dq as well. Where that is not all of a group, ADDS_KEYS, dk and dv are float32 and begin as zeros. D is the
+    power of two from COLUMNS on."""
     q_blocks = blocks_of(q_ptr, heads, n, COLUMNS, BLOCK_M, D)
     do_blocks = blocks_of(do_ptr, heads, n, COLUMNS, BLOCK_M, D)
     k_blocks = blocks_of(k_ptr, heads // group, keys, COLUMNS, BLOCK_N, D)
@@ -89,7 +91,8 @@ def key_gradients_kernel(q_ptr, k_ptr, v_ptr, do_ptr, totals_ptr, less_ptr, dk_p
     parts = tl.make_tensor_descriptor(parts_ptr, [heads, COLUMNS, stride], [COLUMNS * stride, stride, 1],
                                       [1, D, BLOCK_M])
     blocks = tl.cdiv(keys, BLOCK_N)
-    of_keys = tl.program_id(0) // blocks
+    served = tl.program_id(0) // blocks * each
+    of_keys = served // group
     first = tl.program_id(0) % blocks * BLOCK_N
     key = first + tl.arange(0, BLOCK_N)
     k = k_blocks.load([of_keys, first, 0]).reshape(BLOCK_N, D)
@@ -99,14 +102,20 @@ def key_gradients_kernel(q_ptr, k_ptr, v_ptr, do_ptr, totals_ptr, less_ptr, dk_p
     # Rows ahead of the block do not see it; all behind its last key see it as a whole.
     begin = first // BLOCK_M * BLOCK_M if CAUSAL else 0
     whole = tl.minimum(tl.cdiv(first + BLOCK_N, BLOCK_M), tl.cdiv(n, BLOCK_M)) * BLOCK_M if CAUSAL else 0
-    for head in range(of_keys * group, of_keys * group + group):
+    for head in range(served, served + each):
         if CAUSAL:
             dk, dv = add_rows(dk, dv, k, v, q_blocks, do_blocks, parts, totals, less, head, key, begin, whole, stride,
                               scale_log2, True, ADDS_PARTS, BLOCK_M, D)
         dk, dv = add_rows(dk, dv, k, v, q_blocks, do_blocks, parts, totals, less, head, key, whole, n, stride, scale_log2,
                           False, ADDS_PARTS, BLOCK_M, D)
-    dv_blocks.store([of_keys, first, 0], dv.to(dv_ptr.dtype.element_ty).reshape(1, BLOCK_N, D))
-    dk_blocks.store([of_keys, first, 0], (dk * scale).to(dk_ptr.dtype.element_ty).reshape(1, BLOCK_N, D))
+    dv = dv.to(dv_ptr.dtype.element_ty).reshape(1, BLOCK_N, D)
+    dk = (dk * scale).to(dk_ptr.dtype.element_ty).reshape(1, BLOCK_N, D)
+    if ADDS_KEYS:
+        dv_blocks.atomic_add([of_keys, first, 0], dv)
+        dk_blocks.atomic_add([of_keys, first, 0], dk)
+    else:
+        dv_blocks.store([of_keys, first, 0], dv)
+        dk_blocks.store([of_keys, first, 0], dk)
 
 
 @triton.jit

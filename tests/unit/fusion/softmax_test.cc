@@ -65,10 +65,10 @@ TEST_F(SoftmaxTest, InfiniteElements) {
   for (size_t i = 0; i < v.size(); ++i) {
     const auto row = static_cast<int64_t>(i) / kColumns, column = static_cast<int64_t>(i) % kColumns;
     v[i] = normal(random);
-    if (row == 0 && column < 60000) v[i] = -kInf;                  // whole parts
-    if (row == 1) v[i] = column == 100000 ? 3 : -kInf;             // all but one
-    if (row == 2 && column == 77) v[i] = kInf;                     // a sum that is infinite
-    if (row == 3) v[i] = -kInf;                                    // no element at all
+    if (row == 0 && column < 60000) v[i] = -kInf;       // whole parts
+    if (row == 1) v[i] = column == 100000 ? 3 : -kInf;  // all but one
+    if (row == 2 && column == 77) v[i] = kInf;          // a sum that is infinite
+    if (row == 3) v[i] = -kInf;                         // no element at all
     if (row == 4 && column == 99) v[i] = std::nan("");
   }
   const int x = add_input(p, device, DType::kF32, shape, row_major(shape), 0, v, "x");

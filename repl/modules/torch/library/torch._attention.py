@@ -113,11 +113,9 @@ def gradients(query, key, value, out, gradient, sums, scale, causal):
     stride = triton.cdiv(n, _ROWS) * _ROWS
     totals, less = [torch.empty((heads, stride), device=q.device) for _ in range(2)]
     parts = torch.empty((heads, d, stride), device=q.device) if adds else totals
-    dk, dv = [torch.empty(x.shape, dtype=x.dtype, device=x.device) for x in (k, v)]
     shape = dict(COLUMNS=d, D=columns)
     prepare_kernel[(heads * (stride // 64),)](do, out.reshape(do.shape), sums, totals, less, parts, n, stride,
                                               ADDS_PARTS=adds, BLOCK=64, **shape)
-    sizes = (stride, scale, scale * _LOG2_E, heads, group, n, keys)
     shape.update(CAUSAL=causal, num_stages=2)
 
     def blocks_by(count):
@@ -126,19 +124,30 @@ def gradients(query, key, value, out, gradient, sums, scale, causal):
     def key_blocks(block):
         return triton.cdiv(keys, block) * (heads // group)
 
-    block, warps = blocks_by(key_blocks)
+    # Few blocks of keys leave SMs idle in their last round: each head of a group is then a program of its own.
+    rounds = triton.cdiv(key_blocks(128), sms)
+    apart = adds and group > 1 and rounds * sms > 1.25 * key_blocks(128)
+    each = 1 if apart else group
+    block, warps = blocks_by(lambda block: key_blocks(block) * (group // each))
+    if apart:
+        dk, dv = [torch.zeros(x.shape, device=x.device) for x in (k, v)]
+    else:
+        dk, dv = [torch.empty(x.shape, dtype=x.dtype, device=x.device) for x in (k, v)]
     # Sums of 128 columns leave registers for 64 rows, and as many rows as keys take fewer barriers.
     rows = block if columns == 64 else 64
-    key_gradients_kernel[(key_blocks(block),)](q, k, v, do, totals, less, dk, dv, parts, *sizes,
-                                               ADDS_PARTS=adds, BLOCK_M=rows, BLOCK_N=block, num_warps=warps,
-                                               **shape)
+    key_gradients_kernel[(key_blocks(block) * (group // each),)](
+        q, k, v, do, totals, less, dk, dv, parts, stride, scale, scale * _LOG2_E, heads, group, each, n, keys,
+        ADDS_PARTS=adds, ADDS_KEYS=apart, BLOCK_M=rows, BLOCK_N=block, num_warps=warps, **shape)
+    if apart:
+        dk, dv = dk.to(k.dtype), dv.to(v.dtype)
     if adds:
         dq = (parts[:, :, :n].transpose(1, 2) * scale).to(q.dtype)
     else:
         dq = torch.empty(q.shape, dtype=q.dtype, device=q.device)
         block, warps = blocks_by(lambda block: triton.cdiv(n, block) * heads)
-        query_gradient_kernel[(triton.cdiv(n, block) * heads,)](q, k, v, do, totals, less, dq, *sizes, BLOCK_M=block,
-                                                                BLOCK_N=64, num_warps=warps, **shape)
+        query_gradient_kernel[(triton.cdiv(n, block) * heads,)](
+            q, k, v, do, totals, less, dq, stride, scale, scale * _LOG2_E, heads, group, n, keys, BLOCK_M=block,
+            BLOCK_N=64, num_warps=warps, **shape)
     return dq.reshape(query.shape), dk.reshape(key.shape), dv.reshape(value.shape)
 
 
