@@ -59,9 +59,11 @@ class ViewPusher {
   struct Facts {
     int uses = 0;
     std::map<View, int> views;  // of the uses, those of a part, or in another order
-    bool of_inputs = false;     // computed from inputs element by element
-    bool of_counts = false;     // from counts alone
-    int flop = 0;               // from inputs on; looking up where none counts is dear
+    bool of_inputs = false;     // computed from inputs, or what joins the parts of rows, element by element
+    bool of_reductions = false;
+    bool of_joined_parts = false;  // of reductions of reductions: a kernel of their own stores them, a few for each row
+    bool of_counts = false;        // from counts alone
+    int flop = 0;                  // from inputs on; looking up where none counts is dear
   };
 
   /// All but its uses, from the facts of its operands.
@@ -70,6 +72,9 @@ class ViewPusher {
     f.of_inputs = n.kind == DagKind::kLeaf || n.kind == DagKind::kPointwise;
     f.of_counts = n.counts || (n.kind == DagKind::kPointwise && n.op != ExprOp::kTake);
     f.flop = info(n.op).flop;
+    const bool computes = n.kind == DagKind::kReduce || (n.kind == DagKind::kPointwise && n.taken.empty());
+    f.of_reductions = f.of_joined_parts =
+        computes && std::ranges::any_of(n.operands, [](const Operand& o) { return !o.is_number(); });
     for (size_t k = 0; k < n.operands.size(); ++k) {
       if (n.operands[k].is_number()) continue;
       const Facts& from = facts_[at(n.operands[k].node)];
@@ -77,7 +82,11 @@ class ViewPusher {
       f.of_counts = f.of_counts && from.of_counts;
       f.flop = std::min(f.flop + from.flop, kRepeatedFlop + 1);
       if (n.op == ExprOp::kTake && k > 0 && !from.of_counts) f.flop = kRepeatedFlop + 1;
+      f.of_reductions = f.of_reductions && from.of_reductions;
+      f.of_joined_parts = f.of_joined_parts && (n.kind == DagKind::kReduce ? from.of_reductions : from.of_joined_parts);
     }
+    if (f.of_joined_parts) f.of_inputs = true, f.flop = 0;
+    if (n.kind == DagKind::kReduce) f.of_reductions = true;
     return f;
   }
 

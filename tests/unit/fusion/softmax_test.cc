@@ -47,6 +47,20 @@ TEST_F(SoftmaxTest, LongRowsAreReadOnceForTheirSums) {
   }
 }
 
+// Rows that are read apart: what joins the parts is stored for each row, and the rest is computed where it is read.
+TEST_F(SoftmaxTest, RowsAreReadApart) {
+  const int x = axis(ExprOp::kLogSoftmax, tensor(DType::kBF16, {4, 128256}, "x"), {-1});
+  const auto half = [&](int64_t first) {
+    ExprAttributes a;
+    a.shape = {2, 128256}, a.starts = {first, 0}, a.steps = {1, 1};
+    return op(ExprOp::kSlice, {x}, a);
+  };
+  const int a = half(0), b = half(2);
+  const Plan made = check({op(ExprOp::kAdd, {op(ExprOp::kMul, {op(ExprOp::kSub, {a, b}), number(1.5)}), b})},
+                          Variant::kFused, hopper_machine(), 0.8);
+  EXPECT_EQ(made.groups.size(), 3U) << plan_text(made);
+}
+
 TEST_F(SoftmaxTest, OtherRowsStayAsTheyWere) {
   for (const Shape& s : {Shape{600, 4096}, Shape{3, 20000}, Shape{100000, 3}}) {
     p = {};
