@@ -56,12 +56,13 @@ Result<Machine::Box> Machine::box_of(Warp& warp, const Op& op, int descriptor, i
   bool aligned = tensor.base % kTensorMapAlignment == 0 && static_cast<uint64_t>(box.at) % kSharedAlignment == 0;
   for (size_t d = 0; d < last; ++d)
     aligned = aligned && tensor.stride[d] * tensor.element_bytes % kTensorMapAlignment == 0;
-  if (op.operand(block)->type.shape.rank == 1)  // no box of rows
-    aligned = aligned && start[last] * tensor.element_bytes % kTensorMapAlignment == 0;
   if (!aligned)
     return fail(&op, ErrorKind::kInternal,
                 "a bulk copy needs a base and strides of {} bytes and a place in shared memory of {}",
                 kTensorMapAlignment, kSharedAlignment);
+  if (op.operand(block)->type.shape.rank == 1 && start[last] * tensor.element_bytes % kTensorMapAlignment != 0)
+    return fail(&op, ErrorKind::kInternal, "a bulk copy of one row begins at a multiple of {} bytes, not at element {}",
+                kTensorMapAlignment, start[last]);
   if (tensor.stride[last] != 1)
     return fail(&op, ErrorKind::kInternal, "the last stride of a descriptor is 1, not {}", tensor.stride[last]);
   if (op.kind == ir::OpKind::kTmaStore && tensor.size[last] * tensor.element_bytes % kTensorMapAlignment)
