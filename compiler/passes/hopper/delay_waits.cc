@@ -67,10 +67,9 @@ bool runs_beside(const Op* op, const Op* product) {
     case OpKind::kLoad:
     case OpKind::kSharedLoad:
       return true;
-    case OpKind::kDescriptorStore:  // from a buffer of its own
-      return is_in_loop(product->parent);
     case OpKind::kAtomicRmw:
       return analysis::scratch_bytes(*op) == 0;
+    case OpKind::kDescriptorStore:  // it becomes stores to shared memory and barriers
     case OpKind::kSharedStore:
     case OpKind::kFenceAsync:
     case OpKind::kBarrier:
