@@ -40,13 +40,6 @@ std::vector<const Value*> carried_on(const ir::Use& use) {
   return {around->results[use.index], around->region()->args[use.index + 1]};
 }
 
-/// What loads an operand of a dot, behind what only turns it; nullptr where it is computed.
-const Op* load_of(const Value* operand) {
-  const Op* op = operand->op;
-  while (op && (op->kind == OpKind::kTrans || op->kind == OpKind::kConvertLayout)) op = op->operand(0)->op;
-  return op && (op->kind == OpKind::kLoad || op->kind == OpKind::kDescriptorLoad) ? op : nullptr;
-}
-
 /// Whether the load brings a vector, such as the statistics of rows, in a block of code whose products take slots: it
 /// then lies in the slot beside their operands, where any layout can read it. A copy of a single row whose first
 /// element is not at a multiple of 16 bytes ends in an illegal instruction (H200, driver 580).
@@ -90,6 +83,10 @@ LoadsBesideProducts::LoadsBesideProducts(ir::Module& module, std::span<Op* const
   }
 }
 
+bool LoadsBesideProducts::may_be_written(const Op& load) const {
+  return written_.unknown || written_.meets(analysis::pointer_origins(load.operand(0)));
+}
+
 bool LoadsBesideProducts::meets_product(const Value* tile) const {
   std::unordered_set<const Value*> seen;
   std::vector<const Value*> work = {tile};
@@ -111,7 +108,7 @@ LoadsBesideProducts::Answer LoadsBesideProducts::take(const Op& load) {
   const ir::Type& tile = load.result()->type;
   if (tile.shape.rank != 2 || tile.pointer || tile.element_bits() < 8 || blocks_.contains(load.parent)) return kNo;
   if (layout::widest_swizzle(tile.shape[1], tile.element_bits()) == 0 || !meets_product(load.result())) return kNo;
-  if (written_.unknown || written_.meets(analysis::pointer_origins(load.operand(0)))) return kNo;
+  if (may_be_written(load)) return kNo;
   const Op* alone[] = {&load};
   const int64_t bytes = slot_bytes(alone);
   if (bytes > room_) return kNoRoom;
@@ -131,7 +128,6 @@ Status select_block_loads(ir::Module& module, const target::Target& target, Rema
     for (int i : {0, 1})
       if (const Op* load = slot_load(dot, i)) slots.insert(load->parent);
   const analysis::AxisAnalysis axis(module);
-  const analysis::PointerOrigins written = analysis::written_origins(module);
   LoadsBesideProducts beside(module, dots, target);
   for (Op* load : loads) {
     const Op* alone[] = {load};
@@ -139,7 +135,7 @@ Status select_block_loads(ir::Module& module, const target::Target& target, Rema
         !analysis::producer_slice(alone).ok())
       continue;
     if (module.num_ctas == 1 && is_vector_of_slot(*load, slots, axis)) {
-      if (written.meets(analysis::pointer_origins(load->operand(0)))) continue;
+      if (beside.may_be_written(*load)) continue;
       load->set(AttrName::kAhead, true);
       remark(remarks, load->range, Reason::kVectorByTma, slot_bytes(alone));
       continue;

@@ -28,6 +28,8 @@ class LoadsBesideProducts {
   /// operation, in another block of code than theirs, nothing writes to its tensor, and there is room, which it then
   /// takes.
   Answer take(const ir::Op& load);
+  /// Whether the kernel may write to the tensor of `load`.
+  bool may_be_written(const ir::Op& load) const;
   /// Bytes that are left.
   int64_t room() const { return room_; }
 

@@ -98,9 +98,8 @@ bool is_made_of_product(const Value* v, const std::unordered_set<const Op*>& pro
 
 /// Whether a descriptor loads the operand, whatever else reads it.
 bool is_of_block(const Value* operand) {
-  while (operand->op && (operand->op->kind == OpKind::kTrans || operand->op->kind == OpKind::kConvertLayout))
-    operand = operand->op->operand(0);
-  return operand->op && operand->op->kind == OpKind::kDescriptorLoad;
+  const Op* load = load_of(operand);
+  return load && load->kind == OpKind::kDescriptorLoad;
 }
 
 /// `banned`: loads that something else reads as well. `obstacles` gets why other dots are none.
@@ -287,8 +286,9 @@ void tell_obstacles(ir::Module& module, const std::vector<Candidate>& found, con
     const auto it = obstacles.find(op);
     if (it == obstacles.end() || std::any_of(found.begin(), found.end(), [&](auto& c) { return c.dot == op; })) return;
     const auto& [cause, operand] = it->second;
-    // What recognize_blocks has made no block of, it has told about.
-    if (is_of_block(op->operand(operand)) || cause.reason == Reason::kNotOfProduct)
+    // The loads that recognize_blocks has made no block of, it has told about.
+    const Op* load = load_of(op->operand(operand));
+    if (load ? load->kind == OpKind::kDescriptorLoad : cause.reason == Reason::kNotOfProduct)
       remarks.add(cause, op->range, dot_operand(*op, operand));
   });
 }
@@ -336,6 +336,12 @@ bool only_feeds_dots(const Value* v) {
     return (use.op->kind == OpKind::kTrans || use.op->kind == OpKind::kConvertLayout) &&
            only_feeds_dots(use.op->result());
   });
+}
+
+const Op* load_of(const Value* operand) {
+  const Op* op = operand->op;
+  while (op && (op->kind == OpKind::kTrans || op->kind == OpKind::kConvertLayout)) op = op->operand(0)->op;
+  return op && (op->kind == OpKind::kLoad || op->kind == OpKind::kDescriptorLoad) ? op : nullptr;
 }
 
 BlockOperand block_operand(const Value* operand) {

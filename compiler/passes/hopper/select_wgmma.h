@@ -26,6 +26,10 @@ const target::GroupMma* fitting_group(const ir::Op& dot, int num_warps, const ta
 /// Whether the value has no uses but as operands of dots, perhaps transposed.
 bool only_feeds_dots(const ir::Value* v);
 
+/// What loads an operand of a dot (load or descriptor_load), behind what only turns it and whatever else reads it;
+/// nullptr where it is computed.
+const ir::Op* load_of(const ir::Value* operand);
+
 /// The block load of a dot's operand: the descriptor_load, and whether it is transposed; {nullptr} when the operand is
 /// anything else, or the loaded tile has uses other than by dots.
 struct BlockOperand {
