@@ -2,7 +2,6 @@
 // it, and a second kernel joins them (Chan, Golub and LeVeque 1979). With the mean of all first, two kernels read
 // everything, and each wants a second one for its parts.
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 

@@ -1,4 +1,5 @@
-"""scaled_dot_product_attention in one kernel, its gradients in one or two (kernels/attention): the scores are in no tensor."""
+"""scaled_dot_product_attention in one kernel, its gradients in one or two (kernels/attention): the scores are in no
+tensor."""
 import torch
 import triton
 from torch import _kiln
@@ -116,28 +117,28 @@ def gradients(query, key, value, out, gradient, sums, scale, causal):
     shape = dict(COLUMNS=d, D=columns)
     prepare_kernel[(heads * (stride // 64),)](do, out.reshape(do.shape), sums, totals, less, parts, n, stride,
                                               ADDS_PARTS=adds, BLOCK=64, **shape)
-    shape.update(CAUSAL=causal, num_stages=2)
 
-    def blocks_by(count):
-        return (64, 4) if count(128) < sms else (128, 8)
+    def blocks_by(programs):
+        return (64, 4) if programs(128) < sms else (128, 8)
 
-    def key_blocks(block):
-        return triton.cdiv(keys, block) * (heads // group)
+    def key_programs(block, each):
+        return triton.cdiv(keys, block) * (heads // each)
 
     # Few blocks of keys leave SMs idle in their last round: each head of a group is then a program of its own.
-    rounds = triton.cdiv(key_blocks(128), sms)
-    apart = adds and group > 1 and rounds * sms > 1.25 * key_blocks(128)
+    whole = key_programs(128, group)
+    apart = adds and group > 1 and triton.cdiv(whole, sms) * sms > 1.25 * whole
     each = 1 if apart else group
-    block, warps = blocks_by(lambda block: key_blocks(block) * (group // each))
+    block, warps = blocks_by(lambda block: key_programs(block, each))
     if apart:
         dk, dv = [torch.zeros(x.shape, device=x.device) for x in (k, v)]
     else:
         dk, dv = [torch.empty(x.shape, dtype=x.dtype, device=x.device) for x in (k, v)]
     # Sums of 128 columns leave registers for 64 rows, and as many rows as keys take fewer barriers.
     rows = block if columns == 64 else 64
-    key_gradients_kernel[(key_blocks(block) * (group // each),)](
+    key_gradients_kernel[(key_programs(block, each),)](
         q, k, v, do, totals, less, dk, dv, parts, stride, scale, scale * _LOG2_E, heads, group, each, n, keys,
-        ADDS_PARTS=adds, ADDS_KEYS=apart, BLOCK_M=rows, BLOCK_N=block, num_warps=warps, **shape)
+        ADDS_PARTS=adds, ADDS_KEYS=apart, CAUSAL=causal, BLOCK_M=rows, BLOCK_N=block, num_warps=warps, num_stages=2,
+        **shape)
     if apart:
         dk, dv = dk.to(k.dtype), dv.to(v.dtype)
     if adds:
@@ -146,8 +147,8 @@ def gradients(query, key, value, out, gradient, sums, scale, causal):
         dq = torch.empty(q.shape, dtype=q.dtype, device=q.device)
         block, warps = blocks_by(lambda block: triton.cdiv(n, block) * heads)
         query_gradient_kernel[(triton.cdiv(n, block) * heads,)](
-            q, k, v, do, totals, less, dq, stride, scale, scale * _LOG2_E, heads, group, n, keys, BLOCK_M=block,
-            BLOCK_N=64, num_warps=warps, **shape)
+            q, k, v, do, totals, less, dq, stride, scale, scale * _LOG2_E, heads, group, n, keys, CAUSAL=causal,
+            BLOCK_M=block, BLOCK_N=64, num_warps=warps, num_stages=2, **shape)
     return dq.reshape(query.shape), dk.reshape(key.shape), dv.reshape(value.shape)
 
 
