@@ -29,6 +29,7 @@
 #include "compiler/passes/tile/fuse_fma.h"
 #include "compiler/passes/tile/index_pointers.h"
 #include "compiler/passes/tile/licm.h"
+#include "compiler/passes/tile/narrow_halves.h"
 #include "compiler/passes/tile/place_grid_dependencies.h"
 #include "support/diag.h"
 
@@ -105,6 +106,7 @@ constexpr Pass kCuda[] = {
   {"expand_descriptors",    kWgmmaSelected, kLayouts, kDescriptorsExpanded, kDeadRemoved,
                             on_target<expand_descriptors>},
   KILN_TILE_PASSES,
+  {"narrow_halves",         kFmaFused, kLayouts, kNothing, kDeadRemoved, on_target<narrow_halves>},
   {"index_integers",        kDescriptorsExpanded, kLayouts, kNothing, kDeadRemoved, on_tiles<index_integers>},
   {"dce",                   kNothing, kLayouts, kDeadRemoved, kNothing, on_tiles<dce>},
   {"choose_mma",            kWgmmaSelected, kLayouts, kMmaChosen, kDeadRemoved, on_target<choose_mma>},
