@@ -1,5 +1,6 @@
 #include "compiler/lower/shared/float_convert.h"
 
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
@@ -279,9 +280,44 @@ struct Converter {
     return f32_to_float(convert(v, b.getFloatTy()), to, to_zero);
   }
 
+  /// The same as fptosi.sat, of which LLVM makes seven instructions. The GPU's conversion saturates as well, and takes
+  /// a floor or another rounding with it; a NaN becomes 0, unless one side has 64 bits (PTX ISA, "cvt").
+  Value* saturated_by_gpu(Value* x, DType to) const {
+    using namespace llvm::Intrinsic;
+    if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType())) {
+      Value* out = llvm::PoisonValue::get(type(b.getIntNTy(std::max(bits(to), 32)), x));
+      for (unsigned i = 0; i < vector->getNumElements(); ++i)
+        out = b.CreateInsertElement(out, saturated_by_gpu(b.CreateExtractElement(x, i), to), i);
+      return out;
+    }
+    constexpr ID kBy[2][2][2][4] = {// [from f64][to 64 bits][signed]: towards zero, down, up, nearest
+                                    {{{nvvm_f2ui_rz, nvvm_f2ui_rm, nvvm_f2ui_rp, nvvm_f2ui_rn},
+                                      {nvvm_f2i_rz, nvvm_f2i_rm, nvvm_f2i_rp, nvvm_f2i_rn}},
+                                     {{nvvm_f2ull_rz, nvvm_f2ull_rm, nvvm_f2ull_rp, nvvm_f2ull_rn},
+                                      {nvvm_f2ll_rz, nvvm_f2ll_rm, nvvm_f2ll_rp, nvvm_f2ll_rn}}},
+                                    {{{nvvm_d2ui_rz, nvvm_d2ui_rm, nvvm_d2ui_rp, nvvm_d2ui_rn},
+                                      {nvvm_d2i_rz, nvvm_d2i_rm, nvvm_d2i_rp, nvvm_d2i_rn}},
+                                     {{nvvm_d2ull_rz, nvvm_d2ull_rm, nvvm_d2ull_rp, nvvm_d2ull_rn},
+                                      {nvvm_d2ll_rz, nvvm_d2ll_rm, nvvm_d2ll_rp, nvvm_d2ll_rn}}}};
+    const bool from_double = x->getType()->isDoubleTy(), to_wide = bits(to) == 64;
+    size_t rounding = 0;
+    if (const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(x)) {
+      const ID id = call->getIntrinsicID();
+      rounding = id == llvm::Intrinsic::floor  ? 1
+                 : id == llvm::Intrinsic::ceil ? 2
+                 : id == llvm::Intrinsic::rint ? 3
+                                               : 0;
+      if (rounding) x = call->getArgOperand(0);
+    }
+    Value* integer = b.CreateIntrinsic(kBy[from_double][to_wide][is_signed(to)][rounding], {x});
+    if (!from_double && !to_wide) return integer;
+    return b.CreateSelect(b.CreateFCmpUNO(x, x), num(integer, 0), integer);
+  }
+
   Value* float_to_int(Value* v, DType from, DType to) const {
     Value* wide = from == DType::kF64 ? v : float_to_f32(v, from, false);
     if (to == DType::kI1) return b.CreateFCmpUNE(wide, real(wide, 0.0));
+    if (target.is_cuda()) return b.CreateTrunc(saturated_by_gpu(wide, to), type(b.getIntNTy(bits(to)), v));
     // Saturates at 32 or 64 bits; narrower integers take the low bits of that (interp/eval.h).
     llvm::Type* saturated = type(b.getIntNTy(std::max(bits(to), 32)), v);
     auto id = is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
