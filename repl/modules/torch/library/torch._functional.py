@@ -356,8 +356,8 @@ def _resized(input, new, steps, linear, align_corners):
             at = at * ((n - 1) / (m - 1) if m > 1 else 0.0)
         else:
             at = ((at + 0.5) * step - 0.5).clamp(min=0)
-        low = at.floor().int().clamp(max=n - 1)
-        part = _along((at - low).clamp(0, 1), d, x.ndim)
+        low = at.int().clamp(max=n - 1)
+        part = _along(at - low, d, x.ndim)
         a, b = [_kiln.take(x, [d], [_along(i, d, x.ndim)]) for i in (low, (low + 1).clamp(max=n - 1))]
         x = a * (1 - part) + b * part
     return x.to(input.dtype)
@@ -506,7 +506,10 @@ def hardswish(input, inplace=False):
 @lazily
 def mish(input, inplace=False):
     x = _wide(input)
-    return (x * torch.where(x > 20, x, x.exp().log1p()).tanh()).to(input.dtype)
+    # tanh(log(1 + e)) = ((1 + e)^2 - 1) / ((1 + e)^2 + 1), with digits that 1 + e has not; beyond 20 it is 1.
+    e = x.clamp(max=20).exp()
+    both = e * (e + 2)
+    return (x * (both / (both + 2))).to(input.dtype)
 
 
 @lazily
