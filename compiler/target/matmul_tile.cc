@@ -11,7 +11,8 @@ namespace kiln {
 namespace {
 
 constexpr int64_t kBarrierBytes = 2 << 10;               // of shared memory, at most
-constexpr int64_t kMostStagingBytes = 64 << 10;          // of a result on its way out: larger ones leave in parts
+constexpr int64_t kMostStagingBytes = 64 << 10;          // of a result on its way out: larger ones leave in parts,
+constexpr int64_t kMostStagingBytesOfTwo = 32 << 10;     // and smaller parts where a tile has two sums
 constexpr int kFewestSteps = 4;                          // of a part of a split sum
 constexpr int kFewestStages = 3, kMostRingBytes = 2048;  // of a row, in all stages
 constexpr int64_t kLongStageBytes = 56 << 10;            // two of these are enough
@@ -71,7 +72,7 @@ int64_t staging_bytes(const TileSpeed& t, int bytes) {
   const int rows = share_of(t).rows, columns = share_of(t).columns;
   auto part = [&](int width) {
     int64_t size = int64_t{rows} * width * bytes;
-    while (size > kMostStagingBytes) size /= 2;
+    while (size > (t.tail ? kMostStagingBytesOfTwo : kMostStagingBytes)) size /= 2;
     return size;
   };
   const int64_t first = part(columns - t.tail), last = t.tail ? part(t.tail) : 0;
@@ -133,14 +134,17 @@ std::vector<RankedTile> ranked(const ProductSize& size, int multiprocessors, Til
     if (t.ctas > 1 && are_few(tiles_of(size, t.m, t.n) * t.ctas, multiprocessors)) continue;  // rather split sums
     const auto [rows, columns] = share_of(t);
     const int64_t stage = int64_t{rows + columns} * t.row_bytes,
-                  staging = staging_bytes(t, size.result_bytes) + int64_t{rows} * columns * size.scattered_bytes;
+                  staged = staging_bytes(t, size.result_bytes) + int64_t{rows} * columns * size.scattered_bytes;
+    // The result of a program's only tile takes the place of the stages, if no other block still fills these.
+    const bool once = t.ctas == 1 && tiles_of(size, t.m, t.n) <= multiprocessors;
+    const int64_t staging = once ? 0 : staged;
     const int64_t most = kMostRingBytes / t.row_bytes,
                   least = stage >= kLongStageBytes ? kFewestStages - 1 : kFewestStages;
     auto stages_beside = [&](int64_t bytes) { return std::min(most, (shared_bytes - bytes) / stage); };
     const int64_t beside = staging + int64_t{rows} * columns * size.read_bytes;
     const bool by_threads = stages_beside(beside) < least;
     const int64_t stages = stages_beside(by_threads ? staging : beside);
-    if (stages < least) continue;
+    if (stages < least || staged > shared_bytes) continue;
     // Few columns of tiles are all made at a time: neighbours then share what is larger, the rows of A.
     constexpr int64_t kFewColumns = 8;
     const int group = cdiv(size.n, t.n) <= kFewColumns ? 1 : t.group_m;

@@ -24,8 +24,41 @@ using ir::Value;
 namespace {
 
 constexpr int kWarpGroup = 4;  // warps that wgmma leaves with rows of their own
-/// Larger blocks leave in parts, so that more shared memory is left for what is loaded ahead.
-constexpr int64_t kMostStagingBytes = 64 << 10;
+/// Larger blocks leave in parts, so that more shared memory is left for what is loaded ahead; and smaller ones where
+/// blocks of several shapes need a buffer each.
+constexpr int64_t kMostStagingBytes = 64 << 10, kMostOfSeveral = 32 << 10;
+
+/// Whether its buffer is there while rings are: not behind the last loop, where no other block of a cluster may still
+/// fill these.
+bool is_beside_rings(const Op* store, const ir::Module& module) {
+  return module.num_ctas > 1 || is_in_loop(store->parent);
+}
+
+/// Of a block that leaves in one piece.
+int64_t most_bytes(std::span<Op* const> stores, const ir::Module& module) {
+  const Op* first = nullptr;
+  for (const Op* store : stores) {
+    if (!is_beside_rings(store, module)) continue;
+    if (first && first->operand(1)->type.shape != store->operand(1)->type.shape) return kMostOfSeveral;
+    first = store;
+  }
+  return kMostStagingBytes;
+}
+
+std::vector<Op*> block_stores(ir::Module& module) {
+  std::vector<Op*> stores;
+  ir::walk(module.body(), [&](Op* op) {
+    if (op->kind == OpKind::kDescriptorStore) stores.push_back(op);
+  });
+  return stores;
+}
+
+/// The dimension along which a block is halved first: -1 where neither is long enough.
+int halved_dim(const ir::Shape& shape) {
+  for (int dim : {1, 0})
+    if (shape.rank == 2 && shape[dim] >= 2 * layout::kAtomRows) return dim;
+  return -1;
+}
 
 layout::Coord only_rows(int rows) {
   layout::Coord c;
@@ -123,7 +156,7 @@ class Stager {
 
   void run() {
     halve_large();
-    const std::vector<Op*> stores = block_stores();
+    const std::vector<Op*> stores = block_stores(module_);
     if (stores.empty()) return;
     // Buffers are shared, so all or none are written and sent by groups of warps without waiting for one another.
     const bool apart = module_.num_warps > kWarpGroup && std::all_of(stores.begin(), stores.end(), [&](const Op* op) {
@@ -142,21 +175,15 @@ class Stager {
   }
 
  private:
-  std::vector<Op*> block_stores() {
-    std::vector<Op*> stores;
-    ir::walk(module_.body(), [&](Op* op) {
-      if (op->kind == OpKind::kDescriptorStore) stores.push_back(op);
-    });
-    return stores;
-  }
-
   void halve_large() {
     Halver halver(module_);
-    for (std::vector<Op*> work = block_stores(); !work.empty();) {
+    std::vector<Op*> work = block_stores(module_);
+    const int64_t most = most_bytes(work, module_);
+    while (!work.empty()) {
       Op* store = work.back();
       work.pop_back();
       const Type& t = store->operand(1)->type;
-      if (t.shape.numel() * size_of(t.dtype) <= kMostStagingBytes) continue;
+      if (t.shape.numel() * size_of(t.dtype) <= most) continue;
       const std::vector<Op*> parts = halver.halve(store);
       work.insert(work.end(), parts.begin(), parts.end());
     }
@@ -217,15 +244,19 @@ class Stager {
 }  // namespace
 
 int64_t staging_bytes_beside_rings(ir::Module& module) {
-  std::vector<Type> blocks;
+  const std::vector<Op*> stores = block_stores(module);
+  const int64_t most = most_bytes(stores, module);
+  std::vector<std::pair<DType, ir::Shape>> blocks;
   int64_t bytes = 0;
-  ir::walk(module.body(), [&](const Op* op) {
-    if (op->kind != OpKind::kDescriptorStore || (module.num_ctas == 1 && !is_in_loop(op->parent))) return;
-    const Type& t = op->operand(1)->type;
-    if (std::find(blocks.begin(), blocks.end(), t) != blocks.end()) return;
-    blocks.push_back(t);
-    bytes += std::min(t.shape.numel() * size_of(t.dtype), kMostStagingBytes);
-  });
+  for (const Op* store : stores) {
+    if (!is_beside_rings(store, module)) continue;
+    const Type& t = store->operand(1)->type;
+    ir::Shape shape = t.shape;
+    for (int dim; shape.numel() * size_of(t.dtype) > most && (dim = halved_dim(shape)) >= 0;) shape[dim] /= 2;
+    if (std::find(blocks.begin(), blocks.end(), std::pair(t.dtype, shape)) != blocks.end()) continue;
+    blocks.emplace_back(t.dtype, shape);
+    bytes += std::min(shape.numel() * size_of(t.dtype), most);
+  }
   return bytes;
 }
 

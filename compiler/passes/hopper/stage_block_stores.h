@@ -7,7 +7,8 @@
 namespace kiln::passes {
 
 /// Distributed stage. Every descriptor_store becomes shared_store and tma_store. Equal blocks share a staging buffer,
-/// and blocks of more than 64 KB are stored in parts where threads hold elements of each part.
+/// and blocks of more than 64 KB, or 32 KB where several shapes leave beside rings, are stored in parts where threads
+/// hold elements of each part.
 Status stage_block_stores(ir::Module& module, const target::Target& target);
 
 /// Bytes of the buffers that it will make, but of those that take the place of rings: behind the last loop, where no

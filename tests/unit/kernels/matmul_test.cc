@@ -84,8 +84,8 @@ TEST(MatmulTile, ClustersWhereTheyHelp) {
     return to_string(choose_tile({.m = m, .n = n, .k = 4096, .operand_bytes = bytes, .result_bytes = bytes}, processors,
                                  {.most_ctas = 2}));
   };
-  EXPECT_EQ(chosen(1024, 1024, 2), "128x64x64, 8 stages, 8 warps");
-  EXPECT_EQ(chosen(2048, 2048, 2), "128x256x64, 3 stages, 8 warps");
+  EXPECT_EQ(chosen(1024, 1024, 2), "128x64x64, 9 stages, 8 warps");
+  EXPECT_EQ(chosen(2048, 2048, 2), "128x256x64, 4 stages, 8 warps");
   EXPECT_EQ(chosen(4096, 4096, 2), "128x256x64, 3 stages, 8 warps");
   EXPECT_EQ(chosen(8192, 28672, 2), "128x256x64, 3 stages, 8 warps");
   EXPECT_EQ(chosen(16, 8192, 2), "16x128x64, 16 stages, 4 warps, 2 blocks");
