@@ -240,6 +240,9 @@ struct ExprName {
 /// kUnsupported when the variant adds nothing for the expression or no kernel exists for it.
 Result<ExprPlan> plan(const Expr& expr, ExprVariant variant = ExprVariant::kFused,
                       std::span<const ExprName> names = {});
+/// Of several, as run_together() computes them. kValue where none of them is left to compute.
+Result<ExprPlan> plan_together(std::span<const Expr> exprs, ExprVariant variant = ExprVariant::kFused,
+                               std::span<const ExprName> names = {});
 
 /// The plan of a GPU that is not there, and its kernels compiled for it.
 struct TargetPlan {
@@ -250,6 +253,9 @@ struct TargetPlan {
 /// are usual. kValue when the target ("sm_90a") is no GPU.
 Result<TargetPlan> plan_for(const Expr& expr, std::string_view target, ExprVariant variant = ExprVariant::kFused,
                             std::span<const ExprName> names = {});
+/// Of several, as run_together() computes them. kValue where none of them is left to compute.
+Result<TargetPlan> plan_together_for(std::span<const Expr> exprs, std::string_view target,
+                                     ExprVariant variant = ExprVariant::kFused, std::span<const ExprName> names = {});
 
 // --- variants side by side ------------------------------------------------------------------------------------------
 

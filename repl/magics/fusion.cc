@@ -29,7 +29,7 @@ using report::Table;
 
 struct Operand {
   std::string text;
-  Expr expr;
+  std::vector<Expr> exprs;  // more than one of a text that gives several tensors, which have one plan
   std::vector<ExprName> names;
   ExprVariant variant = ExprVariant::kFused;
 };
@@ -42,11 +42,10 @@ Result<Operand> operand(MagicContext& context, const std::string& text, const st
   if (!variant.empty()) {
     KILN_TRY(out.variant, expr_variant_of(variant));
   }
-  KILN_TRY(std::optional<Expr> expr, context.session.expression(text));
-  if (!expr)
+  KILN_TRY(out.exprs, context.session.expressions(text));
+  if (out.exprs.empty())
     return error(ErrorKind::kType, "%{} takes a tensor expression, as in gelu(x @ w + b); '{}' gives no tensor", magic,
                  text);
-  out.expr = *std::move(expr);
   out.names = context.session.tensor_names();
   return out;
 }
@@ -61,8 +60,8 @@ Result<MagicArguments> arguments_of(std::string_view text, std::string_view magi
 Result<ExprPlan> plan_of(MagicContext& context, const MagicArguments& a, std::string_view magic) {
   KILN_TRY(Operand o, operand(context, a.expressions[0], a.text("--variant"), magic));
   const std::string target = a.text("target");
-  if (target.empty()) return plan(o.expr, o.variant, o.names);
-  KILN_TRY(TargetPlan p, plan_for(o.expr, target, o.variant, o.names));
+  if (target.empty()) return plan_together(o.exprs, o.variant, o.names);
+  KILN_TRY(TargetPlan p, plan_together_for(o.exprs, target, o.variant, o.names));
   return std::move(p.plan);
 }
 
@@ -136,10 +135,10 @@ Status magic_why(MagicContext& context, std::string_view text) {
 Status static_expression(MagicContext& context, const std::string& text, const std::string& variant,
                          std::string target) {
   KILN_TRY(Operand o, operand(context, text, variant, "static"));
-  if (target.empty()) target = is_gpu_target(context.target) ? context.target : o.expr.device().info().target;
+  if (target.empty()) target = is_gpu_target(context.target) ? context.target : o.exprs[0].device().info().target;
   if (!is_gpu_target(target)) target = kDefaultGpuTarget;
   const auto start = std::chrono::steady_clock::now();
-  KILN_TRY(TargetPlan p, plan_for(o.expr, target, o.variant, o.names));
+  KILN_TRY(TargetPlan p, plan_together_for(o.exprs, target, o.variant, o.names));
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   Table table = static_table();
   for (const KernelInfo& info : p.kernels) add_static_row(table, info.name, info);
@@ -197,7 +196,9 @@ Status magic_edit(MagicContext& context, std::string_view line) {
     return edit_kernel(context, name, file, budget);
   }
   KILN_TRY(Operand o, operand(context, arguments.expressions[0], arguments.text("--variant"), "edit"));
-  KILN_TRY(VariantPlan whole, variant(o.expr, o.variant, o.names));
+  if (o.exprs.size() > 1)
+    return error(ErrorKind::kValue, "%edit takes one tensor; '{}' gives {}", o.text, o.exprs.size());
+  KILN_TRY(VariantPlan whole, variant(o.exprs[0], o.variant, o.names));
   KILN_CHECK_OK(whole.problem);
   KILN_TRY(size_t index, kernel_to_edit(whole, wanted));
   ExprGroup as = whole.groups[index];

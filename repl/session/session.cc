@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <new>
+#include <set>
 #include <stdexcept>
 
 #include "compiler/ast/walk.h"
@@ -219,27 +220,59 @@ std::vector<TensorObject*> tensors_read(Interp& in, const std::string& text) {
   return out;
 }
 
-}  // namespace
-
-Result<std::optional<Expr>> Session::expression(std::string text) {
+/// The value of a text without computing its tensors, but those of variables in it. kValue for the name of a tensor
+/// that is computed already.
+Result<Value> lazy_value(Interp& in, std::string text) {
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.erase(0, 1);
   const bool name_alone = !text.empty() && std::all_of(text.begin(), text.end(), is_word);
   if (!name_alone)
-    KILN_CHECK_OK(guarded(*interp_, [&] {
-      for (TensorObject* t : tensors_read(*interp_, text)) t->tensor(*interp_);
+    KILN_CHECK_OK(guarded(in, [&] {
+      for (TensorObject* t : tensors_read(in, text)) t->tensor(in);
     }));
-  bool& always_lazy = torch_state(*interp_).always_lazy;
+  bool& always_lazy = torch_state(in).always_lazy;
   always_lazy = true;
-  auto value = value_of(*interp_, text);
+  auto value = value_of(in, text);
   always_lazy = false;
-  if (!value.ok()) return std::move(value.error());
-  auto* t = value->get<TensorObject>();
-  if (!t) return std::optional<Expr>();
-  if (t->is_pending()) return std::optional<Expr>(t->expr());
-  if (!name_alone) return std::optional<Expr>();  // a function computed it
+  const TensorObject* t = value.ok() ? value->get<TensorObject>() : nullptr;
+  if (!t || t->is_pending() || !name_alone) return value;
   return with_note(error(ErrorKind::kValue, "'{}' is computed already: there is no expression left", text),
                    "help: give the expression itself, as in gelu(x @ w + b)");
+}
+
+/// The tensors in a value, at any depth of tuples, lists and dicts, which may contain themselves.
+void collect_tensors(const Value& value, std::set<const script::Object*>& seen, std::vector<TensorObject*>& out) {
+  auto all = [&](const std::vector<Value>& items) {
+    for (const Value& item : items) collect_tensors(item, seen, out);
+  };
+  if (auto* t = value.get<TensorObject>()) {
+    out.push_back(t);
+  } else if (auto* tuple = value.get<script::Tuple>()) {
+    all(tuple->items);
+  } else if (auto* list = value.get<script::List>(); list && seen.insert(list).second) {
+    all(list->items);
+  } else if (auto* dict = value.get<script::Dict>(); dict && seen.insert(dict).second) {
+    for (const auto& entry : dict->table.live()) collect_tensors(entry.value, seen, out);
+  }
+}
+
+}  // namespace
+
+Result<std::vector<Expr>> Session::expressions(std::string text) {
+  KILN_TRY(const Value value, lazy_value(*interp_, text));
+  std::set<const script::Object*> seen;
+  std::vector<TensorObject*> tensors;
+  collect_tensors(value, seen, tensors);
+  std::vector<Expr> out;
+  for (TensorObject* t : tensors)
+    if (t->is_pending()) out.push_back(t->expr());
+  return out;
+}
+
+Result<std::optional<Expr>> Session::expression(std::string text) {
+  KILN_TRY(const Value value, lazy_value(*interp_, text));
+  auto* t = value.get<TensorObject>();
+  return t && t->is_pending() ? std::optional(t->expr()) : std::nullopt;
 }
 
 std::vector<ExprName> Session::tensor_names() const {
@@ -250,6 +283,28 @@ std::vector<ExprName> Session::tensor_names() const {
   return out;
 }
 
+namespace {
+
+/// What is still pending of a result is computed: of a tensor that, of anything else all that is, since tensors may be
+/// anywhere in it.
+void compute(Interp& in, const Value& v) {
+  if (v.get<TensorObject>())
+    script::seen_tensor(in, v, "a result");
+  else
+    script::torch_state(in).pending()->run_all(in);
+}
+
+/// What statements left pending, in a statement of its own: the one that gave it has ended.
+void compute_results(Interp& in, const std::string& file_name) {
+  script::PendingTensors& pending = *script::torch_state(in).pending();
+  if (pending.empty()) return;
+  trace::Scope span(trace::kStatements, trace::Step::kStatement, "(its result)");
+  if (trace::Event* event = span.event()) event->file = file_name, event->line = 1;
+  pending.run_all(in);
+}
+
+}  // namespace
+
 Result<Prepared> Session::prepare_value(std::string expression, std::string file_name) {
   KILN_TRY(Expression e, parse_one(*interp_, std::move(expression), std::move(file_name)));
   auto last = std::make_shared<Value>();
@@ -258,25 +313,12 @@ Result<Prepared> Session::prepare_value(std::string expression, std::string file
   p.run = [this, e, last] {
     return guarded(*interp_, [&] {
       Value v = interp_->evaluate(e.program, *e.expr);
-      if (v.get<TensorObject>()) script::seen_tensor(*interp_, v, "a result");
+      compute(*interp_, v);
       *last = std::move(v);
     });
   };
   return p;
 }
-
-namespace {
-
-/// A tensor that is still pending is computed, in a statement of its own: the one that gave it has ended.
-void compute_result(Interp& in, const Value& v, const std::string& file_name) {
-  auto* tensor = v.get<TensorObject>();
-  if (!tensor || !tensor->is_pending()) return;
-  trace::Scope span(trace::kStatements, trace::Step::kStatement, "(its result)");
-  if (trace::Event* event = span.event()) event->file = file_name, event->line = 1;
-  script::seen_tensor(in, v, "a result");
-}
-
-}  // namespace
 
 Result<std::function<Status()>> Session::prepare_statements(std::string text, std::string file_name) {
   KILN_TRY(auto module, parse::parse_module(SourceText::make(file_name, std::move(text))));
@@ -288,21 +330,15 @@ Result<std::function<Status()>> Session::prepare_statements(std::string text, st
       return std::function<Status()>([this, program, e, file_name] {
         return guarded(*interp_, [&] {
           Value v = interp_->evaluate(program, *e);
-          compute_result(*interp_, v, file_name);
+          compute_results(*interp_, file_name);
         });
       });
     }
-  std::vector<std::string> assigned;
-  for (const ast::StmtPtr& s : module->body)
-    if (const auto* a = ast::dyn_as<ast::Assign>(s.get()))
-      for (const ast::ExprPtr& target : a->targets)
-        if (const auto* name = ast::dyn_as<ast::Name>(target.get())) assigned.push_back(name->id);
   KILN_TRY(std::shared_ptr<const Program> program, resolve(std::move(module), interp_->globals()));
-  return std::function<Status()>([this, program, assigned, file_name] {
+  return std::function<Status()>([this, program, file_name] {
     return guarded(*interp_, [&] {
       interp_->run(program, false);
-      for (const std::string& name : assigned)
-        if (Value v = variable(name); !v.missing()) compute_result(*interp_, v, file_name);
+      compute_results(*interp_, file_name);
     });
   });
 }

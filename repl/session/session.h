@@ -74,8 +74,7 @@ class Session {
   /// Parses one expression once, so that it can be run again and again (%bench, %time): each call evaluates it.
   Result<std::function<Status()>> prepare(std::string expression, std::string file_name = "<expression>");
   Result<Prepared> prepare_value(std::string expression, std::string file_name = "<expression>");
-  /// The same for one or more statements. Tensors that an expression among them gives, or that it assigns to names, are
-  /// computed at its end.
+  /// The same for one or more statements. Tensors that they leave pending are computed at their end.
   Result<std::function<Status()>> prepare_statements(std::string text, std::string file_name);
   /// Runs it and tells which kernels of the script were launched meanwhile.
   Result<std::vector<Launched>> launches_of(const std::function<Status()>& run);
@@ -120,6 +119,9 @@ class Session {
   /// stands for. nullopt when the text gives no tensor or one that it computed itself; kValue for the name of one that
   /// is computed already.
   Result<std::optional<Expr>> expression(std::string text);
+  /// The same of a text that may give several tensors, in a tuple, list or dict, of which those that are computed
+  /// already are left out. Empty where expression() gives none.
+  Result<std::vector<Expr>> expressions(std::string text);
   /// The variables that are computed tensors, for names in plans and sources.
   std::vector<ExprName> tensor_names() const;
 

@@ -286,6 +286,19 @@ Status launch_together(std::span<ExprNode* const> roots, const Device& device, E
   return {};
 }
 
+std::vector<ExprNode*> roots_of(std::span<const Expr> exprs) {
+  std::vector<ExprNode*> roots;
+  for (const Expr& e : exprs) {
+    ExprNode* n = e.node();
+    while (n->is_pending() && info(n->node.op).kind == ExprKind::kView) n = n->operands[0].get();
+    if (!n->is_pending() || n->node.op == ExprOp::kFull || is_plain_conversion(*n) ||
+        std::ranges::find(roots, n) != roots.end())
+      continue;
+    roots.push_back(n);
+  }
+  return roots;
+}
+
 }  // namespace kiln::runtime
 
 namespace kiln {
@@ -302,16 +315,7 @@ Status run_together(std::span<const Expr> exprs, ExprVariant variant) {
   for (const Expr& e : exprs)
     if (!e || e.is_scalar()) return error(ErrorKind::kValue, "only an expression with a tensor in it can be run");
   KILN_CHECK_OK(run_scatters(exprs, variant));
-  // Views share the memory of what they are views of, and what is empty launches nothing: they go their own way after.
-  std::vector<ExprNode*> roots;
-  for (const Expr& e : exprs) {
-    ExprNode* n = e.node();
-    while (n->is_pending() && info(n->node.op).kind == ExprKind::kView) n = n->operands[0].get();
-    if (!n->is_pending() || n->node.op == ExprOp::kFull || is_plain_conversion(*n) ||
-        std::ranges::find(roots, n) != roots.end())
-      continue;
-    roots.push_back(n);
-  }
+  const std::vector<ExprNode*> roots = roots_of(exprs);
   if (roots.size() > 1) {
     ExprWalk walk(std::span<const ExprNode* const>(roots.data(), roots.size()));
     KILN_CHECK_OK(check_leaves(walk));
@@ -364,11 +368,23 @@ Result<Tensor> run(const Expr& expr, ExprVariant variant) {
   return n.value;
 }
 
+Result<ExprWalk> runtime::walk_of(std::span<const Expr> exprs) {
+  for (const Expr& e : exprs)
+    if (!e || !e.device()) return error(ErrorKind::kValue, "only an expression with a tensor in it has a plan");
+  if (exprs.size() == 1) return ExprWalk(*exprs[0].node());
+  const std::vector<ExprNode*> roots = roots_of(exprs);
+  if (roots.empty()) return error(ErrorKind::kValue, "none of the tensors is left to compute");
+  return ExprWalk(std::span<const ExprNode* const>(roots.data(), roots.size()));
+}
+
 Result<ExprPlan> plan(const Expr& expr, ExprVariant variant, std::span<const ExprName> names) {
-  if (!expr || !expr.device()) return error(ErrorKind::kValue, "only an expression with a tensor in it has a plan");
-  ExprWalk walk(*expr.node());
+  return plan_together(std::span(&expr, 1), variant, names);
+}
+
+Result<ExprPlan> plan_together(std::span<const Expr> exprs, ExprVariant variant, std::span<const ExprName> names) {
+  KILN_TRY(const ExprWalk walk, walk_of(exprs));
   KILN_CHECK_OK(check_leaves(walk));
-  KILN_TRY(auto prepared, prepare(walk, machine_of(expr.device()), variant, names));
+  KILN_TRY(auto prepared, prepare(walk, machine_of(exprs[0].device()), variant, names));
   return describe_plan(prepared->plan);
 }
 

@@ -53,16 +53,21 @@ class StandIns {
 
 Result<TargetPlan> plan_for(const Expr& expr, std::string_view target, ExprVariant variant,
                             std::span<const ExprName> names) {
-  if (!expr || !expr.device()) return error(ErrorKind::kValue, "only an expression with a tensor in it has a plan");
+  return plan_together_for(std::span(&expr, 1), target, variant, names);
+}
+
+Result<TargetPlan> plan_together_for(std::span<const Expr> exprs, std::string_view target, ExprVariant variant,
+                                     std::span<const ExprName> names) {
+  KILN_TRY(const ExprWalk walk, walk_of(exprs));
+  const Device device = exprs[0].device();
   std::optional<fusion::Machine> machine = fusion::usual_machine(target);
   if (!machine) return error(ErrorKind::kValue, "'{}' is no GPU target", target);
-  if (const fusion::Machine own = machine_of(expr.device()); own.target == target) machine = own;
-  const ExprWalk walk(*expr.node());
+  if (const fusion::Machine own = machine_of(device); own.target == target) machine = own;
   KILN_CHECK_OK(check_leaves(walk));
   KILN_TRY(auto prepared, prepare(walk, *machine, variant, names));
   TargetPlan out;
   out.plan = describe_plan(prepared->plan);
-  StandIns stand_ins(*prepared, walk, expr.device());
+  StandIns stand_ins(*prepared, walk, device);
   for (size_t i = 0; i < prepared->plan.groups.size(); ++i) {
     const fusion::Group& g = prepared->plan.groups[i];
     if (g.kind == fusion::GroupKind::kProduct) continue;

@@ -23,6 +23,19 @@ TEST(MagicsFusion, SourceIsAWholeFileWithTheNamesOfTheVariables) {
   EXPECT_NE(run("x = randn(99, 99)\nz = exp(x)\ny = z.T\nz.run()\n%source y\n").out.find("a view"), std::string::npos);
 }
 
+TEST(MagicsFusion, SeveralResultsHaveOnePlan) {
+  const std::string setup =
+      "import torch\nx = randn(100, 100)\ndef f(x):\n    y = x.exp()\n    return y, {'loss': [(y - x).sum()]}\n\n";
+  const Said both = run(setup + "%plan f(x) target=sm_90a\n");
+  EXPECT_NE(both.out.find("writes out0 f32[100, 100] (result)"), std::string::npos) << both.err << both.out;
+  EXPECT_NE(both.out.find("f32[] (result)"), std::string::npos) << both.out;
+  EXPECT_EQ(run(setup + "%static f(x) target=sm_90a\n").code, 0);
+  const Said source = run(setup + "%source f(x)\n");
+  EXPECT_NE(source.out.find("tl.exp(x)"), std::string::npos) << source.err << source.out;
+  EXPECT_NE(run(setup + "L = []\nL.append(L)\n%plan L\n").err.find("'L' gives no tensor"), std::string::npos);
+  EXPECT_NE(run(setup + "%edit f(x)\n").err.find("%edit takes one tensor; 'f(x)' gives 2"), std::string::npos);
+}
+
 TEST(MagicsFusion, ProductsOfFloat32UseTf32WhereTheyMay) {
   const std::string setup =
       "import torch\nimport torch.nn.functional as F\nx, w = randn(2, 16, 20, 20), randn(32, 16, 3, 3)\n"

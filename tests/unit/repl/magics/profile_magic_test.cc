@@ -146,6 +146,21 @@ TEST_F(ProfileMagic, AReportHasTheRooflineOfWhatWasDeclared) {
   EXPECT_NE(shell.entry("%report " + file + " step() dtype=nope").error().message.find("dtype="), std::string::npos);
 }
 
+// Nothing reads the tensors of a tuple, nor those that a function puts aside: they are what is to be measured.
+TEST_F(ProfileMagic, ComputesAllThatIsLeftPending) {
+  const std::string file = folder + "/p.json";
+  ASSERT_TRUE(shell.entry("import torch").ok());
+  ASSERT_TRUE(shell.entry("x, kept = torch.ones(300, 300), []").ok());
+  ASSERT_TRUE(shell.entry("def aside():\n    kept.append(x.sin())\n").ok());
+  ASSERT_TRUE(shell.entry("def pair():\n    return x.exp(), [x.cos() * 2]\n").ok());
+  for (std::string_view statement : {"pair()", "a, b = pair()", "aside()"}) {
+    ASSERT_TRUE(shell.entry(fmt::format("%profile {} active=2 --json {}", statement, file)).ok());
+    const std::string json = *read_file(file);
+    EXPECT_NE(json.find(statement == "aside()" ? "sin_kernel" : "cos"), std::string::npos) << statement << json;
+    EXPECT_NE(json.find("_kernel"), std::string::npos) << statement << json;
+  }
+}
+
 TEST_F(ProfileMagic, TablesOfAStatement) {
   const std::string file = folder + "/p.json";
   Status s = shell.entry("%profile step() active=4 memory streams bytes=512 flop=128 --json " + file);
