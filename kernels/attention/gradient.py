@@ -74,26 +74,30 @@ def add_rows(dk, dv, k, v, q_blocks, do_blocks, parts, totals, less, head, key, 
 
 @triton.jit
 def key_gradients_kernel(q_ptr, k_ptr, v_ptr, do_ptr, totals_ptr, less_ptr, dk_ptr, dv_ptr, parts_ptr, stride, scale,
-                         scale_log2, heads, group, each, n, keys, ADDS_PARTS: tl.constexpr, ADDS_KEYS: tl.constexpr,
+                         scale_log2, heads, group, each, together, n, keys, ADDS_PARTS: tl.constexpr,
                          CAUSAL: tl.constexpr, COLUMNS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
                          D: tl.constexpr):
     """dk and dv of a block of keys: over the rows of `each` of the heads of q that it serves; with ADDS_PARTS what it
-    adds to dq as well. Where that is not all of a group, ADDS_KEYS, dk and dv are float32 and begin as zeros. D is the
-    power of two from COLUMNS on."""
+    adds to dq as well. Where that is not all of a group, dk and dv [heads / each, keys, COLUMNS] are to be added.
+    Programs take the first blocks of `together` times `each` heads, then their second ones. D is the power of two from
+    COLUMNS on."""
     q_blocks = blocks_of(q_ptr, heads, n, COLUMNS, BLOCK_M, D)
     do_blocks = blocks_of(do_ptr, heads, n, COLUMNS, BLOCK_M, D)
     k_blocks = blocks_of(k_ptr, heads // group, keys, COLUMNS, BLOCK_N, D)
     v_blocks = blocks_of(v_ptr, heads // group, keys, COLUMNS, BLOCK_N, D)
-    dk_blocks = blocks_of(dk_ptr, heads // group, keys, COLUMNS, BLOCK_N, D)
-    dv_blocks = blocks_of(dv_ptr, heads // group, keys, COLUMNS, BLOCK_N, D)
+    dk_blocks = blocks_of(dk_ptr, heads // each, keys, COLUMNS, BLOCK_N, D)
+    dv_blocks = blocks_of(dv_ptr, heads // each, keys, COLUMNS, BLOCK_N, D)
     totals = rows_of(totals_ptr, heads, stride, BLOCK_M)
     less = rows_of(less_ptr, heads, stride, BLOCK_M)
     parts = tl.make_tensor_descriptor(parts_ptr, [heads, COLUMNS, stride], [COLUMNS * stride, stride, 1],
                                       [1, D, BLOCK_M])
     blocks = tl.cdiv(keys, BLOCK_N)
-    served = tl.program_id(0) // blocks * each
+    begun = tl.program_id(0) // (blocks * together) * together
+    side_by_side = tl.minimum(together, heads // each - begun)
+    of_turn = tl.program_id(0) - begun * blocks
+    served = (begun + of_turn % side_by_side) * each
     of_keys = served // group
-    first = tl.program_id(0) % blocks * BLOCK_N
+    first = of_turn // side_by_side * BLOCK_N
     key = first + tl.arange(0, BLOCK_N)
     k = k_blocks.load([of_keys, first, 0]).reshape(BLOCK_N, D)
     v = v_blocks.load([of_keys, first, 0]).reshape(BLOCK_N, D)
@@ -110,12 +114,8 @@ def key_gradients_kernel(q_ptr, k_ptr, v_ptr, do_ptr, totals_ptr, less_ptr, dk_p
                           False, ADDS_PARTS, BLOCK_M, D)
     dv = dv.to(dv_ptr.dtype.element_ty).reshape(1, BLOCK_N, D)
     dk = (dk * scale).to(dk_ptr.dtype.element_ty).reshape(1, BLOCK_N, D)
-    if ADDS_KEYS:
-        dv_blocks.atomic_add([of_keys, first, 0], dv)
-        dk_blocks.atomic_add([of_keys, first, 0], dk)
-    else:
-        dv_blocks.store([of_keys, first, 0], dv)
-        dk_blocks.store([of_keys, first, 0], dk)
+    dv_blocks.store([served // each, first, 0], dv)
+    dk_blocks.store([served // each, first, 0], dk)
 
 
 @triton.jit

@@ -22,12 +22,12 @@ struct Gradients {
   bool causal, adds;
   int each = 2;          // heads of q for a program
   bool is_known = true;  // that the stride of rows is a multiple of 16
-  bool adds_keys() const { return each == 1; }
+  bool apart() const { return each == 1; }
 };
 
 void PrintTo(const Gradients& g, std::ostream* out) {
   *out << g.columns << " columns, blocks of " << g.block_m << " x " << g.block_n << ", " << g.warps << " warps"
-       << (g.causal ? ", causal" : "") << (g.adds ? ", in one pass" : "") << (g.adds_keys() ? ", heads apart" : "")
+       << (g.causal ? ", causal" : "") << (g.adds ? ", in one pass" : "") << (g.apart() ? ", heads apart" : "")
        << (g.is_known ? "" : ", of any stride");
 }
 
@@ -64,11 +64,11 @@ Result<std::unique_ptr<ir::Module>> tile_module(const Gradients& g) {
       "gradient.py", text.str(),
       frontend::testing::parse_command(fmt::format(
           "kernel=key_gradients_kernel signature=*fp16:16,*fp16:16,*fp16:16,*fp16:16,*fp32:16,*fp32:16,{0}:16,{0}:16,"
-          "*fp32:16,{9},fp32,fp32,i32,i32,i32,i32,i32 ADDS_PARTS={1} ADDS_KEYS={2} CAUSAL={3} COLUMNS={4} "
-          "BLOCK_M={5} BLOCK_N={6} D={7} num_warps={8} num_stages=2",
-          g.adds_keys() ? "*fp32" : "*fp16", g.adds ? "True" : "False", g.adds_keys() ? "True" : "False",
-          g.causal ? "True" : "False", g.columns, g.block_m, g.block_n, g.columns, g.warps,
-          g.is_known ? "i32:16" : "i32")));
+          "*fp32:16,{8},fp32,fp32,i32,i32,i32,i32,i32,i32 ADDS_PARTS={1} CAUSAL={2} COLUMNS={3} BLOCK_M={4} "
+          "BLOCK_N={5} "
+          "D={6} num_warps={7} num_stages=2",
+          g.apart() ? "*fp32" : "*fp16", g.adds ? "True" : "False", g.causal ? "True" : "False", g.columns, g.block_m,
+          g.block_n, g.columns, g.warps, g.is_known ? "i32:16" : "i32")));
 }
 
 /// The same for Hopper; null, with a failure, where that does not succeed.
@@ -81,7 +81,7 @@ std::unique_ptr<ir::Module> for_hopper(const ir::Module& tile) {
   return s.ok() ? std::move(distributed) : nullptr;
 }
 
-/// q, k, v, do, totals, less, dk, dv and the parts of dq; dk and dv are poisoned, or begin as zeros.
+/// q, k, v, do, totals, less, dk, dv and the parts of dq; dk and dv are poisoned.
 std::vector<Buffer> random_buffers(const Gradients& g, std::mt19937& random) {
   // Weights below 1, as those of a softmax: one rounding of what larger ones weigh would be more than the bound.
   std::normal_distribution<double> normal(0, 0.5);
@@ -90,8 +90,9 @@ std::vector<Buffer> random_buffers(const Gradients& g, std::mt19937& random) {
   std::vector<Buffer> buffers;
   for (const size_t numel : {of_q, of_k, of_k, of_q}) buffers.emplace_back(DType::kF16, numel);
   for (int i = 0; i < 2; ++i) buffers.emplace_back(DType::kF32, rows);
-  for (int i = 0; i < 2; ++i) buffers.emplace_back(g.adds_keys() ? DType::kF32 : DType::kF16, of_k);
-  for (size_t k = 0; k < (g.adds_keys() ? kFirstOutput : buffers.size()); ++k)
+  for (int i = 0; i < 2; ++i)
+    buffers.emplace_back(g.apart() ? DType::kF32 : DType::kF16, of_k * static_cast<size_t>(kGroup / g.each));
+  for (size_t k = 0; k < buffers.size(); ++k)
     for (size_t i = 0; i < buffers[k].numel; ++i) buffers[k].set(i, normal(random));
   for (size_t i = 0; i < rows; ++i) buffers[4].set(i, i % kStride < kRows ? 4 : HUGE_VAL);
   buffers.emplace_back(DType::kF32, rows * columns);
@@ -108,7 +109,8 @@ std::vector<uint64_t> arguments(const Gradients& g, std::vector<Buffer>& buffers
   const float scale = 0.125F, scale_log2 = scale * 1.4426950F;
   args.push_back(kStride);
   for (const float f : {scale, scale_log2}) args.push_back(std::bit_cast<uint32_t>(f));
-  args.insert(args.end(), {kHeads, kGroup, static_cast<uint64_t>(g.each), kRows, kKeys});
+  const uint64_t together = g.causal ? 2 : 1;
+  args.insert(args.end(), {kHeads, kGroup, static_cast<uint64_t>(g.each), together, kRows, kKeys});
   return args;
 }
 std::array<int32_t, 3> grid_of(const Gradients& g) {
@@ -140,7 +142,7 @@ TEST_P(GradientsDistributed, MatchTheTileInterpreter) {
   EXPECT_EQ(products, loops * (g.adds ? 5 : 4));
   // An operand, and what is added to memory. TMA brings no vectors and adds nothing where a row may begin anywhere.
   EXPECT_EQ(stored, g.adds ? (g.is_known ? 2 : 1) * loops : 0);
-  EXPECT_EQ(adding, (g.adds && g.is_known ? loops : 0) + (g.adds_keys() ? 2 : 0));
+  EXPECT_EQ(adding, g.adds && g.is_known ? loops : 0);
   EXPECT_EQ(vectors, g.is_known ? 2 * loops : 0);
 
   const uint32_t seed = std::random_device{}();

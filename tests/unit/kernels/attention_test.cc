@@ -156,12 +156,12 @@ TEST(AttentionCode, GradientsAndMasksStayInRegistersToo) {
         const int64_t rows = d == 64 ? block : 64;
         for (const bool adds : {false, true})
           expect_warp_groups("gradient.py", "key_gradients_kernel",
-                             {t,   t,   t,   t, sums, sums, t,     t,      parts, n,    0.1,   0.2,
-                              two, one, one, n, n,    adds, false, causal, d,     rows, block, d},
+                             {t,   t,   t,   t,   sums, sums, t,    t,      parts, n,    0.1,   0.2,
+                              two, one, one, one, n,    n,    adds, causal, d,     rows, block, d},
                              warps, 2);
         expect_warp_groups("gradient.py", "key_gradients_kernel",
-                           {t,   t,   t,   t, sums, sums, parts, parts,  parts, n,    0.1,   0.2,
-                            two, two, one, n, n,    true, true,  causal, d,     rows, block, d},
+                           {t,   t,   t,   t,   sums, sums, parts, parts,  parts, n,    0.1,   0.2,
+                            two, two, one, two, n,    n,    true,  causal, d,     rows, block, d},
                            warps, 2);
         expect_warp_groups("gradient.py", "query_gradient_kernel",
                            {t, t, t, t, sums, sums, t, n, 0.1, 0.2, two, one, n, n, causal, d, block, int64_t{64}, d},

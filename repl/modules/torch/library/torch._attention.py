@@ -9,6 +9,7 @@ from torch._attention_kernel import attention_kernel, masked_attention_kernel
 _LOG2_E = 1.4426950408889634
 _HALVES = (torch.float16, torch.bfloat16)
 _ROWS = 128  # of the largest block
+_L2_BYTES = 64 << 20
 
 
 def fits(query, key, value, scale, mask):
@@ -129,18 +130,20 @@ def gradients(query, key, value, out, gradient, sums, scale, causal):
     apart = adds and group > 1 and triton.cdiv(whole, sms) * sms > 1.25 * whole
     each = 1 if apart else group
     block, warps = blocks_by(lambda block: key_programs(block, each))
-    if apart:
-        dk, dv = [torch.zeros(x.shape, device=x.device) for x in (k, v)]
-    else:
-        dk, dv = [torch.empty(x.shape, dtype=x.dtype, device=x.device) for x in (k, v)]
+    dk, dv = [torch.empty((heads // each, keys, d), dtype=torch.float32 if apart else x.dtype, device=x.device)
+              for x in (k, v)]
+    # Under a diagonal the first blocks of keys see most rows: programs take those of all heads first, so that the last
+    # ones are short (16 heads of keys for 128 of 2048 x 128 on an H200: 1.0 ms, and 1.3 head by head). Of more heads
+    # than leave what they read and add in the L2 they take some after the others, in equal turns.
+    turns = triton.cdiv(heads // each, max(1, _L2_BYTES // (8 * n * d)))
+    together = triton.cdiv(heads // each, turns) if causal else 1
     # Sums of 128 columns leave registers for 64 rows, and as many rows as keys take fewer barriers.
     rows = block if columns == 64 else 64
     key_gradients_kernel[(key_programs(block, each),)](
-        q, k, v, do, totals, less, dk, dv, parts, stride, scale, scale * _LOG2_E, heads, group, each, n, keys,
-        ADDS_PARTS=adds, ADDS_KEYS=apart, CAUSAL=causal, BLOCK_M=rows, BLOCK_N=block, num_warps=warps, num_stages=2,
-        **shape)
+        q, k, v, do, totals, less, dk, dv, parts, stride, scale, scale * _LOG2_E, heads, group, each, together, n, keys,
+        ADDS_PARTS=adds, CAUSAL=causal, BLOCK_M=rows, BLOCK_N=block, num_warps=warps, num_stages=2, **shape)
     if apart:
-        dk, dv = dk.to(k.dtype), dv.to(v.dtype)
+        dk, dv = [x.view(-1, group, keys, d).sum(1).to(k.dtype) for x in (dk, dv)]
     if adds:
         dq = (parts[:, :, :n].transpose(1, 2) * scale).to(q.dtype)
     else:
