@@ -22,6 +22,7 @@ enum Feature : uint32_t {
   kStMatrix = 1 << 9,
   kFp8MmaByF16 = 1 << 10,    // … which the assembler emulates by conversions to f16 and f16 products
   kVectorAtomics = 1 << 11,  // atomic additions of 16 bytes of f32, f16 or bf16
+  kXorSign = 1 << 12,        // min and max of magnitudes with the sign of both (min.xorsign.abs)
 };
 
 struct Target {

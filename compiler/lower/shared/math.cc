@@ -51,6 +51,12 @@ V MathEmitter::at_least(V x, double limit) {
   return select(lt(x, k(limit)), k(limit), x);
 }
 
+V MathEmitter::within(V x, double limit) {
+  if (!f32 || !target.has(target::kXorSign)) return at_least(at_most(x, limit), -limit);
+  V args[] = {x, k(limit)};
+  return nvvm(llvm::Intrinsic::nvvm_fmin_nan_xorsign_abs_f, args);
+}
+
 V MathEmitter::poly(std::span<const double> c, V x) {
   V sum = k(c.back());
   for (size_t i = c.size() - 1; i-- > 0;) sum = fma(sum, x, k(c[i]));
@@ -221,10 +227,9 @@ V saturate_odd(MathEmitter& m, V x, V magnitude, double limit, V value) {
 // x·P(x²)/Q(x²), which passes 1 between the end of its fit and `limit` by more than its rounding error: cut at ±1, it
 // is exactly ±1 from `limit` on.
 V rational_odd(MathEmitter& m, V x, double limit, std::span<const double> p, std::span<const double> q) {
-  V a = m.at_least(m.at_most(x, limit), -limit);
+  V a = m.within(x, limit);
   V z = m.mul(a, a);
-  V value = m.mul(a, m.div_normal(m.poly(p, z), m.poly(q, z)));
-  return m.at_least(m.at_most(value, 1), -1);
+  return m.within(m.mul(a, m.div_normal(m.poly(p, z), m.poly(q, z))), 1);
 }
 
 V emit_tanh(MathEmitter& m, V x) {

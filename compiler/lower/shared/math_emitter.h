@@ -61,6 +61,8 @@ class MathEmitter {
   /// x but at most (at least) `limit`; NaN stays NaN.
   V at_most(V x, double limit);
   V at_least(V x, double limit);
+  /// Between -limit and limit.
+  V within(V x, double limit);
 
   V bits(V x) { return b.CreateBitCast(x, int_type); }
   V from_bits(V x) { return b.CreateBitCast(x, float_type); }
