@@ -76,9 +76,10 @@ TEST_P(NarrowHalves, GivesTheSameBits) {
   for (int round = 0; round < 40; ++round) {
     // Of all sizes, of sizes near each other, whose sums cancel and tie, and of few bits, whose quotients tie.
     auto bits = [&] {
-      const uint32_t r = rng();
+      const auto r = static_cast<uint32_t>(rng());
       if (round % 3 == 0) return static_cast<uint16_t>(r);
-      const double few = std::ldexp(static_cast<double>(r % 512) - 256, round % 3 == 1 ? 0 : -(static_cast<int>(rng() % 24)));
+      const double few =
+          std::ldexp(static_cast<double>(r % 512) - 256, round % 3 == 1 ? 0 : -(static_cast<int>(rng() % 24)));
       return static_cast<uint16_t>(float_to_bits(GetParam(), few));
     };
     Halves x(kCount), y(kCount), z{bits()};
