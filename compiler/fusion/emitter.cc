@@ -155,24 +155,11 @@ std::vector<std::string> Emitter::prologue() const {
   return out;
 }
 
-std::string Emitter::parameters() const {
-  std::string out;
-  for (const Argument& a : arguments()) {
-    // A float argument is float32 anyway.
-    const bool typed = a.scalar >= 0 && a.dtype != DType::kF32;
-    out += (out.empty() ? "" : ", ") + a.name +
-           (a.is_constexpr ? ": tl.constexpr"
-            : typed        ? ": " + type_name(a.dtype)
-                           : "");
-  }
-  return out;
-}
-
-std::string Emitter::decorator() const {
-  std::string list;  // of integers, which would otherwise be specialised when they are multiples of 16
+std::vector<std::string> Emitter::unspecialized() const {
+  std::vector<std::string> out;
   for (const Scalar& s : scalars_)
-    if (is_int(s.type) && !s.is_stride) list += fmt::format("{}\"{}\"", list.empty() ? "" : ", ", s.name);
-  return list.empty() ? "@triton.jit" : fmt::format("@triton.jit(do_not_specialize=[{}])", list);
+    if (is_int(s.type) && !s.is_stride) out.push_back(s.name);
+  return out;
 }
 
 bool Emitter::uses_libdevice() const {
@@ -737,37 +724,62 @@ void Emitter::store(int node) {
   line_of(level, text + ")");
 }
 
-void write_source(const Emitter& e, const std::string& comment, Group& group) {
-  std::string head = "def " + group.kernel + "(" + e.parameters() + "):";
-  // Long parameter lists are broken under the first parameter.
-  const size_t indent = head.find('(') + 1;
-  std::string wrapped;
+std::string broken(const std::string& text) {
+  const size_t indent = text.find('(') + 1, first = text.find_first_not_of(' ');
+  std::string out, word;
   size_t column = 0;
-  std::string word;
-  for (size_t i = 0; i <= head.size(); ++i) {
-    if (i < head.size() && !(head[i] == ' ' && i > 4 && head[i - 1] == ',')) {
-      word += head[i];
+  for (size_t i = 0; i <= text.size(); ++i) {
+    if (i < text.size() && !(text[i] == ' ' && i > first + 4 && text[i - 1] == ',')) {
+      word += text[i];
       continue;
     }
     if (column > 0 && column + word.size() > 119) {
-      wrapped.pop_back();
-      wrapped += "\n" + std::string(indent, ' ');
+      out.pop_back();
+      out += "\n" + std::string(indent, ' ');
       column = indent;
     }
-    wrapped += word;
+    out += word;
     column += word.size() + 1;
-    if (i < head.size()) wrapped += ' ';
+    if (i < text.size()) out += ' ';
     word.clear();
   }
-  std::string kernel = e.decorator() + "\n" + wrapped;
-  if (group.precedes_product) kernel += "\n    tl.extra.cuda.gdc_wait()";
-  for (const std::string& l : e.prologue()) kernel += "\n" + l;
-  for (const std::string& l : e.lines()) kernel += "\n" + l;
+  return out;
+}
+
+std::string function_text(const std::string& name, std::span<const Argument> parameters,
+                          std::span<const std::string> unspecialized, const std::string& body) {
+  std::string decorator = "@triton.jit", list;
+  for (const std::string& each : unspecialized) list += fmt::format("{}\"{}\"", list.empty() ? "" : ", ", each);
+  if (!list.empty()) decorator += fmt::format("(do_not_specialize=[{}])", list);
+  std::string head;
+  for (const Argument& a : parameters) {
+    // A float argument is float32 anyway.
+    const bool typed = a.scalar >= 0 && a.dtype != DType::kF32;
+    head += (head.empty() ? "" : ", ") + a.name +
+            (a.is_constexpr ? ": tl.constexpr"
+             : typed        ? ": " + type_name(a.dtype)
+                            : "");
+  }
+  return decorator + "\n" + broken("def " + name + "(" + head + "):") + body;
+}
+
+void write_source(const Emitter& e, const std::string& comment, Group& group) {
+  if (group.precedes_product) group.body += "\n    tl.extra.cuda.gdc_wait()";
+  for (const std::string& l : e.prologue()) group.body += "\n" + l;
+  for (const std::string& l : e.lines()) group.body += "\n" + l;
+  group.comment = comment;
+  group.unspecialized = e.unspecialized();
+  group.arguments = e.arguments();
   group.libdevice = e.uses_libdevice();
   group.functions = e.functions();
-  group.functions.push_back(std::move(kernel));
-  group.source = comment + imports(group.libdevice);
-  for (const std::string& f : group.functions) group.source += "\n\n" + f + "\n";
+  group.functions.push_back(function_text(group.kernel, group.arguments, group.unspecialized, group.body));
+  group.source = source_of(group);
+}
+
+std::string source_of(const Group& group) {
+  std::string out = group.comment + imports(group.libdevice);
+  for (const std::string& f : group.functions) out += "\n\n" + f + "\n";
+  return out;
 }
 
 std::string imports(bool libdevice) {

@@ -99,8 +99,8 @@ class Emitter {
   std::string dimension(int64_t value, const std::string& hint);
   std::string pointer(int node, int64_t offset, bool output);
   std::vector<Argument> arguments() const;
-  std::string parameters() const;  // text of the parameter list
-  std::string decorator() const;   // of the kernel
+  /// Integers, which would otherwise be specialised when they are multiples of 16.
+  std::vector<std::string> unspecialized() const;
   /// The texts of the jit functions that the kernel calls.
   std::vector<std::string> functions() const;
   bool uses_libdevice() const;  // of those or the kernel
@@ -235,7 +235,14 @@ class Emitter {
 /// What a file of kernels imports.
 std::string imports(bool libdevice);
 
-/// Fills source, functions and libdevice of the group: a file with what to import, helpers, and the kernel.
+/// A call, or the head of a function, in lines of at most 120 columns: broken behind commas, below its first argument.
+std::string broken(const std::string& text);
+/// A jit function; `body` has its lines, each behind a line break.
+std::string function_text(const std::string& name, std::span<const Argument> parameters,
+                          std::span<const std::string> unspecialized, const std::string& body);
+/// A file with what to import, helpers, and the kernel.
+std::string source_of(const Group& group);
+/// Fills source, arguments, functions and what else the group says of its source.
 void write_source(const Emitter& e, const std::string& comment, Group& group);
 
 }  // namespace kiln::fusion

@@ -157,7 +157,6 @@ class LoopWriter {
 
   void finish(int64_t programs, int warps) {
     write_source(e_, cluster_comment(r_), group_);
-    group_.arguments = e_.arguments();
     group_.grid = {programs, 1, 1};
     group_.num_warps = warps;
     group_.num_stages = 3;

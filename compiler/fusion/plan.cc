@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "compiler/fusion/copy_operands.h"
 #include "compiler/fusion/grouping.h"
+#include "compiler/fusion/join_totals.h"
 #include "compiler/fusion/library.h"
 #include "compiler/fusion/recompute.h"
 #include "compiler/fusion/split.h"
@@ -55,6 +57,10 @@ class Planner {
     const target::Target* target = target::find(options_.machine.target);
     plan_.overlaps = grouping_.clusters.size() > 1 && target && target->has(target::kTma);
     for (size_t c = 0; c < grouping_.clusters.size(); ++c) KILN_CHECK_OK(write(c));
+    group_of_.resize(plan_.groups.size());
+    std::iota(group_of_.begin(), group_of_.end(), 0);
+    if (!unfused && options_.machine.gpu() && options_.joins_totals) join_totals(plan_, grouping_, group_of_);
+    plan_.overlaps &= plan_.groups.size() > 1;
     outputs();
     lives();
     boundaries();
@@ -222,7 +228,9 @@ class Planner {
       const auto [from, to] = edges[e];
       const DagNode& source = dag_.nodes[at(from)];
       const double bytes = 2.0 * static_cast<double>(numel(source.shape)) * size_of(source.dtype);
-      const int from_group = grouping_.cluster_of[at(from)], to_group = grouping_.cluster_of[at(to)];
+      const int from_group = group_of_[at(grouping_.cluster_of[at(from)])],
+                to_group = group_of_[at(grouping_.cluster_of[at(to)])];
+      if (from_group == to_group) continue;
       const auto same = std::ranges::find_if(plan_.boundaries, [&](const Boundary& b) {
         return b.from_group == from_group && b.to_group == to_group && b.cause == reasons[e].cause &&
                b.help == reasons[e].help;
@@ -241,6 +249,7 @@ class Planner {
   Grouping grouping_;
   Plan plan_;
   std::vector<int> value_of_;
+  std::vector<int> group_of_;  // each cluster
 };
 
 }  // namespace

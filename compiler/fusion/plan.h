@@ -41,6 +41,8 @@ struct PlanOptions {
   /// Every operation is rounded to its dtype. False: inside of a kernel, halves and fp8 stay float32 from one pointwise
   /// operation to the next, and are rounded where they are converted, reduced, multiplied or stored.
   bool exact = true;
+  /// Reductions of one row end in the kernel of their parts, which needs a counter (Value::turns).
+  bool joins_totals = true;
 };
 
 /// A tensor that kernels read or write: an input of the graph, or a buffer that the caller allocates, row-major.
@@ -51,6 +53,7 @@ struct Value {
   std::string name;
   bool output = false;  // holds (part of) a result: lives on after the last group
   bool put = false;     // a tensor that the caller has, of any shape: elements of this one go to places in it
+  bool turns = false;   // counts the programs of one kernel at a time: 0 before and after each (join_totals)
   int first_group = 0;  // that writes it (buffers)
   int last_group = 0;   // that reads or writes it
   int slot = -1;        // temporaries with one slot may share memory: their lives do not overlap
@@ -99,14 +102,16 @@ enum class GroupKind : uint8_t { kKernel, kProduct };
 /// One launch.
 struct Group {
   GroupKind kind = GroupKind::kKernel;
-  std::string name;                    // "add_gelu"; also names the kernel
-  std::string source;                  // a complete file (kKernel)
-  std::string kernel;                  // the function of it to launch
-  std::vector<std::string> functions;  // the jit functions of the source, callees first, the kernel last
-  bool libdevice = false;              // it imports that module
-  bool descriptors = false;            // it makes tensor descriptors, which take memory from an allocator
-  bool precedes_product = false;       // with Plan::overlaps: its source waits itself, and lets nothing begin early
-  std::vector<Argument> arguments;     // one per parameter, in order
+  std::string name;                        // "add_gelu"; also names the kernel
+  std::string source;                      // a complete file (kKernel)
+  std::string kernel;                      // the function of it to launch
+  std::vector<std::string> functions;      // the jit functions of the source, callees first, the kernel last
+  std::string comment, body;               // of the source; of its kernel
+  std::vector<std::string> unspecialized;  // parameters whose divisibility is nothing to compile for
+  bool libdevice = false;                  // it imports that module
+  bool descriptors = false;                // it makes tensor descriptors, which take memory from an allocator
+  bool precedes_product = false;           // with Plan::overlaps: its source waits itself, and lets nothing begin early
+  std::vector<Argument> arguments;         // one per parameter, in order
   std::array<int64_t, 3> grid = {1, 1, 1};
   int num_warps = 4, num_stages = 3, num_ctas = 1;
   std::vector<Configuration> configurations;  // others worth trying; the one above is not among them

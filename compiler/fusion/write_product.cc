@@ -37,7 +37,6 @@ class ProductWriter {
     else
       by_pointers();
     write_source(e_, cluster_comment(r_), group_);
-    group_.arguments = e_.arguments();
     group_.shape = (batch_ > 1 ? fmt::format("{} of ", batch_) : "") + fmt::format("{} x {} x {}", m_, n_, k_);
     return e_.problem();
   }

@@ -42,10 +42,13 @@ class StreamImpl {
   void keep_for_graph(std::shared_ptr<Storage> storage) { graph_storages_.push_back(std::move(storage)); }
   std::vector<std::shared_ptr<Storage>> take_graph_storages() {
     graph_workspace_.reset();
+    graph_turns_.reset();
     return std::exchange(graph_storages_, {});
   }
   /// The scratch memory that all of the recorded work shares; null until somebody made one.
   std::shared_ptr<Storage>& graph_workspace() { return graph_workspace_; }
+  /// The counter of programs that all of the recorded kernels share (runtime/expr/turns.h); null until one needs it.
+  std::shared_ptr<Storage>& graph_turns() { return graph_turns_; }
   virtual Status synchronize() = 0;
   /// Later work of this stream starts after `event`.
   virtual Status wait(const EventImpl& event) = 0;
@@ -62,7 +65,7 @@ class StreamImpl {
  private:
   std::atomic<bool> capturing_{false};
   std::vector<std::shared_ptr<Storage>> graph_storages_;
-  std::shared_ptr<Storage> graph_workspace_;
+  std::shared_ptr<Storage> graph_workspace_, graph_turns_;
   Backend* backend_;
   uint64_t id_;
 };

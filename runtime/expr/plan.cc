@@ -9,6 +9,7 @@
 #include "runtime/device/device_kernels.h"
 #include "runtime/expr/host.h"
 #include "runtime/expr/scatter.h"
+#include "runtime/expr/turns.h"
 #include "support/diag.h"
 #include "support/knobs.h"
 #include "support/lru.h"
@@ -124,7 +125,8 @@ Result<Kernel> kernel_of(const std::string& source, const std::string& name) {
 }
 
 Result<std::shared_ptr<const PreparedPlan>> prepare(const ExprWalk& walk, const fusion::Machine& machine,
-                                                    ExprVariant variant, std::span<const ExprName> names) {
+                                                    ExprVariant variant, std::span<const ExprName> names,
+                                                    bool joins_totals) {
   auto prepared = std::make_shared<PreparedPlan>();
   prepared->impl = product_impl(variant);
   for (const ExprNode* n : walk.order) {
@@ -135,6 +137,7 @@ Result<std::shared_ptr<const PreparedPlan>> prepare(const ExprWalk& walk, const 
   options.variant = planner_variant(variant);
   options.machine = machine;
   options.exact = knob_on(Knob::kExact);
+  options.joins_totals = joins_totals;
   KILN_TRY(prepared->plan, fusion::plan(walk.graph(names), options));
   const fusion::Plan& plan = prepared->plan;
   for (const fusion::Group& g : plan.groups) {
@@ -154,13 +157,13 @@ Result<std::shared_ptr<const PreparedPlan>> prepare(const ExprWalk& walk, const 
   return std::shared_ptr<const PreparedPlan>(std::move(prepared));
 }
 
-Result<std::shared_ptr<const PreparedPlan>> cached_plan(const ExprWalk& walk, const Device& device,
-                                                        ExprVariant variant) {
+Result<std::shared_ptr<const PreparedPlan>> cached_plan(const ExprWalk& walk, const Device& device, ExprVariant variant,
+                                                        bool joins_totals) {
   std::string key = walk.key();
   const DeviceImpl* impl = device.impl();
   key.append(reinterpret_cast<const char*>(&impl), sizeof(void*));
   key.push_back(static_cast<char>(variant));
-  key.push_back(knob_on(Knob::kExact) ? 1 : 0);
+  key.push_back(static_cast<char>((knob_on(Knob::kExact) ? 1 : 0) + (joins_totals ? 2 : 0)));
   Cache& c = cache();
   trace::Scope step(trace::kSpans, trace::Step::kPlan);
   {
@@ -170,7 +173,7 @@ Result<std::shared_ptr<const PreparedPlan>> cached_plan(const ExprWalk& walk, co
       return *found;
     }
   }
-  KILN_TRY(std::shared_ptr<const PreparedPlan> made, prepare(walk, machine_of(device), variant, {}));
+  KILN_TRY(std::shared_ptr<const PreparedPlan> made, prepare(walk, machine_of(device), variant, {}, joins_totals));
   std::lock_guard lock(c.mutex);
   ++c.stats.planned;
   auto kept = c.plans.add(std::move(key), std::move(made), static_cast<size_t>(knob_limit(Knob::kPlanLimit)));
@@ -191,8 +194,8 @@ Status BoundStep::launch() const {
 }
 
 Result<Binding> bind_plan(std::shared_ptr<const PreparedPlan> prepared, std::span<const Tensor> leaves,
-                          const Device& device, const ExprWalk* numbers,
-                          std::span<const std::pair<int, Tensor>> given) {
+                          const Device& device, const ExprWalk* numbers, std::span<const std::pair<int, Tensor>> given,
+                          bool own_turns) {
   trace::Scope span(trace::kSpans, trace::Step::kBind);
   std::vector<Tensor> slots, values;
   for (int64_t bytes : prepared->slot_bytes) {
@@ -208,6 +211,8 @@ Result<Binding> bind_plan(std::shared_ptr<const PreparedPlan> prepared, std::spa
       t = own->second;
     } else if (v.input >= 0) {
       t = leaves[static_cast<size_t>(prepared->leaf_of_node[static_cast<size_t>(v.input)])];
+    } else if (v.turns) {
+      KILN_TRY(t, own_turns ? Tensor::zeros(device, v.dtype, v.shape) : turns_of_stream(device));
     } else if (!v.output && v.slot >= 0) {
       KILN_TRY(t, slots[static_cast<size_t>(v.slot)].bits_as(v.dtype, v.shape));
     } else {

@@ -28,12 +28,13 @@ fusion::Variant planner_variant(ExprVariant variant);
 std::optional<MatmulImpl> product_impl(ExprVariant variant);
 fusion::Machine machine_of(const Device& device);
 
-/// Plans a graph for a machine; `leaves` of its walk give leaf_of_node.
+/// Plans a graph for a machine; `leaves` of its walk give leaf_of_node. `joins_totals`: fusion::PlanOptions.
 Result<std::shared_ptr<const PreparedPlan>> prepare(const ExprWalk& walk, const fusion::Machine& machine,
-                                                    ExprVariant variant, std::span<const ExprName> names);
+                                                    ExprVariant variant, std::span<const ExprName> names,
+                                                    bool joins_totals = true);
 /// For a device and from the cache, planned at the first use.
-Result<std::shared_ptr<const PreparedPlan>> cached_plan(const ExprWalk& walk, const Device& device,
-                                                        ExprVariant variant);
+Result<std::shared_ptr<const PreparedPlan>> cached_plan(const ExprWalk& walk, const Device& device, ExprVariant variant,
+                                                        bool joins_totals = true);
 
 ExprPlan describe_plan(const fusion::Plan& plan);
 
@@ -87,9 +88,10 @@ Result<Binding> bind_values(std::shared_ptr<const PreparedPlan> plan, std::vecto
                             const ExprWalk* numbers = nullptr);
 /// Allocates outputs and temporaries. kMemory says how much they need. `numbers`: the expression whose numbers the
 /// kernels get; without it those that the plan was made with. `given`: tensors for some of the plan's values.
+/// `own_turns`: it may be launched on any stream, not only on the current one.
 Result<Binding> bind_plan(std::shared_ptr<const PreparedPlan> plan, std::span<const Tensor> leaves,
                           const Device& device, const ExprWalk* numbers = nullptr,
-                          std::span<const std::pair<int, Tensor>> given = {});
+                          std::span<const std::pair<int, Tensor>> given = {}, bool own_turns = false);
 /// The plan's value that may lie in `to` from the start, for root number `root`; -1 where something would be read too
 /// late.
 int value_in_place(const PreparedPlan& prepared, std::span<const Tensor> leaves, size_t root, const Tensor& to);

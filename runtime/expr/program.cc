@@ -186,7 +186,7 @@ Result<ExprProgram> ExprProgram::make(std::span<const Expr> inputs, std::span<co
   impl->device = outputs[0].device();
   impl->inputs = inputs.size();
   KILN_TRY(std::vector<int> input_of_leaf, inputs_of_leaves(walk, inputs));
-  KILN_TRY(impl->plan, cached_plan(walk, impl->device, variant));
+  KILN_TRY(impl->plan, cached_plan(walk, impl->device, variant, false));
   KILN_TRY(std::vector<Tensor> values, place_values(walk, input_of_leaf, *impl));
   KILN_CHECK_OK(place_outputs(*impl));
   KILN_TRY(Binding binding, bind_values(impl->plan, std::move(values), &walk));

@@ -77,7 +77,7 @@ Status complete(VariantPlan& v, std::shared_ptr<const PreparedPlan> prepared, st
   v.groups = std::move(described.groups);
   v.bytes = described.bytes;
   v.flop = described.flop;
-  KILN_TRY(planned->binding, bind_plan(std::move(prepared), planned->leaves, device));
+  KILN_TRY(planned->binding, bind_plan(std::move(prepared), planned->leaves, device, nullptr, {}, true));
   for (const BoundStep& step : planned->binding.steps) {
     if (!step.kernel) {
       v.kernels.push_back(product_name(step));

@@ -32,8 +32,8 @@ class Narrower {
     const bool divides = op->kind == OpKind::kDivRn;
     if (divides || op->kind == OpKind::kAdd || op->kind == OpKind::kSub || op->kind == OpKind::kMul) {
       // Where others read all digits, the f32 instruction stays.
-      const bool only_rounded = std::ranges::all_of(
-          wide->uses, [&](const ir::Use& use) { return is_cast(use.op, DType::kF32, half_); });
+      const bool only_rounded =
+          std::ranges::all_of(wide->uses, [&](const ir::Use& use) { return is_cast(use.op, DType::kF32, half_); });
       if (!only_rounded || !is_narrow(op->operand(0)) || !is_narrow(op->operand(1))) return;
       if (!divides)
         replace(rounding, remade(op));
@@ -78,8 +78,8 @@ class Narrower {
     return b_.create1(OpKind::kFma, {x, as_often(high, divisors), product}, x->type);
   }
 
-  /// x / y as x (1/y), which is rounded to bf16 as the quotient is (tried for all pairs). Divisors whose reciprocals are
-  /// too large for f32 are multiplied by 2^32, as x is.
+  /// x / y as x (1/y), which is rounded to bf16 as the quotient is (tried for all pairs). Divisors whose reciprocals
+  /// are too large for f32 are multiplied by 2^32, as x is.
   Value* bf16_quotient(Op* op, Value* y) {
     const Value* divisors = op->operand(1);
     b_.set_before(op);

@@ -98,11 +98,33 @@ TEST_F(PlanTest, ChainsOfKernelsOverlapWhereTheGpuCan) {
     EXPECT_TRUE(made.ok()) << render(made.error());
     return made.ok() && made->overlaps;
   };
-  const int sum = axis(ExprOp::kSum, x, {0});  // two kernels on a GPU
-  EXPECT_TRUE(overlaps(sum, hopper_machine()));
-  EXPECT_FALSE(overlaps(sum, ampere));
+  const int sum = axis(ExprOp::kSum, x, {0}), away = op(ExprOp::kSub, {x, sum});  // two kernels on a GPU
+  EXPECT_TRUE(overlaps(away, hopper_machine()));
+  EXPECT_FALSE(overlaps(away, ampere));
+  EXPECT_FALSE(overlaps(sum, hopper_machine()));
   EXPECT_FALSE(overlaps(sum, host_machine()));
   EXPECT_FALSE(overlaps(x, hopper_machine()));
+}
+
+/// Whichever program ends last adds the parts of a sum; of rows, it reduces their results.
+TEST_F(PlanTest, TheLastProgramReducesWhatAllHaveMade) {
+  const int x = add_input(p, device, DType::kF32, {300, 5000}, {5000, 1}, 0, std::vector<double>(1500000, 1), "x");
+  const int rows = axis(ExprOp::kMax, x, {1}), all = axis(ExprOp::kSum, x, {0, 1});
+  auto launches = [&](int output, Variant variant, const Machine& machine, bool joins) {
+    p.graph.outputs = {output};
+    PlanOptions options{variant, machine};
+    options.joins_totals = joins;
+    auto made = plan(p.graph, options);
+    EXPECT_TRUE(made.ok()) << render(made.error());
+    return made.ok() ? made->groups.size() : 0;
+  };
+  for (const int output : {all, axis(ExprOp::kMean, rows, {0})}) {
+    EXPECT_EQ(launches(output, Variant::kFused, hopper_machine(), true), 1U);
+    EXPECT_EQ(launches(output, Variant::kFused, hopper_machine(), false), 2U);
+    EXPECT_EQ(launches(output, Variant::kUnfused, hopper_machine(), true), 2U);
+    EXPECT_EQ(launches(output, Variant::kFused, host_machine(), true), 2U);
+  }
+  check({all, rows, axis(ExprOp::kMean, rows, {0})}, Variant::kFused, hopper_machine());
 }
 
 /// Programs of a product that are placed among those of the kernel before it lose their neighbours on the chip.
