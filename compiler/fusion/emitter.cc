@@ -369,7 +369,8 @@ std::string Emitter::load_of_pointers(const Access& a, Text* t) {
   }
   const bool own_of_rows = cluster_.kept == 0 || std::any_of(a.strides.begin(), a.strides.begin() + cluster_.kept,
                                                              [](int64_t s) { return s != 0; });
-  const std::string& eviction = own_of_rows ? evictions.own : evictions.shared;
+  std::string eviction = own_of_rows ? evictions.own : evictions.shared;
+  if (eviction.empty() && own_of_rows && read_once.count(a.node)) eviction = "evict_first";
   if (!eviction.empty() && t->level & kAlongColumns) text += fmt::format(", eviction_policy=\"{}\"", eviction);
   return text + ")";
 }

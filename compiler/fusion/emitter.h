@@ -79,6 +79,7 @@ class Emitter {
   std::string row_mask, column_mask;    // names; empty where nothing lies outside
   std::string column_test;              // "cols < n_cols", to make a mask where a value does not vary along columns
   Evictions evictions;                  // of what lies along columns
+  std::set<int> read_once;              // nodes of which no line is wanted again: evict_first, where evictions say none
   bool two_ranges = false;              // rows and columns are both tiles
   std::string tile_shape;               // "[BLOCK]" or "[ROWS, BLOCK]"
   std::string row_index, column_index;  // of products: the ranges, also where a dimension has one element
