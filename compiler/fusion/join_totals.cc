@@ -20,14 +20,11 @@ constexpr std::string_view kIsLast =
     "        tl.store(turns_ptr, 0)\n"
     "    return last";
 
-bool overlap(const std::vector<int>& a, const std::vector<int>& b) {
-  return std::ranges::any_of(a, [&](int v) { return std::ranges::find(b, v) != b.end(); });
-}
-
 /// Two kernels in one: each becomes a function, which the new kernel calls.
 class Joiner {
  public:
-  Joiner(const Group& parts, const Group& total) : parts_(parts), total_(total) {}
+  Joiner(const Group& parts, const Group& total, bool asks_for_program)
+      : parts_(parts), total_(total), asks_(asks_for_program) {}
 
   Group joined(int turns) {
     Group g = parts_;
@@ -35,15 +32,29 @@ class Joiner {
     g.kernel = g.name + "_kernel";
     g.comment = parts_.comment + total_.comment;
     g.libdevice = parts_.libdevice || total_.libdevice;
-    g.functions.clear();
-    g.arguments.clear();
-    g.unspecialized.clear();
-    g.body = called("    ", "parts_of_" + parts_.name, parts_, g);
-    const std::string counter = names_.fresh("turns_ptr");
-    g.arguments.push_back({.name = counter, .value = TensorArg{turns, 0}});
-    g.body += fmt::format("\n    if is_last({}):", counter);
-    g.body += called("        ", "total_of_" + total_.name, total_, g);
-    g.functions.emplace_back(kIsLast);
+    if (parts_.totals > 0) {
+      g.functions.pop_back();
+      for (const Argument& a : g.arguments) names_.fresh(a.name);
+      g.body += "\n        tl.debug_barrier()";
+    } else {
+      g.functions.clear();
+      g.arguments.clear();
+      g.unspecialized.clear();
+      g.body = called("    ", "parts_of_" + parts_.name, parts_, "", g);
+      const std::string counter = names_.fresh("turns_ptr");
+      g.arguments.push_back({.name = counter, .value = TensorArg{turns, 0}});
+      g.body += fmt::format("\n    if is_last({}):", counter);
+      g.functions.emplace_back(kIsLast);
+    }
+    const bool several = total_.grid[0] > 1;
+    if (several) g.body += fmt::format("\n        for {} in range({}):", kProgramOfTotal, total_.grid[0]);
+    const std::string number = g.totals > 0 ? std::to_string(g.totals) : "";
+    ++g.totals;
+    g.body += called(several ? "            " : "        ", fmt::format("total{}_of_{}", number, total_.name), total_,
+                     !asks_    ? ""
+                     : several ? kProgramOfTotal
+                               : "0",
+                     g);
     g.functions.push_back(function_text(g.kernel, g.arguments, g.unspecialized, g.body));
     g.source = source_of(g);
     g.configurations.clear();  // of the numbers of one of them
@@ -65,12 +76,17 @@ class Joiner {
     into.erase(std::ranges::unique(into).begin(), into.end());
   }
 
-  /// Makes `of` a function of `g` and its arguments some of g's. Gives the call.
-  std::string called(const std::string& indent, const std::string& function, const Group& of, Group& g) {
+  /// Makes `of` a function of `g` and its arguments some of g's. Gives the call; `program`: the number of its program,
+  /// if it asks for that.
+  std::string called(const std::string& indent, const std::string& function, const Group& of, std::string_view program,
+                     Group& g) {
     for (const std::string& f : of.functions)
-      if (&f != &of.functions.back() && std::ranges::find(g.functions, f) == g.functions.end()) g.functions.push_back(f);
-    g.functions.push_back(function_text(function, of.arguments, {}, of.body));
-    std::string given;
+      if (&f != &of.functions.back() && std::ranges::find(g.functions, f) == g.functions.end())
+        g.functions.push_back(f);
+    std::vector<Argument> parameters = of.arguments;
+    if (!program.empty()) parameters.emplace(parameters.begin())->name = kProgramOfTotal;
+    g.functions.push_back(function_text(function, parameters, {}, of.body));
+    std::string given(program);
     for (const Argument& a : of.arguments) {
       const auto* tensor = std::get_if<TensorArg>(&a.value);
       const auto known = std::ranges::find_if(g.arguments, [&](const Argument& other) {
@@ -92,6 +108,7 @@ class Joiner {
   }
 
   const Group &parts_, &total_;
+  const bool asks_;
   Names names_;
 };
 
@@ -102,37 +119,25 @@ bool may_count(const Group& g, const Cluster& c) {
          g.grid[1] * g.grid[2] == 1 && g.num_ctas == 1 && !g.descriptors;
 }
 
-/// Whether one program makes it, of few elements for the warps of another kernel. It has one row, so that its source
-/// asks for no number of its program.
-bool is_small(const Cluster& c, int num_warps) {
-  constexpr int64_t kMostOfThread = 64;
-  return c.reduces() && c.kept == 0 && c.splits == 1 && c.columns() <= kMostOfThread * 32 * num_warps;
+/// Whether one program makes all of it soon enough.
+bool is_small(const Group& g, const Cluster& c, int num_warps) {
+  constexpr int64_t kMostOfThread = 32, kMostPrograms = 4;
+  return (c.form == Form::kRows || c.form == Form::kPointwise) && c.splits == 1 && g.grid[0] <= kMostPrograms &&
+         g.grid[1] * g.grid[2] == 1 && g.num_ctas == 1 && !g.descriptors &&
+         numel(c.dims) <= kMostOfThread * 32 * num_warps;
 }
 
 }  // namespace
 
-void join_totals(Plan& plan, const Grouping& grouping, std::vector<int>& group_of) {
-  std::vector<Group> groups;
-  int turns = -1;
-  const Cluster* before = nullptr;
-  for (size_t c = 0; c < plan.groups.size(); ++c) {
-    Group& g = plan.groups[c];
-    const Cluster& cluster = grouping.clusters[c];
-    const bool joins = before && may_count(groups.back(), *before) && is_small(cluster, groups.back().num_warps) &&
-                       !g.precedes_product && overlap(groups.back().writes, g.reads);
-    if (joins) {
-      if (turns < 0) {
-        turns = static_cast<int>(plan.values.size());
-        plan.values.push_back({.dtype = DType::kI32, .shape = {1}, .strides = {1}, .name = "turns", .turns = true});
-      }
-      groups.back() = Joiner(groups.back(), g).joined(turns);
-    } else {
-      groups.push_back(std::move(g));
-    }
-    before = joins ? nullptr : &cluster;
-    group_of[c] = static_cast<int>(groups.size()) - 1;
-  }
-  plan.groups = std::move(groups);
+bool may_join(const Group& parts, const Cluster& of_parts, const Group& total, const Cluster& of_total) {
+  return parts.kind == GroupKind::kKernel && total.kind == GroupKind::kKernel && may_count(parts, of_parts) &&
+         is_small(total, of_total, parts.num_warps) && !total.precedes_product;
+}
+
+bool asks_for_program(const Cluster& of_total) { return !of_total.reduces() || of_total.kept > 0; }
+
+Group joined(const Group& parts, const Group& total, const Cluster& of_total, int turns) {
+  return Joiner(parts, total, asks_for_program(of_total)).joined(turns);
 }
 
 }  // namespace kiln::fusion

@@ -1,14 +1,21 @@
 // Reductions of what a kernel has made, by whichever of its programs ends last.
 #pragma once
-#include <vector>
+#include <optional>
 
 #include "compiler/fusion/grouping.h"
 #include "compiler/fusion/plan.h"
 
 namespace kiln::fusion {
 
-/// Joins kernels with the next one where that is a single program that reduces what the first has made, as the parts of
-/// a sum: a launch more takes some 3 us. `group_of` has the group of each cluster, before and after.
-void join_totals(Plan& plan, const Grouping& grouping, std::vector<int>& group_of);
+/// What a kernel that becomes part of another one calls the number of its program.
+inline constexpr std::string_view kProgramOfTotal = "program_of_total";
+
+/// Whether the kernel behind `parts`, which may be joined already, may be run by whichever program of that ends last:
+/// it has few elements, such as the parts of a sum, and a launch more takes some 3 us.
+bool may_join(const Group& parts, const Cluster& of_parts, const Group& total, const Cluster& of_total);
+/// Whether that kernel asks for the number of its program. It is then to be written with kProgramOfTotal.
+bool asks_for_program(const Cluster& of_total);
+/// Both in one. `turns`: the plan's value that counts programs.
+Group joined(const Group& parts, const Group& total, const Cluster& of_total, int turns);
 
 }  // namespace kiln::fusion

@@ -31,6 +31,7 @@ class LoopWriter {
   LoopWriter(const WriteRequest& r, Group& group)
       : r_(r), dag_(r.dag), c_(r.cluster), group_(group), e_(r.dag, r.grouping, r.cluster, r.value_of) {
     group.kernel = e_.names.fresh(group.name + "_kernel");
+    if (r.program != kOwnProgram) e_.names.fresh(r.program);  // so that nothing else is called so
     e_.factors_sizes = r.machine.gpu();
   }
 
@@ -150,6 +151,9 @@ class LoopWriter {
     }
     return lines;
   }
+
+  /// Which program this is; `wide`: what it is multiplied with passes 32 bits.
+  std::string program(bool wide) const { return std::string(r_.program) + (wide ? ".to(tl.int64)" : ""); }
 
   void lines(const std::vector<std::string>& list) {
     for (const std::string& l : list) e_.line(l);

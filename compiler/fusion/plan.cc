@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 
 #include "compiler/fusion/copy_operands.h"
@@ -57,9 +56,6 @@ class Planner {
     const target::Target* target = target::find(options_.machine.target);
     plan_.overlaps = grouping_.clusters.size() > 1 && target && target->has(target::kTma);
     for (size_t c = 0; c < grouping_.clusters.size(); ++c) KILN_CHECK_OK(write(c));
-    group_of_.resize(plan_.groups.size());
-    std::iota(group_of_.begin(), group_of_.end(), 0);
-    if (!unfused && options_.machine.gpu() && options_.joins_totals) join_totals(plan_, grouping_, group_of_);
     plan_.overlaps &= plan_.groups.size() > 1;
     outputs();
     lives();
@@ -125,12 +121,35 @@ class Planner {
 
   View view_of(const Operand& o) const { return {value_of_[at(o.node)], o.shape, o.strides, o.offset}; }
 
+  /// The kernel of a cluster, or a part of the one before it.
   Status write(size_t c) {
+    const Cluster& cluster = grouping_.clusters[c];
+    KILN_TRY(Group g, written(c));
+    const bool joins = options_.variant != Variant::kUnfused && options_.machine.gpu() && options_.joins_totals &&
+                       last_ && may_join(plan_.groups.back(), *last_, g, cluster);
+    if (joins) {
+      if (turns_ < 0) {
+        turns_ = static_cast<int>(plan_.values.size());
+        plan_.values.push_back({.dtype = DType::kI32, .shape = {1}, .strides = {1}, .name = "turns", .turns = true});
+      }
+      if (asks_for_program(cluster)) {
+        KILN_TRY(g, written(c, kProgramOfTotal));
+      }
+      plan_.groups.back() = joined(plan_.groups.back(), g, cluster, turns_);
+    } else {
+      plan_.groups.push_back(std::move(g));
+      last_ = &cluster;
+    }
+    group_of_.push_back(static_cast<int>(plan_.groups.size()) - 1);
+    return {};
+  }
+
+  Result<Group> written(size_t c, std::string_view program = kOwnProgram) const {
     const Cluster& cluster = grouping_.clusters[c];
     Group g;
     g.precedes_product = plan_.overlaps && c + 1 < grouping_.clusters.size() &&
                          grouping_.clusters[c + 1].form == Form::kProduct && !library();
-    const WriteRequest request{graph_, dag_, grouping_, cluster, options_.machine, value_of_};
+    const WriteRequest request{graph_, dag_, grouping_, cluster, options_.machine, value_of_, program};
     g.name = cluster_name(request);
     account(cluster, g);
     if (cluster.form == Form::kProduct && library()) {
@@ -153,8 +172,7 @@ class Planner {
     } else {
       KILN_CHECK_OK(write_loops(request, g));
     }
-    plan_.groups.push_back(std::move(g));
-    return {};
+    return g;
   }
 
   /// What the group computes, reads and writes.
@@ -249,7 +267,9 @@ class Planner {
   Grouping grouping_;
   Plan plan_;
   std::vector<int> value_of_;
-  std::vector<int> group_of_;  // each cluster
+  std::vector<int> group_of_;      // each cluster
+  const Cluster* last_ = nullptr;  // of the last group, or the first of those in it
+  int turns_ = -1;                 // the value that counts programs
 };
 
 }  // namespace

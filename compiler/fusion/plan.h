@@ -110,8 +110,9 @@ struct Group {
   std::vector<std::string> unspecialized;  // parameters whose divisibility is nothing to compile for
   bool libdevice = false;                  // it imports that module
   bool descriptors = false;                // it makes tensor descriptors, which take memory from an allocator
-  bool precedes_product = false;           // with Plan::overlaps: its source waits itself, and lets nothing begin early
-  std::vector<Argument> arguments;         // one per parameter, in order
+  int totals = 0;  // so many kernels that were behind it are run by whichever of its programs ends last (join_totals)
+  bool precedes_product = false;    // with Plan::overlaps: its source waits itself, and lets nothing begin early
+  std::vector<Argument> arguments;  // one per parameter, in order
   std::array<int64_t, 3> grid = {1, 1, 1};
   int num_warps = 4, num_stages = 3, num_ctas = 1;
   std::vector<Configuration> configurations;  // others worth trying; the one above is not among them

@@ -132,7 +132,7 @@ class ElementWriter : LoopWriter {
     if (!has_long_runs(block) && has_long_runs(block / 2) && values_of_runs() > 0) block /= 2;
     const std::string var = e_.names.fresh("i"), inside = n % block ? e_.names.fresh("inside") : "";
     const std::string block_name = e_.constant(block, "BLOCK");
-    const std::string pid = wide(kept_, block) ? "tl.program_id(0).to(tl.int64)" : "tl.program_id(0)";
+    const std::string pid = program(wide(kept_, block));
     e_.line(fmt::format("{} = {} * {} + tl.arange(0, {})", var, pid, block_name, block_name));
     const int64_t each = block / (32 * warps);
     if (has_long_runs(block))
@@ -260,7 +260,7 @@ class ElementWriter : LoopWriter {
     const int64_t rows = std::min(std::max<int64_t>(1, elements / block), power_of_two(n_rows));
     const int64_t tiles_n = cdiv(n_cols, block), programs = cdiv(n_rows, rows) * tiles_n;
     const std::string columns = e_.constant(block, "BLOCK");
-    std::string pid = wide(outer, rows) || wide(inner, block) ? "tl.program_id(0).to(tl.int64)" : "tl.program_id(0)";
+    std::string pid = program(wide(outer, rows) || wide(inner, block));
     std::string row_pid = pid, column_pid;
     if (tiles_n > 1) {
       const std::string p = e_.names.fresh("pid"), per_row = e_.names.fresh("tiles");

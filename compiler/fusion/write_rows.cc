@@ -250,7 +250,7 @@ class RowWriter : LoopWriter {
   RowNames begin_rows(const RowTile& t, int64_t n_rows, int64_t n_cols) {
     const std::string block = e_.constant(t.block, "BLOCK");
     const bool wide_rows = wide(kept_, t.rows), wide_columns = wide(reduced_, t.block);
-    std::string pid = wide_rows || wide_columns ? "tl.program_id(0).to(tl.int64)" : "tl.program_id(0)";
+    std::string pid = program(wide_rows || wide_columns);
     std::string part;
     if (c_.splits > 1) {
       const std::string p = e_.names.fresh("pid");

@@ -8,13 +8,16 @@
 
 namespace kiln::fusion {
 
+inline constexpr std::string_view kOwnProgram = "tl.program_id(0)";
+
 struct WriteRequest {
   const Graph& graph;
   const Dag& dag;
   const Grouping& grouping;
   const Cluster& cluster;
   const Machine& machine;
-  const std::vector<int>& value_of;  // per node of the dag: its value in the plan
+  const std::vector<int>& value_of;        // per node of the dag: its value in the plan
+  std::string_view program = kOwnProgram;  // of elements and rows: which of the programs runs, or a parameter for it
 };
 
 /// Fills the group's kernel, source, arguments, grid and warps. Elements, or rows by write_rows().
