@@ -178,8 +178,9 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
   // returns on an H100: 4000 x 4097 takes 72 us with 32 and 64 with 16, 1000 x 1003 12.5 with 16 and 10 with 8).
   const int64_t row = t.held > 0 ? t.held : t.block;
   auto share = [&](int64_t least) { return row > least * 32 * t.warps && t.warps < 16; };
+  constexpr int64_t kRounds = 4;  // of programs, beyond which all that counts is how many instructions there are
   while (gpu && w.costly && t.rows == 1 &&
-         (share(16) || (share(8) && w.n_rows * t.warps < kWarpsPerProcessor * processors)))
+         (share(16) || (share(8) && w.n_rows * t.warps < kRounds * kWarpsPerProcessor * processors)))
     t.warps *= 2;
   // Few rows: more warps for each, down to one load of 16 bytes per thread.
   const int most_of_row = w.n_rows * 4 <= processors ? 32 : 16;

@@ -175,7 +175,15 @@ V log1p_minus(MathEmitter& m, V f) {
   return m.fma(s, m.fma(z, m.poly(kAtanh64, z), half), m.neg(half));
 }
 
-// Replaces `result` where x is not in (0, inf).
+// Replaces `result`, the logarithm of x, where x is not in (0, inf): by inf of inf, -inf of zeros and else by NaN.
+V log_specials(MathEmitter& m, V x, V result) {
+  // As unsigned numbers the bits of infinity are below those of NaN and of all that is negative.
+  V beyond = m.b.CreateICmpUGE(m.bits(x), m.bits(m.inf()));
+  result = m.select(beyond, m.fma(x, m.inf(), m.inf()), result);
+  return m.select(m.eq(x, m.k(0)), m.neg(m.inf()), result);
+}
+
+// Replaces `result` where x is not in (zero_at, inf).
 V log_specials(MathEmitter& m, V x, V zero_at, V result) {
   V regular = m.b.CreateAnd(m.lt(zero_at, x), m.lt(x, m.inf()));
   V special = m.select(m.lt(x, zero_at), m.nan(), m.select(m.eq(x, zero_at), m.neg(m.inf()), x));
@@ -190,7 +198,7 @@ V log_sum(MathEmitter& m, V e, V f) {
 
 V emit_log(MathEmitter& m, V x) {
   auto [e, mantissa] = decompose(m, x);
-  return log_specials(m, x, m.k(0), log_sum(m, e, m.sub(mantissa, m.k(1))));
+  return log_specials(m, x, log_sum(m, e, m.sub(mantissa, m.k(1))));
 }
 
 V emit_log2(MathEmitter& m, V x) {
@@ -201,7 +209,7 @@ V emit_log2(MathEmitter& m, V x) {
   V low = m.fma(f, m.k(log2e.hi), m.neg(high));
   low = m.fma(f, m.k(log2e.lo), low);
   low = m.fma(log1p_minus(m, f), m.k(log2e.hi), low);
-  return log_specials(m, x, m.k(0), m.add(e, m.add(high, low)));
+  return log_specials(m, x, m.add(e, m.add(high, low)));
 }
 
 // The exponent comes from 1 + x rounded, the mantissa from x and 1 scaled apart, so that no bit of x is lost.
