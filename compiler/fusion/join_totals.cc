@@ -20,6 +20,10 @@ constexpr std::string_view kIsLast =
     "        tl.store(turns_ptr, 0)\n"
     "    return last";
 
+bool overlap(const std::vector<int>& a, const std::vector<int>& b) {
+  return std::ranges::any_of(a, [&](int v) { return std::ranges::find(b, v) != b.end(); });
+}
+
 /// Two kernels in one: each becomes a function, which the new kernel calls.
 class Joiner {
  public:
@@ -130,8 +134,12 @@ bool is_small(const Group& g, const Cluster& c, int num_warps) {
 }  // namespace
 
 bool may_join(const Group& parts, const Cluster& of_parts, const Group& total, const Cluster& of_total) {
+  // Programs that make parts count themselves anyway, for the totals that come; few ones do so at about the same time.
+  constexpr int64_t kFewPrograms = 1024;
+  const bool counts_anyway = of_parts.splits > 1 || parts.totals > 0 || parts.grid[0] <= kFewPrograms;
   return parts.kind == GroupKind::kKernel && total.kind == GroupKind::kKernel && may_count(parts, of_parts) &&
-         is_small(total, of_total, parts.num_warps) && !total.precedes_product;
+         is_small(total, of_total, parts.num_warps) && !total.precedes_product &&
+         (counts_anyway || overlap(parts.writes, total.reads));
 }
 
 bool asks_for_program(const Cluster& of_total) { return !of_total.reduces() || of_total.kept > 0; }
