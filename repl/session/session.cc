@@ -259,7 +259,7 @@ void collect_tensors(const Value& value, std::set<const script::Object*>& seen, 
 }  // namespace
 
 Result<std::vector<Expr>> Session::expressions(std::string text) {
-  KILN_TRY(const Value value, lazy_value(*interp_, text));
+  KILN_TRY(const Value value, lazy_value(*interp_, std::move(text)));
   std::set<const script::Object*> seen;
   std::vector<TensorObject*> tensors;
   collect_tensors(value, seen, tensors);
@@ -270,7 +270,7 @@ Result<std::vector<Expr>> Session::expressions(std::string text) {
 }
 
 Result<std::optional<Expr>> Session::expression(std::string text) {
-  KILN_TRY(const Value value, lazy_value(*interp_, text));
+  KILN_TRY(const Value value, lazy_value(*interp_, std::move(text)));
   auto* t = value.get<TensorObject>();
   return t && t->is_pending() ? std::optional(t->expr()) : std::nullopt;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "kiln/interop.h"
 #include "runtime/device/device.h"
 #include "support/diag.h"
 
