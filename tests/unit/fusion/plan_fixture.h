@@ -78,6 +78,13 @@ class PlanTest : public ::testing::Test {
     return std::move(*made);
   }
 
+  /// How many kernels compute the outputs of the last check() where none is joined with another.
+  size_t kernels_apart(const Machine& machine) {
+    auto made = plan(p.graph, {Variant::kFused, machine, /*exact=*/true, /*joins_totals=*/false});
+    EXPECT_TRUE(made.ok()) << render(made.error());
+    return made.ok() ? made->groups.size() : 0;
+  }
+
   Device device;
   unsigned seed = 0;
   std::mt19937 random;
