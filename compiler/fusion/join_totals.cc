@@ -116,18 +116,22 @@ class Joiner {
   Names names_;
 };
 
+/// A kernel of elements or rows, whose programs have one number.
+bool is_plain(const Group& g, const Cluster& c) {
+  return (c.form == Form::kRows || c.form == Form::kPointwise) && g.grid[1] * g.grid[2] == 1 && g.num_ctas == 1 &&
+         !g.descriptors;
+}
+
 /// Whether each of its programs may count itself when it ends: so many do not wait for one another.
 bool may_count(const Group& g, const Cluster& c) {
   constexpr int64_t kMostPrograms = 4096;
-  return (c.form == Form::kRows || c.form == Form::kPointwise) && g.grid[0] > 1 && g.grid[0] <= kMostPrograms &&
-         g.grid[1] * g.grid[2] == 1 && g.num_ctas == 1 && !g.descriptors;
+  return is_plain(g, c) && g.grid[0] > 1 && g.grid[0] <= kMostPrograms;
 }
 
 /// Whether one program makes all of it soon enough.
 bool is_small(const Group& g, const Cluster& c, int num_warps) {
   constexpr int64_t kMostOfThread = 32, kMostPrograms = 4;
-  return (c.form == Form::kRows || c.form == Form::kPointwise) && c.splits == 1 && g.grid[0] <= kMostPrograms &&
-         g.grid[1] * g.grid[2] == 1 && g.num_ctas == 1 && !g.descriptors &&
+  return is_plain(g, c) && c.splits == 1 && g.grid[0] <= kMostPrograms &&
          numel(c.dims) <= kMostOfThread * 32 * num_warps;
 }
 
@@ -137,8 +141,7 @@ bool may_join(const Group& parts, const Cluster& of_parts, const Group& total, c
   // Programs that make parts count themselves anyway, for the totals that come; few ones do so at about the same time.
   constexpr int64_t kFewPrograms = 1024;
   const bool counts_anyway = of_parts.splits > 1 || parts.totals > 0 || parts.grid[0] <= kFewPrograms;
-  return parts.kind == GroupKind::kKernel && total.kind == GroupKind::kKernel && may_count(parts, of_parts) &&
-         is_small(total, of_total, parts.num_warps) && !total.precedes_product &&
+  return may_count(parts, of_parts) && is_small(total, of_total, parts.num_warps) && !total.precedes_product &&
          (counts_anyway || overlap(parts.writes, total.reads));
 }
 

@@ -41,7 +41,7 @@ struct PlanOptions {
   /// Every operation is rounded to its dtype. False: inside of a kernel, halves and fp8 stay float32 from one pointwise
   /// operation to the next, and are rounded where they are converted, reduced, multiplied or stored.
   bool exact = true;
-  /// Reductions of one row end in the kernel of their parts, which needs a counter (Value::turns).
+  /// Small kernels are run by the last program of the one before, which needs a counter (Value::turns).
   bool joins_totals = true;
 };
 

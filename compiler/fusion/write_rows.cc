@@ -443,11 +443,9 @@ class RowWriter : LoopWriter {
     if (!r_.machine.gpu() || stores_rows()) return;
     for (const Access& a : loads_) {
       const DagNode& n = dag_.nodes[at(a.node)];
-      int64_t elements = 1;
-      for (size_t d = 0; d < c_.dims.size(); ++d)
-        if (a.strides[d] != 0) elements *= c_.dims[d];
-      const int64_t bytes = elements * size_of(n.dtype);
-      if (n.kind == DagKind::kLeaf && elements == numel(n.shape) && bytes >= kLeastBytes && bytes <= kMostBytes &&
+      const int64_t elements = numel(n.shape), bytes = elements * size_of(n.dtype);
+      const bool all_once = numel(c_.dims) == elements * repeats(a);
+      if (n.kind == DagKind::kLeaf && all_once && bytes >= kLeastBytes && bytes <= kMostBytes &&
           !is_read_elsewhere(a.node))
         e_.read_once.insert(a.node);
     }

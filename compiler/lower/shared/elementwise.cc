@@ -36,20 +36,9 @@ struct Emit {
   Value* num(Value* like, int64_t v) const { return ConstantInt::getSigned(like->getType(), v); }
   bool constant(Value* v) const { return llvm::isa<llvm::Constant>(v); }
 
-  /// Applies `fn` lane by lane: for intrinsics that exist on scalars alone.
   template <class Fn>
   Value* per_lane(Operands v, Fn&& fn) const {
-    auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(v[0]->getType());
-    if (!vector) return fn(v);
-    Value* out = nullptr;
-    std::vector<Value*> lane(v.size());
-    for (unsigned i = 0; i < vector->getNumElements(); ++i) {
-      for (size_t k = 0; k < v.size(); ++k) lane[k] = b.CreateExtractElement(v[k], i);
-      Value* r = fn(Operands(lane));
-      if (!out) out = llvm::PoisonValue::get(llvm::FixedVectorType::get(r->getType(), vector->getNumElements()));
-      out = b.CreateInsertElement(out, r, i);
-    }
-    return out;
+    return lower::per_lane(b, v, std::forward<Fn>(fn));
   }
 
   // --- integers

@@ -281,15 +281,9 @@ struct Converter {
   }
 
   /// The same as fptosi.sat, of which LLVM makes seven instructions. The GPU's conversion saturates as well, and takes
-  /// a floor or another rounding with it; a NaN becomes 0, unless one side has 64 bits (PTX ISA, "cvt").
+  /// a floor or another rounding with it; a NaN becomes 0, unless one side has 64 bits (PTX ISA, "cvt"). Of a scalar.
   Value* saturated_by_gpu(Value* x, DType to) const {
     using namespace llvm::Intrinsic;
-    if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType())) {
-      Value* out = llvm::PoisonValue::get(type(b.getIntNTy(std::max(bits(to), 32)), x));
-      for (unsigned i = 0; i < vector->getNumElements(); ++i)
-        out = b.CreateInsertElement(out, saturated_by_gpu(b.CreateExtractElement(x, i), to), i);
-      return out;
-    }
     constexpr ID kBy[2][2][2][4] = {// [from f64][to 64 bits][signed]: towards zero, down, up, nearest
                                     {{{nvvm_f2ui_rz, nvvm_f2ui_rm, nvvm_f2ui_rp, nvvm_f2ui_rn},
                                       {nvvm_f2i_rz, nvvm_f2i_rm, nvvm_f2i_rp, nvvm_f2i_rn}},
@@ -317,7 +311,11 @@ struct Converter {
   Value* float_to_int(Value* v, DType from, DType to) const {
     Value* wide = from == DType::kF64 ? v : float_to_f32(v, from, false);
     if (to == DType::kI1) return b.CreateFCmpUNE(wide, real(wide, 0.0));
-    if (target.is_cuda()) return b.CreateTrunc(saturated_by_gpu(wide, to), type(b.getIntNTy(bits(to)), v));
+    if (target.is_cuda()) {
+      Value* integer =
+          per_lane(b, {&wide, 1}, [&](std::span<Value* const> lane) { return saturated_by_gpu(lane[0], to); });
+      return b.CreateTrunc(integer, type(b.getIntNTy(bits(to)), v));
+    }
     // Saturates at 32 or 64 bits; narrower integers take the low bits of that (interp/eval.h).
     llvm::Type* saturated = type(b.getIntNTy(std::max(bits(to), 32)), v);
     auto id = is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;

@@ -183,13 +183,6 @@ V log_specials(MathEmitter& m, V x, V result) {
   return m.select(m.eq(x, m.k(0)), m.neg(m.inf()), result);
 }
 
-// Replaces `result` where x is not in (zero_at, inf).
-V log_specials(MathEmitter& m, V x, V zero_at, V result) {
-  V regular = m.b.CreateAnd(m.lt(zero_at, x), m.lt(x, m.inf()));
-  V special = m.select(m.lt(x, zero_at), m.nan(), m.select(m.eq(x, zero_at), m.neg(m.inf()), x));
-  return m.select(regular, result, special);
-}
-
 V log_sum(MathEmitter& m, V e, V f) {
   Split ln2 = m.pick(kLn2_32, kLn2_64);
   V low = m.fma(e, m.k(ln2.lo), log1p_minus(m, f));
@@ -217,12 +210,13 @@ V emit_log1p(MathEmitter& m, V x) {
   llvm::IRBuilderBase& b = m.b;
   V mantissa_bits = m.ki(m.mantissa_bits());
   V sqrt_half = m.ki(m.pick<int64_t>(0x3f3504f3, 0x3fe6a09e667f3bcd));
-  V e = b.CreateAShr(b.CreateSub(m.bits(m.add(x, m.k(1))), sqrt_half), mantissa_bits);
+  V sum = m.add(x, m.k(1));
+  V e = b.CreateAShr(b.CreateSub(m.bits(sum), sqrt_half), mantissa_bits);
   V one = b.CreateSub(m.ki(m.bias()), e);
   one = m.from_bits(b.CreateShl(m.select(b.CreateICmpSLT(one, m.ki(0)), m.ki(0), one), mantissa_bits));
   V scaled = m.from_bits(b.CreateSub(m.bits(x), b.CreateShl(e, mantissa_bits)));
   V result = log_sum(m, m.to_float(e), m.add(scaled, m.sub(one, m.k(1))));
-  result = log_specials(m, x, m.k(-1), result);
+  result = log_specials(m, sum, result);
   return m.select(m.lt(m.abs(x), m.k(m.pick(0x1p-25, 0x1p-54))), x, result);
 }
 
