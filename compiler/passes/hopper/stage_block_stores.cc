@@ -53,12 +53,10 @@ std::vector<Op*> block_stores(ir::Module& module) {
   return stores;
 }
 
+bool may_halve(const ir::Shape& shape, int dim) { return shape.rank == 2 && shape[dim] >= 2 * layout::kAtomRows; }
+
 /// The dimension along which a block is halved first: -1 where neither is long enough.
-int halved_dim(const ir::Shape& shape) {
-  for (int dim : {1, 0})
-    if (shape.rank == 2 && shape[dim] >= 2 * layout::kAtomRows) return dim;
-  return -1;
-}
+int halved_dim(const ir::Shape& shape) { return may_halve(shape, 1) ? 1 : may_halve(shape, 0) ? 0 : -1; }
 
 layout::Coord only_rows(int rows) {
   layout::Coord c;
@@ -95,7 +93,7 @@ class Halver {
   std::vector<Op*> halve(Op* store, int dim) {
     Value* whole = store->operand(1);
     const ir::Shape& shape = whole->type.shape;
-    if (shape.rank != 2 || shape[dim] < 2 * layout::kAtomRows) return {};
+    if (!may_halve(shape, dim)) return {};
     const int half = shape[dim] / 2;
     const std::vector<int32_t> apart = dim == 0 ? std::vector{2, half, shape[1]} : std::vector{shape[0], 2, half};
     const std::vector<int64_t> order = dim == 0 ? std::vector<int64_t>{1, 2, 0} : std::vector<int64_t>{0, 2, 1};
