@@ -74,7 +74,8 @@ Value* identity(Op* op, const Facts& f, ir::Builder& b) {
       if (f.one(1)) return x;
       if (ints && f.zero(1)) return y;
       if (f.minus_one(1)) return b.unary(OpKind::kNeg, x);
-      return nullptr;
+      // Masks are multiplied too; what follows of a mask is known of an `and`.
+      return f.type.is_bool() ? b.binary(OpKind::kAnd, x, y) : nullptr;
     case OpKind::kDiv:
     case OpKind::kDivRn:
       return f.one(1) ? x : nullptr;
