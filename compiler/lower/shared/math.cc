@@ -2,6 +2,8 @@
 
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
+#include <numbers>
+
 #include "compiler/lower/shared/math_coefficients.h"
 #include "compiler/lower/shared/math_emitter.h"
 #include "support/diag.h"
@@ -99,6 +101,18 @@ Decomposed with_integer(MathEmitter& m, V x) {
   return {e, m.from_bits(b.CreateSub(m.bits(x), b.CreateShl(e, m.ki(m.mantissa_bits()))))};
 }
 
+/// x = 2^e·mantissa of any x > 0 in f32: e as an integer times 2^23, where it stands among the bits of x. Denormals are
+/// scaled, and the exponent of the scale is taken off again as it stands among the bits of that.
+Decomposed with_field(MathEmitter& m, V x) {
+  llvm::IRBuilderBase& b = m.b;
+  constexpr int64_t kSqrtHalf = 0x3f3504f3, kExponents = ~int64_t{0x7fffff}, kOne = 0x3f800000;
+  V scale = m.select(m.lt(x, m.k(m.min_normal())), m.k(0x1p25), m.k(1));
+  V all = m.bits(m.mul(x, scale));
+  V field = b.CreateAnd(b.CreateSub(all, m.ki(kSqrtHalf)), m.ki(kExponents));
+  V mantissa = m.from_bits(b.CreateSub(all, field));
+  return {b.CreateAdd(b.CreateSub(field, m.bits(scale)), m.ki(kOne)), mantissa};
+}
+
 }  // namespace
 
 Decomposed decompose_normal(MathEmitter& m, V x) {
@@ -183,40 +197,52 @@ V log_specials(MathEmitter& m, V x, V result) {
   return m.select(m.eq(x, m.k(0)), m.neg(m.inf()), result);
 }
 
+// In f32 exponents stay in their field until they are floats, 2^23 times too large.
+constexpr double kField = 0x1p23;
+
+// x = 2^e·mantissa of x > 0, with e as log_sum takes it: in f32 an integer times 2^23.
+Decomposed decompose_for_log(MathEmitter& m, V x) { return m.f32 ? with_field(m, x) : decompose(m, x); }
+
+// e·ln2 + log(1 + f). In f32 one part of ln2 is enough: where the sum cancels, e is -1, and the error of ln2 a
+// twentieth of an ulp.
 V log_sum(MathEmitter& m, V e, V f) {
-  Split ln2 = m.pick(kLn2_32, kLn2_64);
-  V low = m.fma(e, m.k(ln2.lo), log1p_minus(m, f));
-  return m.fma(e, m.k(ln2.hi), m.add(f, low));
+  if (m.f32) {
+    V log = m.fma(m.mul(m.fma(m.poly(kLog32, f), f, m.k(-0.5)), f), f, f);
+    return m.fma(m.b.CreateSIToFP(e, m.float_type), m.k(std::numbers::ln2 / kField), log);
+  }
+  V low = m.fma(e, m.k(kLn2_64.lo), log1p_minus(m, f));
+  return m.fma(e, m.k(kLn2_64.hi), m.add(f, low));
 }
 
 V emit_log(MathEmitter& m, V x) {
-  auto [e, mantissa] = decompose(m, x);
+  auto [e, mantissa] = decompose_for_log(m, x);
   return log_specials(m, x, log_sum(m, e, m.sub(mantissa, m.k(1))));
 }
 
 V emit_log2(MathEmitter& m, V x) {
   Split log2e = m.pick(kLog2e_32, kLog2e_64);
-  auto [e, mantissa] = decompose(m, x);
+  auto [e, mantissa] = decompose_for_log(m, x);
   V f = m.sub(mantissa, m.k(1));
   V high = m.mul(f, m.k(log2e.hi));
   V low = m.fma(f, m.k(log2e.hi), m.neg(high));
   low = m.fma(f, m.k(log2e.lo), low);
   low = m.fma(log1p_minus(m, f), m.k(log2e.hi), low);
-  return log_specials(m, x, m.add(e, m.add(high, low)));
+  V sum = m.add(high, low);
+  return log_specials(m, x, m.f32 ? m.fma(m.b.CreateSIToFP(e, m.float_type), m.k(1 / kField), sum) : m.add(e, sum));
 }
 
 // The exponent comes from 1 + x rounded, the mantissa from x and 1 scaled apart, so that no bit of x is lost.
 V emit_log1p(MathEmitter& m, V x) {
   llvm::IRBuilderBase& b = m.b;
-  V mantissa_bits = m.ki(m.mantissa_bits());
+  const auto field_of = [&](int64_t exponent) { return m.ki(exponent << m.mantissa_bits()); };
   V sqrt_half = m.ki(m.pick<int64_t>(0x3f3504f3, 0x3fe6a09e667f3bcd));
   V sum = m.add(x, m.k(1));
-  V e = b.CreateAShr(b.CreateSub(m.bits(sum), sqrt_half), mantissa_bits);
-  V one = b.CreateSub(m.ki(m.bias()), e);
-  one = m.from_bits(b.CreateShl(m.select(b.CreateICmpSLT(one, m.ki(0)), m.ki(0), one), mantissa_bits));
-  V scaled = m.from_bits(b.CreateSub(m.bits(x), b.CreateShl(e, mantissa_bits)));
-  V result = log_sum(m, m.to_float(e), m.add(scaled, m.sub(one, m.k(1))));
-  result = log_specials(m, sum, result);
+  V field = b.CreateAnd(b.CreateSub(m.bits(sum), sqrt_half), field_of(-1));
+  V one = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, b.CreateSub(field_of(m.bias()), field), m.ki(0));
+  V scaled = m.from_bits(b.CreateSub(m.bits(x), field));
+  V f = m.add(scaled, m.sub(m.from_bits(one), m.k(1)));
+  V e = m.f32 ? field : m.to_float(b.CreateAShr(field, m.ki(m.mantissa_bits())));
+  V result = log_specials(m, sum, log_sum(m, e, f));
   return m.select(m.lt(m.abs(x), m.k(m.pick(0x1p-25, 0x1p-54))), x, result);
 }
 
