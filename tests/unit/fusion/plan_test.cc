@@ -326,7 +326,7 @@ TEST_F(PlanTest, VariancesOfOddLengthsOfComputedValues) {
     EXPECT_EQ(std::ranges::count(made.values, "squares_of_part", &Value::name), 2) << plan_text(made);
     const auto parts = std::ranges::find(made.values, "squares_of_part", &Value::name);
     ASSERT_NE(parts, made.values.end());
-    EXPECT_EQ(numel(parts->shape), rows == 4007 ? 32 : 6) << plan_text(made);
+    EXPECT_EQ(numel(parts->shape), rows == 4007 ? 125 : 21) << plan_text(made);
     EXPECT_EQ(kernels_apart(hopper_machine()), 4u) << plan_text(made);
     EXPECT_EQ(made.groups.size(), 2u) << plan_text(made);
   }
