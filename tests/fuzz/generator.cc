@@ -148,7 +148,9 @@ class Generator {
   Value* constant(const Type& type) {
     const uint64_t bits = random_element(rng_, type.dtype);
     if (!type.is_float()) return b_->constant_int(type, interp::int_value(type.dtype, bits));
-    return b_->constant_float(type, float_from_bits(type.dtype, bits));
+    // Of bits that a number has: the largest pattern of fp8e4b15 is none's.
+    const uint64_t of_number = float_to_bits(type.dtype, float_from_bits(type.dtype, bits));
+    return b_->constant_float(type, float_from_bits(type.dtype, of_number));
   }
 
   /// A value of exactly that type: from the pool, by a cast, by a splat, or a constant.
