@@ -516,7 +516,7 @@ class Sweeps(unittest.TestCase):
     def test_tensors_go_along(self):
         x = np.ones(4, np.float32)
         with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as executor:
-            rows = kiln.sweep("x * n", {"n": [2.0]}, executor, budget=0.05, pairs=6)
+            rows = kiln.sweep("x * n", {"n": [2.0]}, executor, budget=0.05, pairs=12)
         self.assertGreater(len(rows), 0)
         self.assertEqual([row["problem"] for row in rows], [None] * len(rows))
 
