@@ -1,11 +1,14 @@
 // Ops across threads, following the plans of compiler/layout: layout conversions, reductions and scans.
 #include <fmt/format.h>
 #include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/InstrTypes.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
+#include <algorithm>
 #include <bit>
 #include <functional>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "compiler/layout/algebra.h"
@@ -94,12 +97,68 @@ bool is_beside_products(const Lowering& l, const ir::Op& op) {
   return false;
 }
 
+/// Whether the region only selects among operand k and its like and compares them with each other, as argmax does with
+/// indices: the results are the same, but for that number, when one number is added to all of them.
+bool only_selects(const ir::Block& region, size_t k) {
+  const size_t count = region.args.size() / 2;
+  std::set<const ir::Value*> moved = {region.args[k], region.args[count + k]};
+  auto is_moved = [&](const ir::Value* v) { return moved.contains(v); };
+  for (const ir::Op* op : region) {
+    const bool all = std::ranges::all_of(op->operands, is_moved);
+    if (op == region.terminator()) {
+      for (size_t i = 0; i < count; ++i)
+        if (is_moved(op->operand(static_cast<int>(i))) != (i == k)) return false;
+    } else if (op->kind == ir::OpKind::kSelect && is_moved(op->operand(1)) && is_moved(op->operand(2))) {
+      if (is_moved(op->operand(0))) return false;
+      moved.insert(op->result());
+    } else if ((op->kind == ir::OpKind::kMin || op->kind == ir::OpKind::kMax) && all) {
+      moved.insert(op->result());
+    } else if (!(op->kind == ir::OpKind::kCmp && all) && std::ranges::any_of(op->operands, is_moved)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// What all items' operand k have in common when each is that joined with a constant, as the numbers of a row's
+/// elements are the lane's part and a register's; `constants` gets the rest. Null when they are anything else.
+Value* common_part(std::span<const std::vector<Value*>> items, size_t k, std::vector<Value*>& constants) {
+  Value* common = nullptr;
+  for (const std::vector<Value*>& item : items) {
+    Value* part = item[k];
+    auto* joined = llvm::dyn_cast<llvm::PossiblyDisjointInst>(part);
+    auto* constant =
+        joined && joined->isDisjoint() ? llvm::dyn_cast<llvm::ConstantInt>(joined->getOperand(1)) : nullptr;
+    if (constant) part = joined->getOperand(0);
+    if (llvm::isa<llvm::Constant>(part) || (common && part != common)) return nullptr;
+    common = part;
+    constants.push_back(constant ? constant : llvm::ConstantInt::get(item[k]->getType(), 0));
+  }
+  return common;
+}
+
+/// The tree without what numbers of elements have in common, which is joined to the one that is left: their constants
+/// need no registers, where the numbers themselves do through a whole loop.
+std::vector<Value*> combine_numbered(Lowering& l, const ir::Op& op, std::vector<std::vector<Value*>> items) {
+  std::vector<Value*> common(items[0].size());
+  for (size_t k = 0; k < common.size(); ++k) {
+    std::vector<Value*> constants;
+    if (!items[0][k]->getType()->isIntegerTy() || !only_selects(*op.region(), k)) continue;
+    common[k] = common_part(items, k, constants);
+    for (size_t i = 0; common[k] && i < items.size(); ++i) items[i][k] = constants[i];
+  }
+  std::vector<Value*> result = combine_tree(l, op, std::move(items));
+  for (size_t k = 0; k < common.size(); ++k)
+    if (common[k]) result[k] = l.b.CreateOr(common[k], result[k], "", /*IsDisjoint=*/true);
+  return result;
+}
+
 /// What a thread holds of a row. Beside products two sums run through it: of a tree, which is short, ptxas puts all
 /// additions behind the product, and the exponentials that they add stand in a row.
 std::vector<Value*> combine_own(Lowering& l, const ir::Op& op, std::vector<std::vector<Value*>> items) {
   constexpr size_t kSums = 2, kLeastItems = 8;
   if (items.size() < kLeastItems || !combines_in_any_order(*op.region()) || !is_beside_products(l, op))
-    return combine_tree(l, op, std::move(items));
+    return combine_numbered(l, op, std::move(items));
   for (size_t i = kSums; i < items.size(); ++i) items[i % kSums] = combine(l, op, items[i % kSums], items[i]);
   items.resize(kSums);
   return combine_tree(l, op, std::move(items));

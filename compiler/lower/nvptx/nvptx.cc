@@ -224,11 +224,13 @@ class KernelLowering {
     };
     const layout::XorMap map{bases(layout::In::kRegister), bases(layout::In::kLane), bases(layout::In::kWarp)};
     Value* share = l_.thread.share(map);
-    Value* start = b_.getInt32(static_cast<uint32_t>(op.int_attr(AttrName::kStart)));
+    const int64_t start = op.int_attr(AttrName::kStart);
     Registers out;
-    for (int r = 0; r < layout.num_registers(); ++r)
-      out.push_back(
-          b_.CreateNSWAdd(join_share(b_, share, map.thread_bits(), map.of_register(static_cast<uint32_t>(r))), start));
+    for (int r = 0; r < layout.num_registers(); ++r) {
+      Value* number = join_share(b_, share, map.thread_bits(), map.of_register(static_cast<uint32_t>(r)));
+      if (start != 0) number = b_.CreateNSWAdd(number, b_.getInt32(static_cast<uint32_t>(start)));
+      out.push_back(number);
+    }
     l_.values[op.result()] = std::move(out);
     return {};
   }
