@@ -105,6 +105,67 @@ assert wrong.tolist() == [0, 0, 0], wrong.tolist()
 )");
 }
 
+// Quotients by one divisor that are rounded once more come of two products where these agree: the same bits as of the
+// quotient in float32, for numerators of every kind and those whose quotients are ties.
+TEST(GpuScript, RoundedQuotientsAreThoseOfExactOnes) {
+  GPU_OR_SKIP(device);
+  run(device, R"(
+import torch
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+
+@triton.jit
+def divide(a_ptr, b_ptr, out_ptr, n, KIND: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(1)
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    q = libdevice.div_rn(tl.load(a_ptr + i, mask=i < n, other=0.0), tl.load(b_ptr + row))
+    if KIND == 1:
+        q = q.to(out_ptr.dtype.element_ty)
+    if KIND == 2:
+        q = libdevice.rint(q)
+    if KIND == 3:
+        q = libdevice.floor(q)
+    if KIND == 4:
+        q = libdevice.ceil(q)
+    if KIND == 5:
+        q = libdevice.trunc(q)
+    tl.store(out_ptr + row * n + i, q, mask=i < n)
+
+
+torch.manual_seed(11)
+inf = float("inf")
+rare = torch.tensor([0.0, -0.0, 1.0, -1.0, 3.0, inf, -inf, float("nan"), 1e-45, -3e-45, 1e-40, 1.1754944e-38, 3.4028235e38,
+                     -3.4028235e38, 8.6e-19, 8.7e-19, 1.1e18, 1.2e18, 1.9999999, 0.1, 65519.9, 65520.0, 6e-8, 2.98e-8])
+ties = torch.cat([(1024 + torch.arange(256) + 0.5) / 1024 * 3, (128 + torch.arange(128) + 0.5) / 128 * 5,
+                  (torch.arange(256) - 127.5) * 7])
+any_bits = torch.randint(-2**31, 2**31 - 1, (20011,), dtype=torch.int32).view(torch.float32)
+a = torch.cat([rare, ties, any_bits, 1000 * torch.randn(20000)]).cuda()
+b = torch.cat([rare, torch.tensor([3.0, 5.0, 7.0, -7.0, 50.0, 1e-3]), torch.randn(64),
+               torch.randint(-2**31, 2**31 - 1, (64,), dtype=torch.int32).view(torch.float32)]).cuda()
+n = a.shape[0]
+
+
+def quotients(kind, dtype, bits):
+    out = torch.zeros((b.shape[0], n), dtype=dtype, device="cuda")
+    divide[(triton.cdiv(n, 1024), b.shape[0])](a, b, out, n, KIND=kind, BLOCK=1024)
+    return torch.where(torch.isnan(out), 77, out.view(bits))
+
+
+exact = torch.zeros((b.shape[0], n), dtype=torch.float32, device="cuda")
+divide[(triton.cdiv(n, 1024), b.shape[0])](a, b, exact, n, KIND=0, BLOCK=1024)
+for dtype in (torch.float16, torch.bfloat16):
+    want = exact.to(dtype)
+    want = torch.where(torch.isnan(want), 77, want.view(torch.int16))
+    assert torch.equal(quotients(1, dtype, torch.int16), want), dtype
+for kind, of in ((2, torch.round), (3, torch.floor), (4, torch.ceil), (5, torch.trunc)):
+    want = of(exact)
+    want = torch.where(torch.isnan(want), 77, want.view(torch.int32))
+    assert torch.equal(quotients(kind, torch.float32, torch.int32), want), kind
+)");
+}
+
 // Tensors end within the 16 bytes that a thread moves at a time; what lies behind them stays as it was.
 TEST(GpuScript, MasksEndWithinVectors) {
   GPU_OR_SKIP(device);

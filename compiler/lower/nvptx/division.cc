@@ -3,6 +3,9 @@
 // ptxas makes a branch of each div.rn.f32 and sqrt.rn.f32, to a path for operands near the ends of the exponents, so
 // that one ends before the next begins: 16 of a thread wait some 80 cycles each. Here eight at a time are straight-line
 // code, and one branch asks for all of them whether any operand needs that path.
+//
+// A quotient that is rounded once more, to a half or to a whole number, is rarely needed to its last bit: where two
+// products with the reciprocal, the next float below and above it, round to the same, the quotient does as well.
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
@@ -12,6 +15,7 @@
 #include <set>
 
 #include "compiler/lower/nvptx/lowering.h"
+#include "compiler/lower/shared/elementwise.h"
 
 namespace kiln::lower {
 
@@ -23,6 +27,19 @@ using llvm::Value;
 class ExactMath {
  public:
   explicit ExactMath(Lowering& l) : l_(l), b_(l.b), f32_(b_.getFloatTy()) {}
+
+  /// Below kMostNumber, and of magnitude 1 at least or +0.
+  static bool was_integer(const Value* v) {
+    const auto* cast = llvm::dyn_cast<llvm::CastInst>(v);
+    return cast && (llvm::isa<llvm::UIToFPInst>(cast) || llvm::isa<llvm::SIToFPInst>(cast)) &&
+           cast->getSrcTy()->getIntegerBitWidth() <= 32;
+  }
+  /// A constant divisor that needs no check.
+  static bool is_usual(const Value* v) {
+    const auto* c = llvm::dyn_cast<ConstantFP>(v);
+    const float magnitude = c ? std::abs(c->getValueAPF().convertToFloat()) : 0;
+    return magnitude >= static_cast<float>(kLeastNumber) && magnitude <= static_cast<float>(kMostNumber);
+  }
 
   /// Whether all operands are ordinary numbers is asked twice: of zeros, which are no ordinary ones and whose sign the
   /// corrections lose, only where there are any. What was an integer is ordinary, or a zero whose sign they keep.
@@ -55,6 +72,32 @@ class ExactMath {
         with_signs.push_back(
             b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, fast[r], b_.CreateFMul(x[r], reciprocals_[y[r]])));
       return either(b_.CreateAnd(fits, b_.CreateNot(has_tiny)), with_signs, by_hardware);
+    });
+  }
+
+  /// What `rounds` makes of the quotients, in units of one or of two of them.
+  std::vector<Value*> rounded(const Registers& x, const Registers& y, const ir::Op& rounds) {
+    begin();
+    std::map<Value*, std::pair<Value*, Value*>> around;
+    Registers low, high;
+    for (size_t r = 0; r < x.size(); ++r) {
+      auto [it, is_new] = around.try_emplace(y[r]);
+      if (is_new) it->second = around_reciprocal(y[r]);
+      low.push_back(b_.CreateFMul(x[r], it->second.first));
+      high.push_back(b_.CreateFMul(x[r], it->second.second));
+    }
+    const std::vector<Value*> below = round(low, rounds), above = round(high, rounds);
+    Value* differ = nullptr;
+    for (size_t i = 0; i < above.size(); ++i) {
+      Value* d = b_.CreateXor(b_.CreateBitCast(below[i], b_.getInt32Ty()), b_.CreateBitCast(above[i], b_.getInt32Ty()));
+      differ = differ ? b_.CreateOr(differ, d) : d;
+    }
+    Value* same = b_.CreateICmpEQ(differ, b_.getInt32(0));
+    if (!bits_.empty()) same = b_.CreateAnd(is_within(), same);
+    return either(same, above, [&] {
+      Registers slow;
+      for (size_t r = 0; r < x.size(); ++r) slow.push_back(b_.CreateFDiv(x[r], y[r]));
+      return round(slow, rounds);
     });
   }
 
@@ -92,27 +135,45 @@ class ExactMath {
   static constexpr int32_t kLeast = (127 - 60) << 23, kMost = (127 + 60) << 23;
   static constexpr double kLeastNumber = 0x1p-60, kMostNumber = 0x1p60;
 
-  /// Below kMostNumber, and of magnitude 1 at least or +0.
-  static bool was_integer(const Value* v) {
-    const auto* cast = llvm::dyn_cast<llvm::CastInst>(v);
-    return cast && (llvm::isa<llvm::UIToFPInst>(cast) || llvm::isa<llvm::SIToFPInst>(cast)) &&
-           cast->getSrcTy()->getIntegerBitWidth() <= 32;
-  }
-
   Value* magnitude(Value* v) { return b_.CreateAnd(b_.CreateBitCast(v, b_.getInt32Ty()), b_.getInt32(0x7fffffff)); }
   void within(Value* bits) { bits_.push_back(bits); }
 
   /// The reciprocal, once for each divisor: the hardware's, which is off by an ulp at most, after a step of Newton's.
   Value* reciprocal(Value* y) {
     auto [known, is_new] = reciprocals_.try_emplace(y);
-    if (auto* c = llvm::dyn_cast<ConstantFP>(y)) {
-      const float value = c->getValueAPF().convertToFloat();
-      if (std::abs(value) >= 0x1p-60f && std::abs(value) <= 0x1p60f) return known->second = k(1.0f / value);
-    }
+    if (is_usual(y)) return known->second = k(1.0f / llvm::cast<ConstantFP>(y)->getValueAPF().convertToFloat());
     if (checked_.insert(y).second) within(magnitude(y));
     if (!is_new) return known->second;
     Value* r = approximate("rcp.approx.ftz.f32 $0, $1;", y);
     return known->second = fma(r, fma(b_.CreateFNeg(y), r, k(1)), r);
+  }
+
+  /// The floats next to 1/y on its two sides, of magnitudes up to and from it; equal where it is one itself.
+  std::pair<Value*, Value*> around_reciprocal(Value* y) {
+    Value* r = reciprocal(y);
+    Value* rest = fma(b_.CreateFNeg(y), r, k(1));  // positive: the magnitude of r is too small
+    Value* bits = b_.CreateBitCast(r, b_.getInt32Ty());
+    auto next = [&](Value* is_off, int32_t step) {
+      Value* moved =
+          b_.CreateAdd(bits, b_.CreateSelect(is_off, b_.getInt32(static_cast<uint32_t>(step)), b_.getInt32(0)));
+      return b_.CreateBitCast(moved, f32_);
+    };
+    return {next(b_.CreateFCmpOLT(rest, k(0)), -1), next(b_.CreateFCmpOGT(rest, k(0)), 1)};
+  }
+
+  /// Conversions to halves make two at once.
+  std::vector<Value*> round(const Registers& x, const ir::Op& rounds) {
+    std::vector<Value*> out;
+    const bool pairs = rounds.kind == ir::OpKind::kCast;
+    for (size_t r = 0; r < x.size(); r += pairs ? 2 : 1) {
+      Value* v = x[r];
+      if (pairs) {
+        v = b_.CreateInsertElement(llvm::PoisonValue::get(llvm::FixedVectorType::get(f32_, 2)), v, uint64_t{0});
+        v = b_.CreateInsertElement(v, x[r + 1], uint64_t{1});
+      }
+      out.push_back(emit_elementwise(b_, rounds, {&v, 1}, l_.target));
+    }
+    return out;
   }
 
   /// Two corrections by the rest of the division, which an fma has exactly.
@@ -166,7 +227,7 @@ class ExactMath {
     b_.SetInsertPoint(after);
     Registers out;
     for (size_t r = 0; r < fast.size(); ++r) {
-      llvm::PHINode* phi = b_.CreatePHI(f32_, 2);
+      llvm::PHINode* phi = b_.CreatePHI(fast[r]->getType(), 2);
       phi->addIncoming(fast[r], before);
       phi->addIncoming(slowly[r], end);
       out.push_back(phi);
@@ -182,6 +243,11 @@ class ExactMath {
   std::set<Value*> checked_, divided_;  // divisors and numerators that are among those
   std::map<Value*, Value*> reciprocals_;
 };
+
+Registers part(const Registers& all, size_t first, size_t count) {
+  const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
+  return {begin, begin + static_cast<std::ptrdiff_t>(count)};
+}
 
 }  // namespace
 
@@ -201,6 +267,54 @@ bool is_exact_in_bulk(const ir::Op& op, const Lowering& l) {
   });
 }
 
+const ir::Op* reader_that_rounds(const ir::Op& division, const Lowering& l) {
+  if (division.kind != ir::OpKind::kDivRn || !is_exact_in_bulk(division, l)) return nullptr;
+  const ir::Value* quotient = division.result();
+  if (quotient->uses.size() != 1) return nullptr;
+  const ir::Op* reader = quotient->uses.front().op;
+  if (reader->parent != division.parent) return nullptr;
+  switch (reader->kind) {
+    case ir::OpKind::kCast:
+      if (!is_half(reader->result()->type.dtype) || reader->has(ir::AttrName::kRounding)) return nullptr;
+      if (l.of(division.operand(0)).size() % 2 != 0) return nullptr;  // they are made in pairs
+      break;
+    case ir::OpKind::kRint:
+    case ir::OpKind::kFloor:
+    case ir::OpKind::kCeil:
+    case ir::OpKind::kTrunc:
+      break;
+    default:
+      return nullptr;
+  }
+  // What a divisor takes must be little beside what each of its quotients saves.
+  constexpr size_t kLeastOfEach = 4;
+  const Registers &x = l.of(division.operand(0)), &y = l.of(division.operand(1));
+  if (std::ranges::all_of(x, ExactMath::was_integer) && std::ranges::all_of(y, ExactMath::is_usual)) return nullptr;
+  return std::set<Value*>(y.begin(), y.end()).size() * kLeastOfEach <= y.size() ? reader : nullptr;
+}
+
+const ir::Op* division_for(const ir::Op& reader, const Lowering& l) {
+  const ir::Op* division = reader.operands.empty() ? nullptr : reader.operand(0)->op;
+  return division && reader_that_rounds(*division, l) == &reader ? division : nullptr;
+}
+
+Registers rounded_quotients(Lowering& l, const ir::Op& division, const ir::Op& reader) {
+  constexpr size_t kAtOnce = 8;
+  ExactMath math(l);
+  const Registers &x = l.of(division.operand(0)), &y = l.of(division.operand(1));
+  Registers out;
+  for (size_t first = 0; first < x.size(); first += kAtOnce) {
+    const size_t count = std::min(kAtOnce, x.size() - first);
+    for (Value* v : math.rounded(part(x, first, count), part(y, first, count), reader)) {
+      if (!v->getType()->isVectorTy())
+        out.push_back(v);
+      else
+        for (uint64_t i : {0, 1}) out.push_back(l.b.CreateExtractElement(v, i));
+    }
+  }
+  return out;
+}
+
 Registers exact_in_bulk(Lowering& l, const ir::Op& op) {
   // Operands live until their check: few enough at once to leave other values their registers.
   constexpr size_t kAtOnce = 8;
@@ -209,12 +323,9 @@ Registers exact_in_bulk(Lowering& l, const ir::Op& op) {
   Registers out;
   for (size_t first = 0; first < x.size(); first += kAtOnce) {
     const size_t count = std::min(kAtOnce, x.size() - first);
-    auto part = [&](const Registers& all) {
-      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
-      return Registers(begin, begin + static_cast<std::ptrdiff_t>(count));
-    };
-    const Registers done =
-        op.kind == ir::OpKind::kDivRn ? math.divide(part(x), part(l.of(op.operand(1)))) : math.square_root(part(x));
+    const Registers some = part(x, first, count);
+    const Registers done = op.kind == ir::OpKind::kDivRn ? math.divide(some, part(l.of(op.operand(1)), first, count))
+                                                         : math.square_root(some);
     out.insert(out.end(), done.begin(), done.end());
   }
   return out;

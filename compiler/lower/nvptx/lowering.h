@@ -138,6 +138,14 @@ Status lower(Lowering& l, const ir::Op& op);
 bool is_exact_in_bulk(const ir::Op& op, const Lowering& l);
 Registers exact_in_bulk(Lowering& l, const ir::Op& op);
 
+/// The op that alone reads the quotients of such a division and rounds them to halves or to whole numbers, where few
+/// divisors divide many numbers: the two are computed together, where the reader stands. Null if there is none.
+const ir::Op* reader_that_rounds(const ir::Op& division, const Lowering& l);
+/// The division whose reader this is, or null.
+const ir::Op* division_for(const ir::Op& reader, const Lowering& l);
+/// The reader's registers; leaves `l.b` at the end of a new block.
+Registers rounded_quotients(Lowering& l, const ir::Op& division, const ir::Op& reader);
+
 /// Fetches the maps themselves, which the first copies would wait for.
 void prefetch_tensor_maps(Lowering& l);
 

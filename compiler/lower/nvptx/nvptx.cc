@@ -279,6 +279,12 @@ class KernelLowering {
   }
 
   Status elementwise(const ir::Op& op) {
+    if (reader_that_rounds(op, l_)) return {};  // computed with that
+    if (const ir::Op* division = division_for(op, l_)) {
+      Registers out = rounded_quotients(l_, *division, op);
+      l_.values[op.result()] = std::move(out);
+      return {};
+    }
     if (is_exact_in_bulk(op, l_)) {
       Registers out = exact_in_bulk(l_, op);
       l_.values[op.result()] = std::move(out);

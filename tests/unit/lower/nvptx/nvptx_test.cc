@@ -187,6 +187,52 @@ TEST(NvptxElementwise, ManyExactDivisionsHaveOneBranch) {
   EXPECT_EQ(count(many.llvm, "br i1"), 3) << "one more asks whether those were zeros";
 }
 
+TEST(NvptxElementwise, QuotientsThatAreRoundedOnceMoreAreTwoProducts) {
+  // By one divisor, and by one for each.
+  auto corrections = [](std::string_view divisor, std::string_view reader, std::string_view type) {
+    const std::string body = fmt::format(R"(  %i = arange {{start = 0, end = 1024}} : i32[1024]{{L0}}
+  %xs = splat %x : *f32[1024]{{L0}}
+  %px = addptr %xs, %i : *f32[1024]{{L0}}
+  %a = load %px : f32[1024]{{L0}}
+{0}
+  %q = div_rn %a, %bs : f32[1024]{{L0}}
+  %r = {1} %q : {2}[1024]{{L0}}
+  %ys = splat %y : *{2}[1024]{{L0}}
+  %py = addptr %ys, %i : *{2}[1024]{{L0}}
+  store %py, %r
+)",
+                                         divisor, reader, type);
+    const std::string params = fmt::format("%x: *f32, %y: *{}", type);
+    const Compiled c = compile(kernel(std::string(kLayout), params, body, 4), "sm_90a");
+    return count(c.llvm, "call float @llvm.fma.f32");
+  };
+  const std::string_view one = "  %b = load %x : f32\n  %bs = splat %b : f32[1024]{L0}";
+  const std::string_view each = "  %bs = load %px : f32[1024]{L0}";
+  for (auto [reader, type] : {std::pair("cast", "f16"), {"cast", "bf16"}, {"rint", "f32"}, {"floor", "f32"}}) {
+    EXPECT_EQ(corrections(one, reader, type), 3) << "of the reciprocal; " << reader << type;
+    EXPECT_EQ(corrections(each, reader, type), 8 * 6) << reader << type;
+  }
+  EXPECT_EQ(corrections(one, "neg", "f32"), 2 + 8 * 4) << "the quotient itself is read";
+}
+
+TEST(NvptxCollective, NumbersOfElementsTakeNoRegistersInArgmax) {
+  // The constants are selected among, and the thread's part is joined to the one that is left.
+  const std::string body = R"(  %i = arange {start = 0, end = 1024} : i32[1024]{L0}
+  %xs = splat %x : *f32[1024]{L0}
+  %px = addptr %xs, %i : *f32[1024]{L0}
+  %a = load %px : f32[1024]{L0}
+  %v, %n = reduce %a, %i {axis = 0} : f32, i32 (%l: f32, %j: i32, %r: f32, %k: i32) {
+    %c = cmp %l, %r {predicate = "gt"} : i1
+    %m = select %c, %l, %r : f32
+    %w = select %c, %j, %k : i32
+    yield %m, %w
+  }
+  store %y, %n
+)";
+  const std::string text = compile(kernel(std::string(kLayout), "%x: *f32, %y: *i32", body, 4), "sm_90a").llvm;
+  EXPECT_NE(text.find("i32 0, i32 1"), std::string::npos) << text;
+}
+
 TEST(NvptxControl, LoopsBetweenConstantsAreCounted) {
   auto loop = [](std::string_view end, int step) {
     const std::string body = fmt::format(R"(  %first = constant 0 : i32
