@@ -139,7 +139,10 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
   // 1024 needs one warp and no barrier, but two warps have what lies beside it sooner.
   const bool spread = t.block == kShortRow ? w.tensors > 1 : t.block > kShortRow && w.tensors <= 2;
   const int64_t per_thread = spread ? 16 : 32;
-  const int64_t most_warps = w.tensors <= 2 && t.block * w.widest <= 2 * kMostColumns ? 16 : 32;
+  // Of halves whose functions are few, eight: beside 16 warps no other program has room (a layer norm written out of
+  // 3000 x 11008 on an H200: 42 and 45 us, RMS norm 37 and 40, but softmax 45 and 44).
+  const int64_t of_one_row = w.widest > 2 || w.exponentials ? 16 : 8;
+  const int64_t most_warps = w.tensors <= 2 && t.block * w.widest <= 2 * kMostColumns ? of_one_row : 32;
   if (w.splits > 1 || t.block > kMostColumns || crowded) {
     t.block = std::min<int64_t>(t.block, waits ? 2 * kSplitUnit : kSplitUnit);
     if (w.splits > 1) t.block = std::min(t.block, power_of_two(cdiv(w.n_cols, w.splits)));
@@ -158,7 +161,13 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
   // Short rows share a program, but on a CPU, where loops over one row at a time are faster, and where there are so few
   // that processors would have none.
   constexpr int kLeastElements = 256;  // of a program
-  if (gpu) t.rows = std::clamp<int64_t>(kShortRow / t.block, 1, power_of_two(w.n_rows));
+  // Rows that are not stored leave registers for twice as many, or more where they are of one or two tensors: memory
+  // waits for programs that end after one load each (1.7 million rows of 64 halves, masked, on an H200: 140 us with 16
+  // of them in a program).
+  const int64_t times = w.stores_rows || t.block >= kShortRow            ? 1
+                        : w.tensors <= 2 && !w.exponentials && !w.costly ? 4
+                                                                         : 2;
+  if (gpu) t.rows = std::clamp<int64_t>(times * kShortRow / t.block, 1, power_of_two(w.n_rows));
   while (t.rows > 1 && t.rows * t.block > kLeastElements && cdiv(w.n_rows, t.rows) < kProgramsPerProcessor * processors)
     t.rows /= 2;
   if (gpu) t.held = held_columns(w.n_cols, t.block, w.costly);
@@ -166,7 +175,7 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
   int64_t elements = t.held > 0 && t.rows == 1 ? power_of_two(t.held / 2 + 1) : t.rows * t.block;
   // Warps share rows among them, and a reduction stays inside of one (softmax of 838860 x 10 on an H100: 162 us with
   // 32 elements per thread, 85 with 16, 41 with 8; of 400000 x 33 42, 41 and 42).
-  const int64_t of_short_rows = t.block <= 32 ? 8 : 16;
+  const int64_t of_short_rows = times > 1 ? std::min(8 * times, per_thread) : t.block <= 32 ? 8 : 16;
   if (gpu && t.rows > 1) elements *= per_thread / of_short_rows;
   if (spread && t.held == 0 && t.block > 2 * kShortRow) elements /= 2;
   t.warps = static_cast<int>(std::clamp<int64_t>(elements / (32 * per_thread), 1, most_warps));
