@@ -261,6 +261,7 @@ TEST_F(ProfileMagic, WhatProfileIsAskedForItsTablesShow) {
   EXPECT_EQ(value("'memory of tensors' in p.table(memory=False)"), "False");
   EXPECT_EQ(value("'self memory' in p.key_averages().table(sort_by='self_cpu_memory_usage')"), "True");
   run("rows = [r for r in p.key_averages(group_by_stack_n=2) if r.key == 'twice' and r.kind == 'launch']\n"
+      "rows.sort(key=lambda r: r.stack)\n"
       "p.export_stacks('" +
       folder + "/stacks.txt', 'self_cuda_time_total')\np.export_stacks('" + folder + "/cpu.txt')\n");
   EXPECT_EQ(value("[r.stack.split(' ← ')[0] for r in rows]"), "['t.py:10', 't.py:11']");
