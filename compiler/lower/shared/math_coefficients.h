@@ -22,9 +22,9 @@ inline constexpr double kExp64[] = {0x1p-1,
                                     0x1.af6dcebcb5af8p-26,
                                     0x1.1f9ea44926b3bp-29};
 
-// (log(1+f) - f + f²/2) / f³, √½ ≤ 1+f ≤ √2 (the logarithm within 2^-27.3)
-inline constexpr double kLog32[] = {0x1.555554p-2, -0x1.000226p-2, 0x1.99a01ap-3, -0x1.547288p-3,
-                                    0x1.22d964p-3, -0x1.0d8292p-3, 0x1.055d5ep-3, -0x1.38c49ep-4};
+// (log(1+f) - f + f²/2) / f³, √½ ≤ 1+f ≤ √2 (2^-30.4)
+inline constexpr double kLog32[] = {0x1.555546p-2,  -0x1.ffffeep-3, 0x1.99a546p-3,  -0x1.5562e4p-3, 0x1.2332cp-3,
+                                    -0x1.fb432cp-4, 0x1.e650a8p-4,  -0x1.e2e9aep-4, 0x1.1b42acp-4};
 
 // (2 atanh s - 2s) / s³ in s², |s| ≤ (√2-1)/(√2+1) (2^-65.7)
 inline constexpr double kAtanh64[] = {0x1.5555555555555p-1, 0x1.9999999999e06p-2, 0x1.249249242aaf8p-2,
