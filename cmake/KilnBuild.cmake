@@ -23,6 +23,10 @@ if(KILN_STATIC)
   target_link_options(kiln_flags INTERFACE -static-libstdc++ -static-libgcc)
 endif()
 target_compile_options(kiln_flags INTERFACE -ffunction-sections -fdata-sections)
+if(CMAKE_BUILD_TYPE STREQUAL "Release")  # the same bytes, whatever folder it is built in; the last that matches counts
+  target_compile_options(kiln_flags INTERFACE -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.
+                         -ffile-prefix-map=${PROJECT_BINARY_DIR}=build)
+endif()
 
 # kiln_precompiled(NAME PIC|PIE [HEADERS ...]): headers of others that most sources read, parsed once per set of flags.
 # Sources still include what they use: the tidy preset compiles without.
