@@ -143,9 +143,10 @@ std::vector<Value*> combine_numbered(Lowering& l, const ir::Op& op, std::vector<
   std::vector<Value*> common(items[0].size());
   for (size_t k = 0; k < common.size(); ++k) {
     std::vector<Value*> constants;
-    if (!items[0][k]->getType()->isIntegerTy() || !only_selects(*op.region(), k)) continue;
-    common[k] = common_part(items, k, constants);
-    for (size_t i = 0; common[k] && i < items.size(); ++i) items[i][k] = constants[i];
+    Value* part = items[0][k]->getType()->isIntegerTy() ? common_part(items, k, constants) : nullptr;
+    if (!part || !only_selects(*op.region(), k)) continue;
+    common[k] = part;
+    for (size_t i = 0; i < items.size(); ++i) items[i][k] = constants[i];
   }
   std::vector<Value*> result = combine_tree(l, op, std::move(items));
   for (size_t k = 0; k < common.size(); ++k)

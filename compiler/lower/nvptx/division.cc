@@ -47,13 +47,9 @@ class ExactMath {
     begin();
     Registers fast;
     for (size_t r = 0; r < x.size(); ++r) fast.push_back(quotient(x[r], y[r]));
-    auto by_hardware = [&] {
-      Registers slow;
-      for (size_t r = 0; r < x.size(); ++r) slow.push_back(b_.CreateFDiv(x[r], y[r]));
-      return slow;
-    };
+    auto slow = [&] { return by_hardware(x, y); };
     Value* fits = bits_.empty() ? b_.getTrue() : is_within();
-    if (numerators_.empty()) return bits_.empty() ? fast : either(fits, fast, by_hardware);
+    if (numerators_.empty()) return bits_.empty() ? fast : either(fits, fast, slow);
     Value* least = numerators_.front();
     Value* most = least;
     for (size_t i = 1; i < numerators_.size(); ++i) {
@@ -71,7 +67,7 @@ class ExactMath {
       for (size_t r = 0; r < x.size(); ++r)
         with_signs.push_back(
             b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, fast[r], b_.CreateFMul(x[r], reciprocals_[y[r]])));
-      return either(b_.CreateAnd(fits, b_.CreateNot(has_tiny)), with_signs, by_hardware);
+      return either(b_.CreateAnd(fits, b_.CreateNot(has_tiny)), with_signs, slow);
     });
   }
 
@@ -94,11 +90,7 @@ class ExactMath {
     }
     Value* same = b_.CreateICmpEQ(differ, b_.getInt32(0));
     if (!bits_.empty()) same = b_.CreateAnd(is_within(), same);
-    return either(same, above, [&] {
-      Registers slow;
-      for (size_t r = 0; r < x.size(); ++r) slow.push_back(b_.CreateFDiv(x[r], y[r]));
-      return round(slow, rounds);
-    });
+    return either(same, above, [&] { return round(by_hardware(x, y), rounds); });
   }
 
   Registers square_root(const Registers& x) {
@@ -134,6 +126,13 @@ class ExactMath {
   // Exponents at which neither a quotient nor what is left of its division leaves the normal numbers.
   static constexpr int32_t kLeast = (127 - 60) << 23, kMost = (127 + 60) << 23;
   static constexpr double kLeastNumber = 0x1p-60, kMostNumber = 0x1p60;
+
+  /// Quotients that ptxas makes, each with a branch of its own.
+  Registers by_hardware(const Registers& x, const Registers& y) {
+    Registers out;
+    for (size_t r = 0; r < x.size(); ++r) out.push_back(b_.CreateFDiv(x[r], y[r]));
+    return out;
+  }
 
   Value* magnitude(Value* v) { return b_.CreateAnd(b_.CreateBitCast(v, b_.getInt32Ty()), b_.getInt32(0x7fffffff)); }
   void within(Value* bits) { bits_.push_back(bits); }

@@ -93,11 +93,15 @@ V expm1_reduced(MathEmitter& m, V r) {
 
 namespace {
 
+/// The bits of a number less those of √½: its exponent, for a mantissa in [√½, √2), is what stands in its field then.
+V above_sqrt_half(MathEmitter& m, V bits) {
+  return m.b.CreateSub(bits, m.ki(m.pick<int64_t>(0x3f3504f3, 0x3fe6a09e667f3bcd)));
+}
+
 /// x = 2^exponent·mantissa of a normal x: the exponent as an integer.
 Decomposed with_integer(MathEmitter& m, V x) {
   llvm::IRBuilderBase& b = m.b;
-  V sqrt_half = m.ki(m.pick<int64_t>(0x3f3504f3, 0x3fe6a09e667f3bcd));
-  V e = b.CreateAShr(b.CreateSub(m.bits(x), sqrt_half), m.ki(m.mantissa_bits()));
+  V e = b.CreateAShr(above_sqrt_half(m, m.bits(x)), m.ki(m.mantissa_bits()));
   return {e, m.from_bits(b.CreateSub(m.bits(x), b.CreateShl(e, m.ki(m.mantissa_bits()))))};
 }
 
@@ -105,10 +109,10 @@ Decomposed with_integer(MathEmitter& m, V x) {
 /// scaled, and the exponent of the scale is taken off again as it stands among the bits of that.
 Decomposed with_field(MathEmitter& m, V x) {
   llvm::IRBuilderBase& b = m.b;
-  constexpr int64_t kSqrtHalf = 0x3f3504f3, kExponents = ~int64_t{0x7fffff}, kOne = 0x3f800000;
+  constexpr int64_t kExponents = ~int64_t{0x7fffff}, kOne = 0x3f800000;
   V scale = m.select(m.lt(x, m.k(m.min_normal())), m.k(0x1p25), m.k(1));
   V all = m.bits(m.mul(x, scale));
-  V field = b.CreateAnd(b.CreateSub(all, m.ki(kSqrtHalf)), m.ki(kExponents));
+  V field = b.CreateAnd(above_sqrt_half(m, all), m.ki(kExponents));
   V mantissa = m.from_bits(b.CreateSub(all, field));
   return {b.CreateAdd(b.CreateSub(field, m.bits(scale)), m.ki(kOne)), mantissa};
 }
@@ -235,9 +239,8 @@ V emit_log2(MathEmitter& m, V x) {
 V emit_log1p(MathEmitter& m, V x) {
   llvm::IRBuilderBase& b = m.b;
   const auto field_of = [&](int64_t exponent) { return m.ki(exponent << m.mantissa_bits()); };
-  V sqrt_half = m.ki(m.pick<int64_t>(0x3f3504f3, 0x3fe6a09e667f3bcd));
   V sum = m.add(x, m.k(1));
-  V field = b.CreateAnd(b.CreateSub(m.bits(sum), sqrt_half), field_of(-1));
+  V field = b.CreateAnd(above_sqrt_half(m, m.bits(sum)), field_of(-1));
   V one = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, b.CreateSub(field_of(m.bias()), field), m.ki(0));
   V scaled = m.from_bits(b.CreateSub(m.bits(x), field));
   V f = m.add(scaled, m.sub(m.from_bits(one), m.k(1)));
