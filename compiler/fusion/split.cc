@@ -206,6 +206,7 @@ ScanParts parts_of_scan(const DagNode& n, const Machine& machine) {
   const bool across = std::any_of(axis + 1, n.shape.end(), [](int64_t d) { return d != 1; });
   const int64_t unit = across ? kScanRows : kSplitUnit, now = across ? cdiv(rows, kScanRows) : rows;
   if (length < kFewestBlocks * unit || now * 2 >= machine.multiprocessors) return {};
+  if (across && length <= kWholeScan) return {};
   const int64_t wanted =
       std::min({cdiv(programs, now), cdiv(length, unit), across ? kMostParts / kScanRows : kMostParts});
   const int64_t chunk = cdiv(cdiv(length, wanted), unit) * unit;

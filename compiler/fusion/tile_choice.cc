@@ -213,7 +213,16 @@ RowTile scan_tile(const Machine& machine, const RowWork& w) {
     t.block = std::min<int64_t>(t.block, kSplitUnit);
     if (gpu) t.rows = std::clamp<int64_t>(kShortRow / t.block, 1, power_of_two(w.n_rows));
     while (t.rows > 1 && cdiv(w.n_rows, t.rows) < kProgramsPerProcessor * processors) t.rows /= 2;
-  } else {  // rows lie side by side: a tile takes whole cache lines of them
+  } else if (gpu && w.splits == 1 && t.block <= kWholeScan) {  // rows lie side by side, and a program holds them whole
+    constexpr int64_t kMostBytes = 64 << 10;                   // of a program's registers, for each tensor
+    const int64_t most = kMostBytes / (t.block * std::max(4, w.widest) * std::max<int64_t>(1, w.tensors));
+    t.rows = std::min({power_of_two(cdiv(w.n_rows, processors)), power_of_two(w.n_rows), std::max<int64_t>(1, most)});
+    t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 2048, 1, 8));
+    while (t.warps < 32 && t.rows * t.block >= 256 * t.warps &&
+           cdiv(w.n_rows, t.rows) * t.warps * 4 < kWarpsPerProcessor * processors)
+      t.warps *= 2;
+    return t;
+  } else {  // a tile takes whole cache lines of them
     t.rows = std::min<int64_t>(power_of_two(w.n_rows), gpu ? std::min<int64_t>(256 / w.widest, kScanRows) : kScanRows);
     t.block = std::min<int64_t>(t.block, std::clamp<int64_t>(4096 / t.rows, 1, kScanRows));
   }

@@ -233,16 +233,31 @@ class ElementWriter : LoopWriter {
     return -1;
   }
 
+  /// How many of the last runs are columns next to a run that crosses them: as many as results lie in memory without a
+  /// gap, until a warp stores whole cache lines.
+  size_t runs_of_columns(int cross) const {
+    size_t first = kept_.size() - 1;
+    int64_t columns = kept_[first].size;
+    auto goes_on = [&](const Access& a) {
+      const Run &run = kept_[first], &before = kept_[first - 1];
+      return a.strides[at(before.dims.back())] == a.strides[at(run.dims.back())] * run.size;
+    };
+    while (r_.machine.gpu() && columns < kShortRun && at(cross) + 1 < first && std::ranges::all_of(writes_, goes_on))
+      columns *= kept_[--first].size;
+    return kept_.size() - first;
+  }
+
   /// Rows by columns, the columns along the last run.
   void tiles() {
     const int cross = crossing();
+    const auto columns_of = static_cast<std::ptrdiff_t>(cross >= 0 ? runs_of_columns(cross) : 1);
     if (cross >= 0) {  // that run becomes the innermost of the rows
       Run r = kept_[at(cross)];
       kept_.erase(kept_.begin() + cross);
-      kept_.insert(kept_.end() - 1, std::move(r));
+      kept_.insert(kept_.end() - columns_of, std::move(r));
     }
-    const std::vector<Run> outer(kept_.begin(), kept_.end() - 1), inner(kept_.end() - 1, kept_.end());
-    const int64_t n_rows = size_of_runs(outer), n_cols = inner[0].size;
+    const std::vector<Run> outer(kept_.begin(), kept_.end() - columns_of), inner(kept_.end() - columns_of, kept_.end());
+    const int64_t n_rows = size_of_runs(outer), n_cols = size_of_runs(inner);
     const bool gpu = r_.machine.gpu();
     auto [elements, warps] = element_tile(r_.machine, n_rows * n_cols, widest_, scattered());
     int64_t block = 1;

@@ -286,7 +286,18 @@ std::vector<Case> cases() {
        }},
       {"running_products_of_columns", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
-         return {w.along(ExprOp::kCumProd, {w.tensor(kF32, {300, 5000}, "x")}, {0})};
+         return {w.along(ExprOp::kCumProd, {w.tensor(kF32, {5000, 9000}, "x")}, {0})};
+       }},
+      {"running_sums_of_short_columns", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         return {w.along(ExprOp::kCumSum, {w.tensor(kF32, {1300, 3000}, "x")}, {0})};
+       }},
+      {"patches_put_together", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         // (images, rows, columns, 2, 2, channels): pairs of columns are as short as runs of the result are.
+         ExprAttributes a;
+         a.axes = {0, 5, 1, 3, 2, 4};
+         return {w.op(ExprOp::kRelu, {w.op(ExprOp::kPermute, {w.tensor(kF32, {16, 32, 32, 2, 2, 16}, "x")}, a)})};
        }},
       {"column_sums", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {

@@ -45,5 +45,36 @@ TEST(RowTile, WideHalvesLeaveOtherProgramsRoom) {
   EXPECT_EQ(row_tile(hopper_machine(), w).warps, 16);
 }
 
+/// Columns of float32 that are scanned along rows.
+RowWork columns(int64_t count, int64_t length) {
+  RowWork w;
+  w.n_rows = count;
+  w.n_cols = length;
+  w.widest = 4;
+  w.tensors = 1;
+  w.depth = 0;
+  w.along = false;
+  w.stores_rows = true;
+  return w;
+}
+
+TEST(ScanTile, ShortColumnsAreHeldWhole) {
+  const RowTile few = scan_tile(hopper_machine(), columns(64, 1300));
+  EXPECT_FALSE(few.loop);
+  EXPECT_EQ(few.rows, 1) << "as many programs as there are columns";
+  EXPECT_EQ(few.warps, 16);
+  const RowTile many = scan_tile(hopper_machine(), columns(3000, 1300));
+  EXPECT_FALSE(many.loop);
+  EXPECT_EQ(many.rows * many.block, 16384);
+  EXPECT_EQ(many.warps, 8);
+  RowWork several = columns(3000, 1300);
+  several.tensors = 4;
+  EXPECT_EQ(scan_tile(hopper_machine(), several).rows, 2) << "registers for all of them";
+  EXPECT_TRUE(scan_tile(hopper_machine(), columns(3000, 5000)).loop);
+  RowWork part = columns(3000, 1300);
+  part.splits = 4;
+  EXPECT_TRUE(scan_tile(hopper_machine(), part).loop);
+}
+
 }  // namespace
 }  // namespace kiln::fusion
