@@ -19,4 +19,17 @@ bool has_tensor_map(const ir::Op& descriptor, const AxisAnalysis& axis, bool sto
   return true;
 }
 
+bool can_make_tensor_map(const ir::Op& descriptor, const AxisAnalysis& axis) {
+  const ir::Type& type = descriptor.result()->type;
+  auto is_aligned = [&](int operand, int64_t unit) {
+    const ir::Value* v = descriptor.operand(operand);
+    return !host_expression(v) || axis.of(v).divisibility[0] * unit % kTensorMapAlignment == 0;
+  };
+  if (!is_aligned(0, 1)) return false;
+  const int rank = type.shape.rank;
+  for (int d = 0; d + 1 < rank; ++d)
+    if (!is_aligned(1 + rank + d, size_of(type.dtype))) return false;
+  return true;
+}
+
 }  // namespace kiln::analysis

@@ -394,7 +394,12 @@ Wrong check_make_descriptor(const Op& op) {
   const Type t = op.result()->type;
   const size_t rank = t.shape.rank;
   if (t.form != Form::kDescriptor || rank == 0) return wrong_type("the result", t, "a descriptor");
-  if (Wrong w = operand_count(op, 1 + 2 * rank); !w.empty()) return w;
+  if (op.operands.size() == 2 + 2 * rank) {
+    if (Wrong w = is_form(operand_type(op, static_cast<int>(1 + 2 * rank)), Form::kShared, "shared memory"); !w.empty())
+      return w;
+  } else if (Wrong w = operand_count(op, 1 + 2 * rank); !w.empty()) {
+    return w;
+  }
   if (operand_type(op, 0) != pointer_type(t.dtype))
     return wrong_type("the base", operand_type(op, 0), "a pointer to " + std::string(kiln::name(t.dtype)));
   if (Wrong w = check_scalars(op, 1, rank, DType::kI32, "sizes"); !w.empty()) return w;

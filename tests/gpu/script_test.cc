@@ -368,5 +368,116 @@ for d, batch, heads, n, keys in ((128, 2, 16, 1024, 1024), (64, 3, 20, 500, 500)
 )");
 }
 
+/// Tensors that the kernel finds in memory come by TMA, whose maps the kernel makes: sizes that are no multiple of a
+/// tile, padded rows, sums of nothing, and several streams at once.
+TEST(GpuScript, TensorsFoundInMemoryAreMultiplied) {
+  GPU_OR_SKIP(device);
+  if (device.info().target != "sm_90a") GTEST_SKIP() << "needs a GPU of target sm_90a, not " << device.info().target;
+  run(device, R"(
+import random
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def grouped(a_ptrs, b_ptrs, c_ptrs, sizes, strides, groups, PROGRAMS: tl.constexpr, BM: tl.constexpr,
+            BN: tl.constexpr, BK: tl.constexpr, TYPE: tl.constexpr, RESULT: tl.constexpr, ALONG_N: tl.constexpr):
+    tile = tl.program_id(0)
+    last = 0
+    for g in range(groups):
+        m = tl.load(sizes + g * 3)
+        n = tl.load(sizes + g * 3 + 1)
+        k = tl.load(sizes + g * 3 + 2)
+        tiles_n = tl.cdiv(n, BN)
+        tiles = tl.cdiv(m, BM) * tiles_n
+        if tile >= last and tile < last + tiles:
+            a = tl.make_tensor_descriptor(tl.load(a_ptrs + g).to(tl.pointer_type(TYPE)), shape=[m, k],
+                                          strides=[tl.load(strides + g * 3), 1], block_shape=[BM, BK])
+            b_ptr = tl.load(b_ptrs + g).to(tl.pointer_type(TYPE))
+            ldb = tl.load(strides + g * 3 + 1)
+            if ALONG_N:
+                b = tl.make_tensor_descriptor(b_ptr, shape=[k, n], strides=[ldb, 1], block_shape=[BK, BN])
+            else:
+                b = tl.make_tensor_descriptor(b_ptr, shape=[n, k], strides=[ldb, 1], block_shape=[BN, BK])
+            c = tl.make_tensor_descriptor(tl.load(c_ptrs + g).to(tl.pointer_type(RESULT)), shape=[m, n],
+                                          strides=[tl.load(strides + g * 3 + 2), 1], block_shape=[BM, BN])
+            while tile >= last and tile < last + tiles:
+                row, col = (tile - last) // tiles_n * BM, (tile - last) % tiles_n * BN
+                acc = tl.zeros((BM, BN), dtype=tl.float32)
+                for i in range(0, tl.cdiv(k, BK)):
+                    x = a.load([row, i * BK])
+                    if ALONG_N:
+                        acc = tl.dot(x, b.load([i * BK, col]), acc)
+                    else:
+                        acc = tl.dot(x, b.load([col, i * BK]).T, acc)
+                c.store([row, col], acc.to(RESULT))
+                tile += PROGRAMS
+        last = last + tiles
+
+
+def padded(rows, columns, dtype):
+    unit = 16 // dtype.itemsize
+    whole = (torch.randn(max(rows, 1), (max(columns, 1) + unit - 1) // unit * unit) * 0.5).to(dtype)
+    return whole, whole[:rows, :columns]
+
+
+def ints(values, dtype):
+    return torch.tensor(values, dtype=dtype)
+
+
+CASES = [(torch.float16, tl.float16, False), (torch.float16, tl.float16, True), (torch.bfloat16, tl.bfloat16, False),
+         (torch.bfloat16, tl.bfloat16, True), (torch.float32, tl.float32, False),
+         (torch.float8_e4m3fn, tl.float8e4nv, False)]
+seed = random.randrange(1 << 30)
+random.seed(seed)
+for trial in range(18):
+    dtype, kind, along_n = CASES[trial % len(CASES)]
+    half = dtype.itemsize == 2
+    bm, bn = random.choice([64, 128]), random.choice([64, 128])
+    bk = 64 if half else 128 // dtype.itemsize
+    a, b, c, sizes, strides = [], [], [], [], []
+    for _ in range(random.randint(1, 4)):
+        m, n = random.choice([1, 7, 64, 100, 300]), random.choice([8, 17, 64, 130, 256])
+        k = random.choice([0, 1, 16, 31, 64, 65, 128, 200, 512])
+        a.append(padded(m, k, dtype))
+        b.append(padded(k, n, dtype) if along_n else padded(n, k, dtype))
+        c.append(torch.full((m, (n + 7) // 8 * 8 + 8), 77.0).to(dtype if half else torch.float32))
+        sizes += [m, n, k]
+        strides += [a[-1][0].stride(0), b[-1][0].stride(0), c[-1].stride(0)]
+    programs = random.choice([1, 3, 132])
+    grouped[(programs,)](ints([x.data_ptr() for x, _ in a], torch.int64), ints([x.data_ptr() for x, _ in b], torch.int64),
+                         ints([x.data_ptr() for x in c], torch.int64), ints(sizes, torch.int32),
+                         ints(strides, torch.int32), len(c), programs, bm, bn, bk, kind,
+                         kind if half else tl.float32, along_n, num_warps=random.choice([4, 8]),
+                         num_stages=random.choice([2, 3, 4]))
+    for i in range(len(c)):
+        m, n, k = sizes[3 * i:3 * i + 3]
+        where = "seed %d, trial %d: %s" % (seed, trial, (dtype, along_n, m, n, k, bm, bn, programs))
+        x, y = a[i][1].float().cpu().double(), b[i][1].float().cpu().double()
+        exact = x @ (y if along_n else y.T) if k > 0 else torch.zeros(m, n, dtype=torch.float64, device="cpu")
+        got = c[i].float().cpu().double()
+        bound = (1e-2 if half else 3e-3) * max(1.0, exact.abs().max().item())
+        assert (got[:, :n] - exact).abs().max().item() <= bound, where
+        assert torch.all(got[:, n:] == 77).item(), where
+
+streams = [torch.cuda.Stream() for _ in range(4)]
+x = [torch.randn(1024, 512).to(torch.float16) for _ in streams]
+y = [torch.randn(768, 512).to(torch.float16) for _ in streams]
+z = [torch.zeros(1024, 768, dtype=torch.float16) for _ in streams]
+args = [(ints([x[i].data_ptr()], torch.int64), ints([y[i].data_ptr()], torch.int64),
+         ints([z[i].data_ptr()], torch.int64), ints([1024, 768, 512], torch.int32), ints([512, 512, 768], torch.int32))
+        for i in range(4)]
+torch.cuda.synchronize()
+for _ in range(20):
+    for i in range(4):
+        with torch.cuda.stream(streams[i]):
+            grouped[(48,)](*args[i], 1, 48, 128, 128, 64, tl.float16, tl.float16, False, num_warps=4, num_stages=4)
+torch.cuda.synchronize()
+for i in range(4):
+    assert (z[i].float() - x[i].float() @ y[i].float().T).abs().max().item() < 0.2, i
+)");
+}
+
 }  // namespace
 }  // namespace kiln::runtime

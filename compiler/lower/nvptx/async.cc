@@ -157,6 +157,7 @@ std::vector<Value*> box_coordinates(Lowering& l, const ir::Op& op, int first_off
 }
 
 Value* tensor_map(Lowering& l, const LaunchPlan::Copies& copies) {
+  if (copies.on_device) return device_map(l, copies.tensor_map);
   return l.function->getArg(static_cast<unsigned>(l.source.params.size()) + static_cast<unsigned>(copies.tensor_map));
 }
 
@@ -240,8 +241,10 @@ Status lower<ir::OpKind::kTmaStoreWait>(Lowering& l, const ir::Op& op) {
 }
 
 template <>
-Status lower<ir::OpKind::kFenceAsync>(Lowering& l, const ir::Op&) {
-  l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_fence_proxy_async_shared_cta, {});
+Status lower<ir::OpKind::kFenceAsync>(Lowering& l, const ir::Op& op) {
+  l.b.CreateIntrinsic(op.flag(AttrName::kGlobal) ? llvm::Intrinsic::nvvm_fence_proxy_async
+                                                 : llvm::Intrinsic::nvvm_fence_proxy_async_shared_cta,
+                      {});
   return {};
 }
 

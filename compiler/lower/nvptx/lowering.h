@@ -42,7 +42,8 @@ struct Lowering {
   const target::Target& target;
   const LaunchPlan& launch;
   Partition partition = Partition::kAll;
-  bool own_wait = false;  // when the roles part, the own warps wait for the extra ones
+  bool own_wait = false;             // when the roles part, the own warps wait for the extra ones
+  llvm::Value* map_place = nullptr;  // i32, in the first warp: which of the places of tensor maps the program has
   llvm::Module& module;
   llvm::Function* function;
   llvm::IRBuilder<> b;
@@ -148,5 +149,15 @@ Registers rounded_quotients(Lowering& l, const ir::Op& division, const ir::Op& r
 
 /// Fetches the maps themselves, which the first copies would wait for.
 void prefetch_tensor_maps(Lowering& l);
+
+// Tensor maps that the kernel makes (device_maps.cc).
+
+/// At the kernel's start and end: a place in global memory for the program's own.
+void take_device_maps(Lowering& l);
+void return_device_maps(Lowering& l);
+/// The maps of a make_descriptor, where it stands.
+Status make_tensor_maps(Lowering& l, const ir::Op& op);
+/// The address of a map, in the threads that take_device_maps() gave a place.
+llvm::Value* device_map(Lowering& l, int number);
 
 }  // namespace kiln::lower

@@ -147,8 +147,8 @@ class KernelLowering {
 #define KILN_MACHINE_OP KILN_MEMORY_OP
 #define KILN_ROLES_OP(...)
 #include "compiler/ir/ops.def"
-      case OpKind::kMakeDescriptor:
-        return {};  // its tensor map is a parameter
+      case OpKind::kMakeDescriptor:  // its tensor map is a parameter, unless the kernel makes it
+        return make_tensor_maps(l_, op);
       case OpKind::kWarpSpecialize:
         return warp_specialize(op);
       case OpKind::kDescriptorLoad:
@@ -579,8 +579,10 @@ Result<std::unique_ptr<llvm::Module>> lower_nvptx(const ir::Module& source, cons
     l.values[param] = {from_memory(l.b, fn->getArg(i), l.type_of(param->type))};
   }
   prefetch_tensor_maps(l);
+  take_device_maps(l);
   KernelLowering lowering(l, lines ? &*lines : nullptr);
   KILN_CHECK_OK(lowering.block(*source.body()));
+  return_device_maps(l);
   l.b.CreateRetVoid();
   llvm::IRBuilder<>(entry).CreateBr(body);
   if (lines) lines->finish();

@@ -155,19 +155,31 @@ class Planner {
     if (!boxes) return not_boxed(op, shared);
     copies.boxes = std::move(*boxes);
     if (copies.groups > 1) KILN_CHECK_OK(keep_first_group(op, shared, copies));
-    KILN_TRY(TensorMapRecipe recipe, describe(op, descriptor_of(descriptor)));
     // Dimensions of 1 that the block lacks.
-    recipe.box.assign(static_cast<size_t>(descriptor->type.shape.rank - shared.shape.rank), 1);
-    recipe.box.insert(recipe.box.end(), copies.boxes.box.begin(), copies.boxes.box.end());
-    recipe.swizzle = copies.boxes.swizzle;
-    recipe.stored = op.kind == OpKind::kTmaStore;
-    auto& maps = plan_.tensor_maps;
-    // Equal recipes share one hidden parameter: loads of one tensor with one box need one map.
-    const auto known = std::find(maps.begin(), maps.end(), recipe);
-    copies.tensor_map = static_cast<int>(known - maps.begin());
-    if (known == maps.end()) maps.push_back(std::move(recipe));
+    std::vector<int32_t> box(static_cast<size_t>(descriptor->type.shape.rank - shared.shape.rank), 1);
+    box.insert(box.end(), copies.boxes.box.begin(), copies.boxes.box.end());
+    const Op& maker = descriptor_of(descriptor);
+    copies.on_device = maker.flag(AttrName::kOnDevice) && op.kind == OpKind::kTmaLoad;
+    if (copies.on_device) {
+      copies.tensor_map = number_of(plan_.device_maps, {&maker, std::move(box), copies.boxes.swizzle});
+    } else {
+      KILN_TRY(TensorMapRecipe recipe, describe(op, maker));
+      recipe.box = std::move(box);
+      recipe.swizzle = copies.boxes.swizzle;
+      recipe.stored = op.kind == OpKind::kTmaStore;
+      copies.tensor_map = number_of(plan_.tensor_maps, std::move(recipe));
+    }
     plan_.copies.emplace(&op, std::move(copies));
     return {};
+  }
+
+  /// Equal maps are one: loads of one tensor with one box need no second hidden parameter.
+  template <class Map>
+  static int number_of(std::vector<Map>& maps, Map map) {
+    const auto known = std::find(maps.begin(), maps.end(), map);
+    const auto number = static_cast<int>(known - maps.begin());
+    if (known == maps.end()) maps.push_back(std::move(map));
+    return number;
   }
 
   /// Leaves the boxes of the first group's rows, when those of each other group lie in equal steps behind them.

@@ -24,12 +24,22 @@ struct RegisterShares {
 /// Beyond so many the tensor cores are busy.
 inline constexpr int kMostBlocks = 4;
 
+/// A tensor map that the kernel makes, with the box of it that one copy moves.
+struct DeviceMap {
+  const ir::Op* maker = nullptr;  // make_descriptor
+  std::vector<int32_t> box;       // in elements, outermost dimension first
+  int32_t swizzle = 0;            // bytes, as of recipes
+  bool operator==(const DeviceMap&) const = default;
+};
+
 struct LaunchPlan {
   int extra_warps = 0;
   std::vector<TensorMapRecipe> tensor_maps;
+  std::vector<DeviceMap> device_maps;
   /// How a tma_load or tma_store moves its tile, and with which tensor map.
   struct Copies {
     int tensor_map = 0;
+    bool on_device = false;  // the map's number is one of device_maps
     layout::TmaPlan boxes;
     // A tma_store by groups of warps, or a tma_load by the blocks of a cluster: `boxes` are those of the first, the
     // others' follow in equal steps.

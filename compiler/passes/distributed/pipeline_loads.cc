@@ -16,6 +16,7 @@
 #include "compiler/passes/distributed/allocate_shared.h"
 #include "compiler/passes/distributed/prefetch_loads.h"
 #include "compiler/passes/distributed/read_again.h"
+#include "compiler/passes/hopper/select_loop_loads.h"
 #include "compiler/passes/hopper/select_wgmma.h"
 #include "compiler/passes/hopper/stage_operands.h"
 #include "compiler/passes/tile/dce.h"
@@ -54,7 +55,176 @@ bool reaches_dot(const Value* v, const Block* body) {
 }
 
 /// Whether what is masked off is other than 0, which is what copies fill it with.
-bool is_filled(const Op* load) { return load->operands.size() == 3 && constant_of(load->operand(2)) != uint64_t{0}; }
+bool is_filled(const Op* load) {
+  return load->kind == OpKind::kLoad && load->operands.size() == 3 && constant_of(load->operand(2)) != uint64_t{0};
+}
+
+/// Puts what reads a tile's shared memory in place of the load that brought it.
+class RingReader {
+ public:
+  explicit RingReader(ir::Builder& b) : b_(b) {}
+
+  /// `handle`: where the tile lies. Conversions of the tile, and of what is it transposed, read it as they need it.
+  void take(Op* load, Value* handle) {
+    const std::vector<ir::Use> uses = load->result()->uses;
+    const bool filled = is_filled(load);
+    for (const ir::Use& use : uses) {
+      if (use.op->kind == OpKind::kConvertLayout && !filled) replace_conversion(use.op, handle);
+      if (use.op->kind == OpKind::kTrans && !filled) take_transposed(use.op, handle);
+    }
+    b_.set_before(load);
+    if (load->result()->uses.empty()) return load->erase();
+    Value* v = read(handle, load->result()->type);
+    if (filled) v = b_.select(load->operand(1), v, load->operand(2));
+    replace(load, v);
+  }
+
+  const std::vector<Value*>& handles() const { return handles_; }
+  const std::vector<Op*>& reads() const { return reads_; }
+
+ private:
+  Value* read(Value* handle, const Type& type) {
+    handles_.push_back(handle);
+    Value* v = b_.create1(OpKind::kSharedLoad, {handle}, type);
+    reads_.push_back(v->op);
+    return v;
+  }
+
+  void replace_conversion(Op* convert, Value* handle) {
+    b_.set_before(convert);
+    replace(convert, read(handle, convert->result()->type));
+  }
+
+  /// The conversions of a transposed tile read the transposed memory.
+  void take_transposed(Op* trans, Value* handle) {
+    b_.set_before(trans);
+    Value* turned = transposed(b_, handle, std::get<std::vector<int64_t>>(*trans->find(AttrName::kOrder)));
+    const std::vector<ir::Use> uses = trans->result()->uses;
+    for (const ir::Use& use : uses)
+      if (use.op->kind == OpKind::kConvertLayout) replace_conversion(use.op, turned);
+    if (trans->result()->uses.empty()) trans->erase();
+  }
+
+  ir::Builder& b_;
+  std::vector<Value*> handles_;
+  std::vector<Op*> reads_;
+};
+
+/// Bulk copies into slots of a ring, by one thread of the kernel's own warps, and the mbarriers they arrive at.
+class BulkRing {
+ public:
+  /// Slots at the front of the kernel for what these loads bring. `b` keeps its place.
+  BulkRing(ir::Module& module, ir::Builder& b, std::vector<Op*> loads, int slots)
+      : module_(module), b_(b), loads_(std::move(loads)), slots_(slots) {
+    ir::Builder front(module);
+    front.set_before(module.body()->first);
+    front.set_range(loads_[0]->range);
+    auto alloc = [&](const Type& type) {
+      return front.create(OpKind::kSharedAlloc, {}, std::span(&type, 1))->result();
+    };
+    for (const Op* load : loads_) {
+      buffers_.push_back(alloc(swizzled_type(module, load->result()->type, kRowMajor, slots)));
+      bytes_ += load->result()->type.shape.numel() * size_of(load->result()->type.dtype);
+    }
+    full_ = alloc(ir::barrier_type(slots));
+    front.create(OpKind::kMbarrierInit, std::span(&full_, 1), {}, {{AttrName::kCount, int64_t{1}}});
+    Value* staging = nullptr;
+    for (const Op* load : loads_) {
+      Op* maker = load->operand(0)->op;
+      if (!maker->flag(AttrName::kOnDevice) || maker->operands.size() % 2 == 0) continue;  // made by the host; has one
+      constexpr int kAlong[] = {0};
+      if (!staging) staging = alloc(rows_type(module, ir::tile_type(DType::kI32, {kTensorMapWords}), kAlong));
+      maker->append_operand(staging);
+    }
+  }
+
+  Value* buffer(size_t load) const { return buffers_[load]; }
+
+  /// Ahead of the first copies: all warps have done with the slots' memory, and see the mbarriers; what threads wrote
+  /// there, or to the tensors, comes before the copies.
+  void open() {
+    const analysis::PointerOrigins written = analysis::written_origins(module_);
+    const bool may_be_written = written.unknown || std::ranges::any_of(loads_, [&](const Op* load) {
+                                  return written.meets(analysis::pointer_origins(load->operand(0)));
+                                });
+    Op* fence = b_.create(OpKind::kFenceAsync, {}, {});
+    if (may_be_written) fence->set(AttrName::kGlobal, true);
+    join_lanes(b_, true);
+  }
+
+  /// Where `valid` (null: always), copies to `slot`; `of` gives the loads' operands as they are here.
+  template <class Of>
+  void fill(Value* valid, Value* slot, Of&& of) {
+    Op* branch = valid ? b_.if_op(valid, {}) : nullptr;
+    if (branch) b_.set_to_end(branch->region(0));
+    Value* full = expect(slot, bytes_);
+    for (size_t i = 0; i < loads_.size(); ++i) {
+      std::vector<Value*> operands = {view(b_, buffers_[i], slot), full};
+      for (Value* v : loads_[i]->operands) operands.push_back(of(v));
+      Op* copy = b_.create(OpKind::kTmaLoad, operands, {});
+      if (const ir::Attr* eviction = loads_[i]->find(AttrName::kEviction)) copy->set(AttrName::kEviction, *eviction);
+    }
+    if (branch) end_branch(branch);
+  }
+
+  void wait(Value* slot, Value* parity) {
+    Value* operands[] = {view(b_, full_, slot), parity};
+    b_.create(OpKind::kMbarrierWait, operands, {});
+  }
+
+  /// Behind a barrier after the last wait: the phases of each slot become an even number, as they were, for the next
+  /// time. `slot` and `parity` are where the next copies would go.
+  void close(Value* slot, Value* parity) {
+    Value* is_odd = b_.cmp(ir::Predicate::kNe, parity, i32(0));
+    for (int s = 0; s < slots_; ++s) {
+      Value* one_more = b_.cmp(ir::Predicate::kLt, i32(s), slot);
+      Op* branch = b_.if_op(b_.binary(OpKind::kXor, one_more, is_odd), {});
+      b_.set_to_end(branch->region(0));
+      expect(i32(s), 0);
+      end_branch(branch);
+    }
+  }
+
+ private:
+  static constexpr int kTensorMapWords = 32;
+
+  Value* i32(int64_t v) { return b_.constant_int(ir::scalar_type(DType::kI32), v); }
+  Value* expect(Value* slot, int64_t bytes) {
+    Value* full = view(b_, full_, slot);
+    b_.create(OpKind::kMbarrierExpect, std::span(&full, 1), {}, {{AttrName::kBytes, bytes}});
+    return full;
+  }
+  void end_branch(Op* branch) {
+    b_.yield({});
+    b_.set_to_end(branch->region(1));
+    b_.yield({});
+    b_.set_after(branch);
+  }
+
+  ir::Module& module_;
+  ir::Builder& b_;
+  std::vector<Op*> loads_;
+  int slots_;
+  std::vector<Value*> buffers_;  // of the loads
+  Value* full_ = nullptr;
+  int64_t bytes_ = 0;  // of a slot
+};
+
+/// Brings a block where it stands, and waits for it: its loop had but one iteration and is gone.
+void bring_here(ir::Module& module, Op* load) {
+  ir::Builder b(module);
+  b.set_range(load->range);
+  BulkRing ring(module, b, {load}, 1);
+  b.set_before(load);
+  Value* zero = b.constant_int(ir::scalar_type(DType::kI32), 0);
+  ring.open();
+  ring.fill(nullptr, zero, [](Value* v) { return v; });
+  ring.wait(zero, zero);
+  join_lanes(b, true);
+  ring.close(zero, b.constant_int(ir::scalar_type(DType::kI32), 1));
+  Value* handle = view(b, ring.buffer(0), zero);
+  RingReader(b).take(load, handle);
+}
 
 /// What a loop lets run ahead.
 enum class Ahead {
@@ -77,12 +247,18 @@ class Loop {
         axis_(axis),
         remarks_(remarks),
         slice_(body_, &stored),
-        b_(module) {}
+        b_(module),
+        reader_(b_) {}
 
   void run() {
     int64_t bytes = 0;                          // of a stage
     for (const bool is_vector : {false, true})  // whether there is a ring decides what becomes of vectors
       for (Op* op : *body_) {
+        if (!is_vector && is_in_loop_ring(op) && fits_block(op)) {
+          loads_.push_back(op);
+          blocks_.push_back(op);
+          bytes += analysis::shared_stride(op->result()->type);
+        }
         if (op->kind != OpKind::kLoad || (op->result()->type.shape.rank < 2) != is_vector) continue;
         std::optional<Cause> why;
         if (fits(op, why)) {
@@ -102,14 +278,23 @@ class Loop {
     const int64_t room = shared_room(module_, target_, has_scratch, loop_) - staged_bytes(module_, loop_, loads_);
     const int wanted = lead_, beside = rows ? 0 : 1;
     lead_ = std::min(lead_, static_cast<int>(room / bytes) - beside);
-    if (lead_ < 1) return remark(remarks_, loop_->range, Reason::kNoRoomForRing, (1 + beside) * bytes, room);
+    if (lead_ < 1) {
+      remark(remarks_, loop_->range, Reason::kNoRoomForRing, (1 + beside) * bytes, room);
+      if (blocks_.empty()) return;
+      loads_ = blocks_;  // which have no other way
+      lead_ = 1;
+    }
     slots_ = lead_ + beside;
     if (lead_ < wanted)
       remark(remarks_, loop_->range, Reason::kFewerStages, (wanted + beside) * bytes, room, wanted + 1, lead_ + 1);
-    remark(remarks_, loop_->range, Reason::kLoopPipelined, loads_.size(), lead_, slots_, bytes);
+    remark(remarks_, loop_->range, has_copies() ? Reason::kLoopPipelined : Reason::kLoopBlocks, loads_.size(), lead_,
+           slots_, bytes);
     find_product_in_flight();
     for (Op* load : loads_) {
-      sources_.push_back({load->operand(0), load->operands.size() > 1 ? load->operand(1) : nullptr});
+      if (load->kind == OpKind::kLoad)
+        sources_.push_back({load->operand(0), load->operands.size() > 1 ? load->operand(1) : nullptr});
+      else
+        sources_.push_back({});
       all_warps_ = all_warps_ || !rows || warps_share(load->result()->type) || is_converted(load);
     }
     b_.set_range(loads_[0]->range);
@@ -117,15 +302,20 @@ class Loop {
     prologue();
     ahead();
     b_.set_after(loop_);
-    wait(0);
-    join_lanes(b_, true);
+    if (has_copies()) {
+      wait(0);
+      join_lanes(b_, true);
+    }
+    if (ring_ && is_in_loop(loop_->parent)) ring_->close(last_slot_, last_parity_);
   }
 
  private:
   using Env = std::unordered_map<const Value*, Value*>;
   struct Source {
-    Value *pointers, *mask;  // no mask: null
+    Value *pointers = nullptr, *mask = nullptr;  // no mask: null; both: a block
   };
+
+  bool has_copies() const { return loads_.size() > blocks_.size(); }
 
   bool fits(const Op* load, std::optional<Cause>& why) {
     auto no = [&](Reason reason, const auto&... values) {
@@ -149,6 +339,16 @@ class Loop {
     LoopSlice slice = slice_;
     for (size_t i = 0; i < std::min<size_t>(2, load->operands.size()); ++i)
       if (!slice.add(load->operands[i])) return no(Reason::kLoadDepends);
+    slice_ = std::move(slice);
+    return true;
+  }
+
+  /// Its own loop may have been inlined into this one, of which nobody has asked yet.
+  bool fits_block(const Op* load) {
+    if (which_ != Ahead::kOperands || analysis::pointer_origins(load->operand(0)).meets(stored_)) return false;
+    LoopSlice slice = slice_;
+    for (size_t i = 1; i < load->operands.size(); ++i)
+      if (!slice.add(load->operands[i])) return false;
     slice_ = std::move(slice);
     return true;
   }
@@ -208,7 +408,13 @@ class Loop {
     ir::Builder front(module_);
     front.set_before(module_.body()->first);
     front.set_range(b_.range());
+    if (!blocks_.empty()) ring_.emplace(module_, b_, blocks_, slots_);
+    size_t block = 0;
     for (const Op* load : loads_) {
+      if (load->kind != OpKind::kLoad) {
+        buffers_.push_back(ring_->buffer(block++));
+        continue;
+      }
       const Type& type = load->result()->type;
       const bool has_swizzle = which_ == Ahead::kOperands && type.shape.rank > 1 && swizzle_of(load) != 0;
       const Type ring = has_swizzle ? swizzled_type(module_, type, order_of(load), slots_)
@@ -237,12 +443,14 @@ class Loop {
       for (size_t i = 0; i < types.size(); ++i) env[op->results[i]] = copy->results[i];
     }
     for (size_t i = 0; i < sources_.size(); ++i) {
+      if (!sources_[i].pointers) continue;
       Value* pointers = of(sources_[i].pointers);
       Value* mask = masked(b_, valid, sources_[i].mask ? of(sources_[i].mask) : nullptr, pointers);
       Value* operands[] = {view(b_, buffers_[i], slot), pointers, mask};
       b_.create(OpKind::kAsyncCopy, operands, {});
     }
-    b_.create(OpKind::kAsyncCommit, {}, {});
+    if (has_copies()) b_.create(OpKind::kAsyncCommit, {}, {});
+    if (ring_) ring_->fill(valid, slot, of);
     Env next;
     for (size_t i = 1; i < body_->args.size(); ++i)
       if (slice_.has(body_->args[i])) next[body_->args[i]] = of(body_->terminator()->operands[i - 1]);
@@ -251,6 +459,7 @@ class Loop {
 
   void prologue() {
     b_.set_before(loop_);
+    if (ring_) ring_->open();
     for (size_t i = 1; i < body_->args.size(); ++i)
       if (slice_.has(body_->args[i])) ahead_[body_->args[i]] = loop_->operands[i + 2];
     for (int s = 0; s < lead_; ++s) {
@@ -260,10 +469,11 @@ class Loop {
     }
   }
 
-  /// A value that the loop carries beside the user's: its argument; finish it with `yields`.
-  Value* carry(Value* init) {
+  /// A value that the loop carries beside the user's: its argument; finish it with `yields`. `last` gets its result.
+  Value* carry(Value* init, Value** last = nullptr) {
     loop_->append_operand(init);
-    module_.add_result(loop_, init->type);
+    Value* result = module_.add_result(loop_, init->type);
+    if (last) *last = result;
     return module_.add_arg(body_, init->type);
   }
 
@@ -273,14 +483,19 @@ class Loop {
       if (slice_.has(body_->args[i])) carried.push_back(body_->args[i]);
     Env env;
     for (const Value* arg : carried) env[arg] = carry(ahead_.at(arg));
-    read_slot_ = carry(i32(0));
+    read_slot_ = carry(i32(0), &last_slot_);
     // Dots read their operands all through the iteration, so that there is one slot more, to copy to.
     const bool rows = which_ == Ahead::kLoads;
     Value* write_slot = rows ? read_slot_ : carry(i32(lead_));
+    Value* parity = ring_ ? carry(i32(0), &last_parity_) : nullptr;
     b_.set_before(body_->first);
-    wait(lead_ - 1);
-    if (ir::any_nested(loop_, [](const Op* op) { return is_staged(op); })) b_.create(OpKind::kFenceAsync, {}, {});
-    join_lanes(b_, all_warps_);
+    if (has_copies()) {
+      wait(lead_ - 1);
+      if (ir::any_nested(loop_, [](const Op* op) { return is_staged(op); })) b_.create(OpKind::kFenceAsync, {}, {});
+    }
+    if (ring_) ring_->wait(read_slot_, parity);
+    // Each warp waits for blocks itself; the next ones are asked for behind the other barrier, if there is one.
+    if (has_copies() || !in_flight_) join_lanes(b_, all_warps_);
     if (in_flight_) {  // the product of the iteration before still reads its slot up to here
       b_.set_after(in_flight_);
       join_lanes(b_, all_warps_);
@@ -295,8 +510,10 @@ class Loop {
     issue(env, runs(b_, loop_, iv), write_slot);
     std::vector<Value*> yields;
     for (const Value* arg : carried) yields.push_back(env.at(arg));
-    yields.push_back(next_slot(b_, read_slot_, slots_).slot);
+    const NextSlot read_next = next_slot(b_, read_slot_, slots_);
+    yields.push_back(read_next.slot);
     if (!rows) yields.push_back(next_slot(b_, write_slot, slots_).slot);
+    if (parity) yields.push_back(b_.binary(OpKind::kXor, parity, b_.cast(read_next.wraps, DType::kI32)));
     for (Value* v : yields) body_->terminator()->append_operand(v);
     if (!rows) take_loads();
   }
@@ -311,46 +528,19 @@ class Loop {
     });
   }
 
-  Value* read(Value* handle, const Type& type) {
-    handles_.push_back(handle);
-    Value* v = b_.create1(OpKind::kSharedLoad, {handle}, type);
-    reads_.push_back(v->op);
-    return v;
-  }
-
-  void replace_conversion(Op* convert, Value* handle) {
-    b_.set_before(convert);
-    replace(convert, read(handle, convert->result()->type));
-  }
-
   void take_loads() {
     for (size_t i = 0; i < loads_.size(); ++i) {
-      Op* load = loads_[i];
-      b_.set_before(load);
-      b_.set_range(load->range);
-      Value* handle = view(b_, buffers_[i], read_slot_);
-      const std::vector<ir::Use> uses = load->result()->uses;
-      const bool filled = is_filled(load);
-      for (const ir::Use& use : uses) {
-        if (use.op->kind == OpKind::kConvertLayout && !filled) replace_conversion(use.op, handle);
-        if (use.op->kind == OpKind::kTrans && !filled) take_transposed(use.op, handle);
-      }
-      b_.set_before(load);
-      if (load->result()->uses.empty()) {
-        load->erase();
-        continue;
-      }
-      Value* v = read(handle, load->result()->type);
-      if (filled) v = b_.select(load->operand(1), v, load->operand(2));
-      replace(load, v);
+      b_.set_before(loads_[i]);
+      b_.set_range(loads_[i]->range);
+      reader_.take(loads_[i], view(b_, buffers_[i], read_slot_));
     }
-    if (which_ == Ahead::kLoads && !has_registers()) read_again(module_, reads_);
+    if (which_ == Ahead::kLoads && !has_registers()) read_again(module_, reader_.reads());
   }
 
   /// Whether what waits for reductions can wait in registers, with as many blocks as shared memory has room for.
   bool has_registers() const {
     int waiting = 0;
-    for (const Op* op : reads_)
+    for (const Op* op : reader_.reads())
       if (outlives_reduction(op)) waiting += op->result()->type.layout->num_registers();
     if (waiting < kManyRegisters) return true;
     target::BlockResources block{.threads = module_.num_warps * target::kWarpSize};
@@ -364,21 +554,11 @@ class Loop {
   Op* last_read() const {
     auto reads = [&](const Op* op) {
       return op->kind == OpKind::kSharedLoad &&
-             std::find(handles_.begin(), handles_.end(), op->operand(0)) != handles_.end();
+             std::ranges::find(reader_.handles(), op->operand(0)) != reader_.handles().end();
     };
     Op* op = body_->terminator();
     while (op->prev && !ir::any_nested(op, reads)) op = op->prev;
     return op;
-  }
-
-  /// The conversions of a transposed tile read the transposed memory.
-  void take_transposed(Op* trans, Value* handle) {
-    b_.set_before(trans);
-    Value* turned = transposed(b_, handle, std::get<std::vector<int64_t>>(*trans->find(AttrName::kOrder)));
-    const std::vector<ir::Use> uses = trans->result()->uses;
-    for (const ir::Use& use : uses)
-      if (use.op->kind == OpKind::kConvertLayout) replace_conversion(use.op, turned);
-    if (trans->result()->uses.empty()) trans->erase();
   }
 
   ir::Module& module_;
@@ -396,10 +576,12 @@ class Loop {
   ir::Builder b_;
   std::vector<Op*> loads_;
   std::vector<Source> sources_;  // of the loads
-  std::vector<Value*> buffers_, handles_;
-  std::vector<Op*> reads_;
+  std::vector<Op*> blocks_;      // of these, what comes by TMA
+  std::vector<Value*> buffers_;
+  std::optional<BulkRing> ring_;
+  RingReader reader_;
   Env ahead_;
-  Value* read_slot_ = nullptr;
+  Value *read_slot_ = nullptr, *last_slot_ = nullptr, *last_parity_ = nullptr;
   Op* in_flight_ = nullptr;  // the product that the iteration leaves unfinished
 };
 
@@ -407,10 +589,6 @@ class Loop {
 Ahead runs_ahead(const Op* loop) {
   if (ir::any_nested(loop, [](const Op* op) { return op->kind == OpKind::kDot; })) return Ahead::kOperands;
   return loop->has(AttrName::kNumStages) ? Ahead::kLoads : Ahead::kNothing;
-}
-
-int stages_of(const Op* loop, const ir::Module& module) {
-  return static_cast<int>(loop->int_or(AttrName::kNumStages, module.num_stages));
 }
 
 /// Why nothing of a loop with loads for dots, or with num_stages of its own, runs ahead.
@@ -452,6 +630,11 @@ Status pipeline_loads(ir::Module& module, const target::Target& target, Remarks*
     const analysis::AxisAnalysis axis(module);
     Loop(module, target, loop, stages, which, *stored, axis, remarks).run();
   }
+  std::vector<Op*> blocks;
+  ir::walk(module.body(), [&](Op* op) {
+    if (is_in_loop_ring(op)) blocks.push_back(op);
+  });
+  for (Op* block : blocks) bring_here(module, block);
   return dce(module);
 }
 

@@ -13,6 +13,7 @@
 #include "compiler/analysis/producer_slice.h"
 #include "compiler/analysis/tensor_map.h"
 #include "compiler/layout/tensor_core.h"
+#include "compiler/passes/hopper/select_loop_loads.h"
 #include "compiler/passes/util/rewrite.h"
 #include "compiler/passes/util/transpose_product.h"
 #include "support/tensor_map.h"
@@ -276,21 +277,39 @@ void select_staged(ir::Module& module, const Target& target, Remarks* remarks) {
     place.take(*op, staged);
     op->set(AttrName::kMma, std::string(group->name));
     op->set(AttrName::kStaged, staged);
-    remark(remarks, op->range, staged == 2 ? Reason::kWgmmaStaged : Reason::kWgmmaStagedB);
   });
 }
 
-void tell_obstacles(ir::Module& module, const std::vector<Candidate>& found, const Obstacles& obstacles,
-                    Remarks& remarks) {
+void tell_staged(ir::Module& module, Remarks& remarks) {
+  ir::walk(module.body(), [&](const Op* op) {
+    if (!is_staged(op)) return;
+    const bool both = is_staged(op, 0);
+    auto is_brought = [&](int operand) {
+      const Op* load = load_of(op->operand(operand));
+      return load && is_in_loop_ring(load);
+    };
+    if (both && is_brought(0) && is_brought(1)) return remarks.add(because(Reason::kWgmmaByTma), op->range);
+    remarks.add(because(both ? Reason::kWgmmaStaged : Reason::kWgmmaStagedB), op->range);
+  });
+}
+
+/// Of the dots that no producer serves.
+struct Untaken {
+  const Op *dot, *load;
+  Obstacle obstacle;
+};
+
+std::vector<Untaken> untaken(ir::Module& module, const std::vector<Candidate>& found, const Obstacles& obstacles) {
+  std::vector<Untaken> list;
   ir::walk(module.body(), [&](const Op* op) {
     const auto it = obstacles.find(op);
     if (it == obstacles.end() || std::any_of(found.begin(), found.end(), [&](auto& c) { return c.dot == op; })) return;
-    const auto& [cause, operand] = it->second;
     // The loads that recognize_blocks has made no block of, it has told about.
-    const Op* load = load_of(op->operand(operand));
-    if (load ? load->kind == OpKind::kDescriptorLoad : cause.reason == Reason::kNotOfProduct)
-      remarks.add(cause, op->range, dot_operand(*op, operand));
+    const Op* load = load_of(op->operand(it->second.operand));
+    if (load ? load->kind == OpKind::kDescriptorLoad : it->second.cause.reason == Reason::kNotOfProduct)
+      list.push_back({op, load, it->second});
   });
+  return list;
 }
 
 Reason way_of(const Candidate& c) {
@@ -424,7 +443,7 @@ Status select_wgmma(ir::Module& module, const target::Target& target, Remarks* r
     for (const Op* load : shared_loads(module, found)) banned.insert(load);
     if (banned.size() == before) break;
   }
-  if (remarks) tell_obstacles(module, found, obstacles, *remarks);
+  const std::vector<Untaken> others = untaken(module, found, obstacles);
   for (const Candidate& c : found) {
     remark(remarks, c.dot->range, way_of(c));
     Op* dot = c.swapped ? transpose_product(module, c.dot) : c.dot;
@@ -432,6 +451,11 @@ Status select_wgmma(ir::Module& module, const target::Target& target, Remarks* r
     if (c.way == Way::kBStored) dot->set(AttrName::kBesideSlot, true);
   }
   select_staged(module, target, remarks);
+  select_loop_loads(module, target, remarks);
+  if (!remarks) return {};
+  tell_staged(module, *remarks);
+  for (const auto& [dot, load, obstacle] : others)
+    if (!load || !is_in_loop_ring(load)) remarks->add(obstacle.cause, dot->range, dot_operand(*dot, obstacle.operand));
   return {};
 }
 

@@ -1,5 +1,6 @@
 #include "compiler/passes/tile/expand_descriptors.h"
 
+#include <algorithm>
 #include <unordered_set>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "compiler/ir/builder.h"
 #include "compiler/layout/tensor_core.h"
 #include "compiler/passes/hopper/select_block_loads.h"
+#include "compiler/passes/hopper/select_loop_loads.h"
 #include "compiler/passes/hopper/select_wgmma.h"
 #include "support/tensor_map.h"
 
@@ -20,7 +22,45 @@ using ir::Value;
 
 namespace {
 
-void expand(ir::Module& module, Op* op) {
+/// Whether threads could store a block in wide words but for the test of each element: its rows may end inside of one.
+bool is_tested_singly(const Op& store, const analysis::AxisAnalysis& axis) {
+  if (store.has(ir::AttrName::kRmw) ||
+      std::any_of(store.operands.begin() + 2, store.operands.end(), [](const Value* v) { return v->type.is_tile(); }))
+    return false;
+  const Op& descriptor = *store.operand(0)->op;
+  const ir::Type& type = descriptor.result()->type;
+  return axis.of(descriptor.operand(type.shape.rank)).divisibility[0] * size_of(type.dtype) % kTensorMapAlignment != 0;
+}
+
+/// i1: the whole block lies in the tensor.
+Value* is_inside(ir::Builder& b, const Op& descriptor, std::span<Value* const> offsets) {
+  const ir::Shape& block = descriptor.result()->type.shape;
+  Value* inside = nullptr;
+  for (size_t d = 0; d < offsets.size(); ++d) {
+    const ir::Type i32 = ir::scalar_type(DType::kI32);
+    Value* last = b.binary(OpKind::kSub, descriptor.operand(static_cast<int>(1 + d)),
+                           b.constant_int(i32, block[static_cast<int>(d)]));
+    Value* ends = b.binary(OpKind::kAnd, b.cmp(ir::Predicate::kGe, offsets[d], b.constant_int(i32, 0)),
+                           b.cmp(ir::Predicate::kLe, offsets[d], last));
+    inside = inside ? b.binary(OpKind::kAnd, inside, ends) : ends;
+  }
+  return inside;
+}
+
+/// `whole`, if any: i1, where no element has to be tested.
+void store(ir::Builder& b, const ir::BlockElements& at, Value* value, Value* whole) {
+  if (!whole) return b.store(at.pointers, value, at.inside), void();
+  Op* branch = b.if_op(whole, {});
+  for (int side : {0, 1}) {
+    b.set_to_end(branch->region(side));
+    b.store(at.pointers, value, side == 0 ? nullptr : at.inside);
+    b.yield({});
+  }
+  b.set_after(branch);
+}
+
+/// `apart`: blocks that lie in their tensor are stored without tests.
+void expand(ir::Module& module, Op* op, bool apart) {
   const bool is_load = op->kind == OpKind::kDescriptorLoad;
   const Op& descriptor = *op->operand(0)->op;
   ir::Builder b(module);
@@ -42,7 +82,7 @@ void expand(ir::Module& module, Op* op) {
     atomic->set(ir::Sem::kRelaxed);
     atomic->set(ir::Scope::kGpu);
   } else {
-    b.store(at.pointers, op->operand(1), at.inside);
+    store(b, at, op->operand(1), apart ? is_inside(b, descriptor, offsets) : nullptr);
   }
   op->erase();
 }
@@ -78,9 +118,10 @@ void rely_on_alignment(ir::Module& module, Op* maker) {
   for (int d = 0; d + 1 < rank; ++d) promise(1 + rank + d, std::max<int64_t>(1, bytes / element));
 }
 
-void expand_all_but(const std::unordered_set<const Op*>& kept, ir::Module& module, const DescriptorOps& ops) {
+void expand_all_but(const std::unordered_set<const Op*>& kept, ir::Module& module, const DescriptorOps& ops,
+                    const std::unordered_set<const Op*>& apart = {}) {
   for (Op* op : ops.accesses)
-    if (!kept.contains(op)) expand(module, op);
+    if (!kept.contains(op)) expand(module, op, apart.contains(op));
   for (Op* op : ops.makers)
     if (op->result()->uses.empty()) op->erase();
 }
@@ -89,25 +130,28 @@ void expand_all_but(const std::unordered_set<const Op*>& kept, ir::Module& modul
 
 void expand_all_descriptors(ir::Module& module) { expand_all_but({}, module, descriptor_ops(module)); }
 
-Status expand_descriptors(ir::Module& module, const target::Target&) {
+Status expand_descriptors(ir::Module& module, const target::Target& target) {
   const DescriptorOps ops = descriptor_ops(module);
   for (Op* maker : ops.makers) rely_on_alignment(module, maker);
-  std::unordered_set<const Op*> kept;
+  std::unordered_set<const Op*> kept, apart;
   ir::walk(module.body(), [&](Op* op) {
-    if (is_ahead(op)) kept.insert(op);
+    if (is_ahead(op) || is_in_loop_ring(op)) kept.insert(op);
     for (int i : {0, 1})
       if (op->kind == OpKind::kDot)
         if (const Op* load = slot_load(op, i)) kept.insert(load);
   });
-  if (!kept.empty()) {
-    const analysis::AxisAnalysis axis(module);
-    for (const Op* op : ops.accesses)
-      if (op->kind == OpKind::kDescriptorStore && op->operand(1)->type.shape.rank == 2 &&
-          layout::widest_swizzle(op->operand(1)->type.shape[1], op->operand(1)->type.element_bits()) != 0 &&
-          analysis::has_tensor_map(*op->operand(0)->op, axis, /*stored=*/true))
-        kept.insert(op);
+  const bool by_tma = !kept.empty();
+  const analysis::AxisAnalysis axis(module);
+  for (const Op* op : ops.accesses) {
+    if (op->kind != OpKind::kDescriptorStore) continue;
+    const ir::Type& tile = op->operand(1)->type;
+    if (by_tma && tile.shape.rank == 2 && layout::widest_swizzle(tile.shape[1], tile.element_bits()) != 0 &&
+        analysis::has_tensor_map(*op->operand(0)->op, axis, /*stored=*/true))
+      kept.insert(op);
+    else if (target.is_cuda() && is_tested_singly(*op, axis))
+      apart.insert(op);
   }
-  expand_all_but(kept, module, ops);
+  expand_all_but(kept, module, ops, apart);
   return {};
 }
 

@@ -41,6 +41,10 @@ int registers_of(const ir::Type& type) {
   return words * (type.layout ? type.layout->num_registers() : 1);
 }
 
+int stages_of(const Op* loop, const ir::Module& module) {
+  return static_cast<int>(loop->int_or(AttrName::kNumStages, module.num_stages));
+}
+
 std::optional<analysis::PointerOrigins> stored_origins(const Op* loop, const Op** unknown) {
   analysis::PointerOrigins stored;
   const Op* last = nullptr;
@@ -50,7 +54,7 @@ std::optional<analysis::PointerOrigins> stored_origins(const Op* loop, const Op*
     if (has_rings && (op->kind == OpKind::kAsyncCopy || op->kind == OpKind::kBarrier)) return false;
     if (op->kind == OpKind::kStore || op->kind == OpKind::kDescriptorStore)
       stored.join(analysis::pointer_origins(op->operand(0)));
-    else if (op->regions.empty() && changes_memory(op))
+    else if (op->kind == OpKind::kGdcWait || (op->regions.empty() && changes_memory(op)))
       last = op;
     return false;
   });

@@ -35,6 +35,9 @@ class LoopSlice {
 /// Registers of a thread for a value; of elements of less than 32 bits, one for each.
 int registers_of(const ir::Type& type);
 
+/// Of a loop's pipeline: its own num_stages, or the kernel's.
+int stages_of(const ir::Op* loop, const ir::Module& module);
+
 /// What the loop writes through; nothing when its writes cannot be told, or it waits for those of other threads:
 /// `unknown` is then the last op that does.
 std::optional<analysis::PointerOrigins> stored_origins(const ir::Op* loop, const ir::Op** unknown = nullptr);

@@ -243,5 +243,47 @@ TEST(Hopper, MapsAreMadeOfArguments) {
   EXPECT_EQ(b.strides[1].constant(), 1);
 }
 
+/// A tensor that the kernel finds in memory: no parameter has its map, which the kernel makes in a place of its own.
+TEST(Hopper, MapsOfTensorsFoundInMemoryAreMadeByTheKernel) {
+  const std::string text = R"(
+layout L0 = [64, 64] {offset = [(0, 1), (0, 2), (0, 4), (0, 8), (0, 16), (0, 32), (1, 8), (2, 16), (4, 32), (8, 0), (16, 0), (32, 0)]}
+layout L1 = [32] {offset = [(1), (2), (4), (8), (16)]}
+kernel @k(%p: *i64, %n: i32) attributes {num_warps = 4, num_stages = 2, num_ctas = 1, stage = "distributed", shared_bytes = 8448} {
+  %tile = shared_alloc {shared_offset = 0} : shared bf16[64, 64]{L0}
+  %room = shared_alloc {shared_offset = 8192} : shared i32[32]{L1}
+  %full = shared_alloc {shared_offset = 8320} : barrier
+  mbarrier_init %full {count = 1}
+  barrier
+  %zero = constant 0 : i32
+  %one = constant 1 : i64
+  %at = load %p : i64
+  %found = int_to_ptr %at : *bf16
+  %stride = cast %n : i64
+  %d = make_descriptor %found, %n, %n, %stride, %one, %room {on_device = true} : desc bf16[64, 64]
+  mbarrier_expect %full {bytes = 8192}
+  tma_load %tile, %full, %d, %zero, %zero
+  mbarrier_wait %full, %zero
+  return
+}
+)";
+  auto module = parse(text);
+  ;
+  ASSERT_NE(module, nullptr);
+  auto plan = lower::plan_launch(*module, *target::find("sm_90a"));
+  ASSERT_TRUE(plan.ok()) << render(plan.error());
+  EXPECT_TRUE(plan->tensor_maps.empty());
+  ASSERT_EQ(plan->device_maps.size(), 1u);
+  EXPECT_EQ(plan->device_maps[0].box, (std::vector<int32_t>{64, 64}));
+  EXPECT_EQ(plan->device_maps[0].swizzle, 128);
+  const std::string ptx = ptx_of(text);
+  expect_clean_machine_code(ptx);
+  for (const char* instruction :
+       {"tensormap.replace.tile.global_address.shared::cta.b1024.b64",
+        "tensormap.replace.tile.elemtype.shared::cta.b1024.b32",
+        "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned",
+        "fence.proxy.tensormap::generic.acquire.gpu", "atom.acquire.gpu.global.cas.b32", "st.release.gpu.global.b32"})
+    EXPECT_EQ(count(ptx, instruction), 1) << instruction << "\n" << ptx;
+}
+
 }  // namespace
 }  // namespace kiln

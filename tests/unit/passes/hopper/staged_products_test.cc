@@ -6,7 +6,9 @@
 
 #include <array>
 #include <cmath>
+#include <functional>
 #include <random>
+#include <string>
 
 #include "compiler/frontend/frontend.h"
 #include "compiler/interp/machine/distributed.h"
@@ -45,6 +47,9 @@ constexpr Form kFirst[] = {
     {"converted",
      "x = tl.load(q + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < L), other=0)"
      ".to(a.dtype.element_ty)"},
+    {"described",
+     "x = tl.make_tensor_descriptor(a + zero, [M + zero, L], [K, 1], [BM, BK])"
+     ".load([tl.program_id(0) * BM, t * BK])"},
 };
 constexpr Form kSecond[] = {
     {"masked", "y = tl.load(b + k[:, None] * N + n[None, :], mask=(k[:, None] < L) & (n[None, :] < N), other=0.0)"},
@@ -68,6 +73,10 @@ constexpr Form kSecond[] = {
      ".to(tl.float32) * (tl.load(index + k, mask=k < L, other=0).to(tl.float32) * 0.02)[:, None])"
      ".to(a.dtype.element_ty)"},
     {"constant", "y = tl.full((BK, BN), 0.25, a.dtype.element_ty)"},
+    {"described",
+     "y = tl.make_tensor_descriptor(b, [L + zero, N], [N, 1], [BK, BN]).load([t * BK, tl.program_id(1) * BN])"},
+    {"described turned",
+     "y = tl.make_tensor_descriptor(b, [N, L], [K + zero, 1], [BN, BK]).load([tl.program_id(1) * BN, t * BK]).T"},
 };
 constexpr const char kStoredSum[] =
     "acc = tl.dot(x, y, acc)\n        tl.store(c + (m[:, None] * N + n[None, :]), acc, "
@@ -95,6 +104,7 @@ def product(a, b, c, q, index, M, N, K, L, BM: tl.constexpr, BN: tl.constexpr, B
     n = tl.program_id(1) * BN + tl.arange(0, BN)
     at = tl.load(index + m, mask=m < M, other=0)
     scale = tl.load(q + n, mask=n < N, other=0).to(tl.float32)
+    zero = tl.load(index) // 4096
     acc = tl.zeros((BM, BN), tl.float32)
     for t in range(0, tl.cdiv(L, BK)):
         k = t * BK + tl.arange(0, BK)
@@ -116,6 +126,7 @@ def product(a, b, c, q, index, M, N, K, L, BM: tl.constexpr, BN: tl.constexpr, B
     n = tl.program_id(1) * BN + tl.arange(0, BN)
     at = tl.load(index + m, mask=m < M, other=0)
     scale = tl.load(q + n, mask=n < N, other=0).to(tl.float32)
+    zero = tl.load(index) // 4096
     acc = tl.zeros((BM, BN), tl.float32)
     s = tl.zeros((BM, BM), tl.float32)
     for t in range(0, tl.cdiv(L, BK)):
@@ -144,6 +155,7 @@ def product(a, b, c, q, index, M, N, K, L, BM: tl.constexpr, BN: tl.constexpr, B
     n = tl.program_id(1) * BN + tl.arange(0, BN)
     at = tl.load(index + m, mask=m < M, other=0)
     scale = tl.load(q + n, mask=n < N, other=0).to(tl.float32)
+    zero = tl.load(index) // 4096
     acc = tl.zeros((BM, BN), tl.float32)
     for r in range(2):
         for t in range(0, tl.cdiv(L, BK)):
@@ -498,6 +510,140 @@ TEST(StagedProducts, PlantedErrorsAreFound) {
     dropped.drop_barrier = static_cast<int>(barrier);
     EXPECT_FALSE(launch(c, *made, dropped).ok()) << "barrier " << barrier;
   }
+}
+
+// --- blocks that a loop brings by TMA for its own products
+
+/// Tensors, and tiles of them, that the kernel finds in memory, tile after tile.
+constexpr char kFound[] = R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def product(a, b, c, q, index, M, N, K, L, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    zero = tl.load(index) // 4096
+    tile = tl.program_id(0) + tl.program_id(1) * tl.num_programs(0)
+    tiles_m = tl.cdiv(M, BM)
+    rows = tl.make_tensor_descriptor(a + zero, [M + zero, L], [K, 1], [BM, BK])
+    columns = tl.make_tensor_descriptor(b + zero, [L, N + zero], [N, 1], [BK, BN])
+    result = tl.make_tensor_descriptor(c + zero, [M + zero, N], [N, 1], [BM, BN])
+    while tile < tiles_m * tl.cdiv(N, BN):
+        m = tile % tiles_m * BM
+        n = tile // tiles_m * BN
+        acc = tl.zeros((BM, BN), tl.float32)
+        for t in range(0, tl.cdiv(L, BK)):
+            acc = tl.dot(rows.load([m, t * BK]), columns.load([t * BK, n]), acc)
+        result.store([m, n], acc)
+        tile += 2
+)";
+
+/// One step along k, so that its loop is gone, in another that nobody can run ahead of.
+constexpr char kOnce[] = R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def product(a, b, c, q, index, M, N, K, L, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    zero = tl.load(index) // 4096
+    rows = tl.make_tensor_descriptor(a + zero, [M + zero, L], [K, 1], [BM, BK])
+    columns = tl.make_tensor_descriptor(b + zero, [L, N + zero], [N, 1], [BK, BN])
+    result = tl.make_tensor_descriptor(c + zero, [M + zero, N], [N, 1], [BM, BN])
+    m = tl.program_id(0) * BM
+    n = tl.program_id(1) * BN
+    r = 0
+    while r < 2 + zero:
+        acc = tl.zeros((BM, BN), tl.float32)
+        for t in range(0, BK // BK):
+            acc = tl.dot(rows.load([m, t * BK]), columns.load([t * BK, n]), acc)
+        result.store([m, n], acc * (r + 1))
+        r += 1
+)";
+
+TEST(LoopBlocks, OfTensorsFoundInMemory) {
+  for (const char* whole : {kFound, kOnce})
+    for (const DType dtype : {DType::kF16, DType::kBF16}) {
+      Case c;
+      c.whole = whole, c.dtype = dtype;
+      std::mt19937 rng(std::random_device{}());
+      c.depth = whole == kOnce ? 32 : kDepth - static_cast<int64_t>(rng() % 16);
+      c.warps = 4 << (rng() % 2), c.stages = 2 + static_cast<int>(rng() % 3);
+      SCOPED_TRACE(c.source());
+      std::unique_ptr<Module> tile;
+      const auto m = distributed(c, &tile);
+      ASSERT_TRUE(m);
+      EXPECT_EQ(count(*m, OpKind::kWgmma), 1) << ir::print(*m);
+      EXPECT_EQ(count(*m, OpKind::kTmaLoad), 2 * (whole == kOnce ? 1 : c.stages)) << ir::print(*m);
+      EXPECT_EQ(count(*m, OpKind::kAsyncCopy), 0) << ir::print(*m);
+      EXPECT_EQ(count(*m, OpKind::kMakeDescriptor), 2) << ir::print(*m);
+      ir::walk(m->body(), [&](Op* op) {
+        if (op->kind == OpKind::kMakeDescriptor) {
+          EXPECT_TRUE(op->flag(AttrName::kOnDevice));
+          EXPECT_FALSE(op->parent->parent) << "made once, in front of the loops\n" << ir::print(*m);
+        }
+      });
+      std::vector<double> expected, got;
+      ASSERT_NO_FATAL_FAILURE(run_both(c, *tile, *m, rng, rng(), &expected, &got));
+      for (size_t e = 0; e < got.size(); ++e) ASSERT_NEAR(got[e], expected[e], 1e-3) << "element " << e;
+    }
+}
+
+/// What an iteration waits for is a wait too for other launches: nothing runs ahead of that.
+TEST(LoopBlocks, NothingRunsAheadOfAWait) {
+  Case c;
+  c.whole = kFound;
+  std::string waiting = kFound;
+  const std::string_view start = "        for t in range(0, tl.cdiv(L, BK)):\n";
+  waiting.insert(waiting.find(start) + start.size(), "            tl.extra.cuda.gdc_wait()\n");
+  c.whole = waiting.c_str();
+  const auto m = distributed(c);
+  ASSERT_TRUE(m);
+  EXPECT_EQ(count(*m, OpKind::kTmaLoad) + count(*m, OpKind::kAsyncCopy), 0) << ir::print(*m);
+}
+
+/// Each barrier and each wait is needed; the machine's interpreter tells what goes wrong without.
+TEST(LoopBlocks, PlantedErrorsAreFound) {
+  Case c;
+  c.whole = kFound, c.stages = 3;
+  const auto made = distributed(c);
+  ASSERT_TRUE(made);
+  std::mt19937 rng(7);
+  Problem launch(c.dtype, rng);
+  ASSERT_TRUE(launch(c, *made).ok());
+  auto erase = [](OpKind kind, auto&& which) {
+    return [kind, which](Module& m) {
+      std::vector<Op*> found;
+      ir::walk(m.body(), [&](Op* op) {
+        if (op->kind == kind && which(*op)) found.push_back(op);
+      });
+      ASSERT_FALSE(found.empty());
+      for (Op* op : found) op->erase();
+    };
+  };
+  auto any = [](const Op&) { return true; };
+  const std::pair<const char*, std::function<void(Module&)>> planted[] = {
+      {"no wait for a block", erase(OpKind::kMbarrierWait, any)},
+      {"phases stay odd",
+       erase(OpKind::kMbarrierExpect, [](const Op& op) { return op.int_attr(AttrName::kBytes) == 0; })},
+      {"bytes are not announced",
+       erase(OpKind::kMbarrierExpect, [](const Op& op) { return op.int_attr(AttrName::kBytes) > 0; })},
+  };
+  for (const auto& [name, plant] : planted) {
+    const auto m = ir::clone(*made);
+    plant(*m);
+    EXPECT_FALSE(launch(c, *m).ok()) << name << ir::print(*m);
+  }
+  // Those that part the slots' readers from the next copies into them.
+  int barriers = 0;
+  for (int i = 0; i < count(*made, OpKind::kBarrier); ++i) {
+    interp::DistributedOptions dropped;
+    dropped.drop_barrier = i;
+    for (dropped.seed = 1; dropped.seed < 6; ++dropped.seed)
+      if (!launch(c, *made, dropped).ok()) {
+        ++barriers;
+        break;
+      }
+  }
+  EXPECT_EQ(barriers, 2) << "of the loop, and in front of it\n" << ir::print(*made);
 }
 
 }  // namespace
