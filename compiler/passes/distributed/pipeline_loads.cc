@@ -392,6 +392,18 @@ class Loop {
     return std::find(loads_.begin(), loads_.end(), operand->op) != loads_.end();
   }
 
+  /// The first product of warp groups, if what it multiplies is there when an iteration begins.
+  const Op* first_product() const {
+    for (const Op* op : *body_) {
+      if (op->kind != OpKind::kDot || !is_staged(op)) continue;
+      const bool is_ready = std::all_of(op->operands.begin(), op->operands.begin() + 2, [&](const Value* v) {
+        return is_brought(v) || !encloses(loop_, v->op ? v->op->parent : v->block);
+      });
+      return is_ready ? op : nullptr;
+    }
+    return nullptr;
+  }
+
   // --- scalars
 
   Value* number(const Type& type, int64_t v) { return b_.constant_int(type, v); }
@@ -505,6 +517,8 @@ class Loop {
       b_.set_after(last_read());
       join_lanes(b_, all_warps_);
     }
+    // The tensor cores begin before the threads make addresses.
+    if (const Op* product = first_product(); product && !in_flight_ && !ring_) b_.set_after(const_cast<Op*>(product));
     Value* iv = later(body_->args[0], lead_);
     env[body_->args[0]] = iv;
     issue(env, runs(b_, loop_, iv), write_slot);
