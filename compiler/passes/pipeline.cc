@@ -13,6 +13,7 @@
 #include "compiler/passes/distributed/read_operands.h"
 #include "compiler/passes/distributed/remove_conversions.h"
 #include "compiler/passes/hopper/delay_waits.h"
+#include "compiler/passes/hopper/limit_products.h"
 #include "compiler/passes/hopper/recognize_blocks.h"
 #include "compiler/passes/hopper/select_block_loads.h"
 #include "compiler/passes/hopper/select_wgmma.h"
@@ -103,6 +104,8 @@ constexpr Pass kCuda[] = {
                             on_target<select_wgmma>},
   {"select_block_loads",    kWgmmaSelected, kLayouts | kDescriptorsExpanded, kNothing, kNothing,
                             on_target<select_block_loads>},
+  {"limit_products",        kWgmmaSelected, kLayouts | kDescriptorsExpanded, kNothing, kNothing,
+                            on_target<limit_products>},
   {"expand_descriptors",    kWgmmaSelected, kLayouts, kDescriptorsExpanded, kDeadRemoved,
                             on_target<expand_descriptors>},
   KILN_TILE_PASSES,

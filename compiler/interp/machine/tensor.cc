@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <ranges>
 #include <set>
 
 #include "compiler/interp/dot.h"
 #include "compiler/interp/machine/machine.h"
+#include "support/float_bits.h"
 
 namespace kiln::interp {
 
@@ -159,10 +161,24 @@ Status Machine::multiply(const Warp& warp, const Op& op, const Accessor& who, in
     for (size_t j = 0; j < n; ++j)
       KILN_CHECK_OK(read(b, b_at, static_cast<int64_t>(t) * width + columns.all[j], right[t * n + j]));
 
+  // Hardware leaves out what is beyond the limits: there both operands are 0, and the results are anything.
+  const auto limit = static_cast<size_t>(op.int_or(AttrName::kDepth, depth));
+  for (size_t t = limit; t < k; ++t) {
+    const bool zero_left = std::ranges::all_of(std::views::iota(size_t{0}, rows.all.size()),
+                                               [&](size_t i) { return left[i * k + t] == 0; });
+    const bool zero_right =
+        std::all_of(right.begin() + static_cast<std::ptrdiff_t>(t * n),
+                    right.begin() + static_cast<std::ptrdiff_t>((t + 1) * n), [](uint64_t bits) { return bits == 0; });
+    if (!zero_left || !zero_right)
+      return fail(&op, ErrorKind::kInternal, "a product limited to a depth of {} has more than zeros at {}", limit, t);
+  }
+
   auto place = [&](size_t i) { return rows.of(elements[i] / width) * n + columns.of(elements[i] % width); };
   for (size_t i = 0; i < out.size(); ++i) sum[place(i)] = out[i];
   eval_dot(a_part, b_part, c_part, kPrecision, left, right, sum, sum);
-  for (size_t i = 0; i < out.size(); ++i) out[i] = sum[place(i)];
+  const int64_t kept = op.int_or(AttrName::kColumns, width);
+  for (size_t i = 0; i < out.size(); ++i)
+    out[i] = elements[i] % width < kept ? sum[place(i)] : is_float(c.dtype) ? nan_bits(c.dtype) : ~uint64_t{0};
   return {};
 }
 

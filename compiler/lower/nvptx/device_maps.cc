@@ -104,10 +104,10 @@ class MapFields {
   /// Of dimension `dim`, the innermost first.
   void set(const std::string& field, size_t dim, Value* value) {
     const bool wide = value->getType()->isIntegerTy(64);
-    assembly(l_,
-             fmt::format("tensormap.replace.tile.{}.shared::cta.b1024.{} [$0], {}, $1;", field, wide ? "b64" : "b32",
-                         dim),
-             wide ? "r,l" : "r,r", {at_, value});
+    assembly(
+        l_,
+        fmt::format("tensormap.replace.tile.{}.shared::cta.b1024.{} [$0], {}, $1;", field, wide ? "b64" : "b32", dim),
+        wide ? "r,l" : "r,r", {at_, value});
   }
 
  private:
@@ -156,8 +156,7 @@ void make_map(Lowering& l, const DeviceMap& map, Value* shared, Value* global) {
     fields.set("fill_mode", 0);
   });
   b.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {b.getInt32(~0u)});
-  assembly(l,
-           "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [$0], [$1], 128;",
+  assembly(l, "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [$0], [$1], 128;",
            "l,r", {b.CreateAddrSpaceCast(global, b.getPtrTy(kGlobalSpace)), at});
   assembly(l, "fence.proxy.tensormap::generic.acquire.gpu [$0], 128;", "l", {global});
 }
@@ -167,7 +166,8 @@ void make_map(Lowering& l, const DeviceMap& map, Value* shared, Value* global) {
 void take_device_maps(Lowering& l) {
   if (l.launch.device_maps.empty()) return;
   llvm::IRBuilder<>& b = l.b;
-  llvm::BasicBlock *before = b.GetInsertBlock(), *first = llvm::BasicBlock::Create(l.context(), "first_warp", l.function),
+  llvm::BasicBlock *before = b.GetInsertBlock(),
+                   *first = llvm::BasicBlock::Create(l.context(), "first_warp", l.function),
                    *find = llvm::BasicBlock::Create(l.context(), "find_place", l.function),
                    *found = llvm::BasicBlock::Create(l.context(), "found_place", l.function),
                    *share = llvm::BasicBlock::Create(l.context(), "share_place", l.function),
@@ -220,8 +220,8 @@ void return_device_maps(Lowering& l) {
 Value* device_map(Lowering& l, int number) {
   const auto maps = static_cast<unsigned>(l.launch.device_maps.size());
   auto* memory = zeros(l, "kiln_maps", uint64_t{kMapBytes} * maps * places_of(l));
-  Value* index = l.b.CreateAdd(l.b.CreateMul(l.map_place, l.b.getInt32(maps)),
-                               l.b.getInt32(static_cast<uint32_t>(number)));
+  Value* index =
+      l.b.CreateAdd(l.b.CreateMul(l.map_place, l.b.getInt32(maps)), l.b.getInt32(static_cast<uint32_t>(number)));
   Value* offset = l.b.CreateMul(l.b.CreateZExt(index, l.b.getInt64Ty()), l.b.getInt64(kMapBytes));
   return l.b.CreateAddrSpaceCast(l.b.CreateGEP(l.b.getInt8Ty(), memory, offset), l.b.getPtrTy(0));
 }

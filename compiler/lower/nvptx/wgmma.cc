@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <unordered_map>
 
 #include "compiler/layout/algebra.h"
@@ -276,13 +277,25 @@ Status lower<ir::OpKind::kWgmma>(Lowering& l, const ir::Op& op) {
   if (is_float(a_type.dtype)) flags += ", 1, 1";
   if (bytes == 2)
     flags += fmt::format("{}, {}", of_a ? fmt::format(", {}", int{of_a->transposed}) : "", int{of_b->transposed});
-  const std::string opcode = fmt::format("wgmma.mma_async.sync.aligned.m{}n{}k{}.{}.{}.{}", kRows, form->columns, depth,
-                                         accumulator, ptx_element(a_type.dtype), ptx_element(b_type.dtype));
+  auto opcode = [&](int columns) {
+    return fmt::format("wgmma.mma_async.sync.aligned.m{}n{}k{}.{}.{}.{}", kRows, columns, depth, accumulator,
+                       ptx_element(a_type.dtype), ptx_element(b_type.dtype));
+  };
+  // Columns that nobody reads are left out where warp groups do not share them: no instruction differs from warp to
+  // warp.
+  const bool share_columns = std::ranges::any_of(form->by_warp, [](const Coord& c) { return c[1] != 0; });
+  const auto most = static_cast<int>(share_columns ? c_type.shape[1] : op.int_or(AttrName::kColumns, c_type.shape[1]));
+  auto columns_of = [&](const Coord& at) { return std::clamp(most - static_cast<int>(at[1]), 0, form->columns); };
 
   // From the fence to the commit in one piece of assembly: what computes the registers that the instructions read
   // cannot move behind the fence, where the assembler would have to fence again (C7519), and LLVM moves each register
   // through one operand rather than through one for each instruction.
-  const Registers& addend = l.of(op.operand(2));
+  const Registers& all = l.of(op.operand(2));
+  Registers addend;
+  for (size_t i = 0; i < form->slices.size(); ++i) {
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(i) * form->registers;
+    addend.insert(addend.end(), first, first + columns_of(form->slices[i]) / 2);
+  }
   // What is added to zero need not be zero: the first instruction of a slice leaves it out.
   const bool adds = !std::ranges::all_of(addend, [](const Value* v) {
     const auto* c = llvm::dyn_cast<llvm::Constant>(v);
@@ -290,14 +303,17 @@ Status lower<ir::OpKind::kWgmma>(Lowering& l, const ir::Op& op) {
   });
   const Words sums = to_words(b, addend);
   const size_t num_outputs = (adds ? 2 : 1) * sums.size();
-  const size_t words_of_slice = sums.size() / form->slices.size();
+  const size_t registers_of_word = addend.size() / sums.size();
   Words inputs;
   auto input = [&](Value* v) { return inputs.push_back(v), num_outputs + inputs.size() - 1; };
   const size_t a_low = a_in_shared ? input(a_descriptors->low()) : 0, b_low = input(b_descriptors.low());
   std::string text = "{\n\t.reg .b32 low;\n\t.reg .b64 a, b;\n\twgmma.fence.sync.aligned;\n";
-  for (int k = 0; k < a_type.shape[1]; k += depth)
-    for (size_t i = 0; i < form->slices.size(); ++i) {
-      const Coord& at = form->slices[i];
+  for (int k = 0; k < op.int_or(AttrName::kDepth, a_type.shape[1]); k += depth) {
+    size_t first_sum = 0;
+    for (const Coord& at : form->slices) {
+      const int columns = columns_of(at);
+      if (columns == 0) continue;
+      const size_t count = static_cast<size_t>(columns) / 2 / registers_of_word;
       std::string first = "a";
       if (a_in_shared) {
         text += a_descriptors->make(first, a_low, at[0], k);
@@ -307,12 +323,21 @@ Status lower<ir::OpKind::kWgmma>(Lowering& l, const ir::Op& op) {
         first = operand_list(first_word, kOperandWords);
       }
       text += b_descriptors.make("b", b_low, at[1], k);
-      text += fmt::format("\t{} {}, {}, b, {}{};\n", opcode, operand_list(i * words_of_slice, words_of_slice), first,
+      text += fmt::format("\t{} {}, {}, b, {}{};\n", opcode(columns), operand_list(first_sum, count), first,
                           int{adds || k > 0}, flags);
+      first_sum += count;
     }
+  }
   const Words added = tied_asm(b, text + "\twgmma.commit_group.sync.aligned;\n\t}", sums, inputs, adds);
-  Registers out(addend);
-  from_words(b, added, out);
+  from_words(b, added, addend);
+  // The others are anything.
+  Registers out(all.size(), llvm::PoisonValue::get(all[0]->getType()));
+  auto made = addend.begin();
+  for (size_t i = 0; i < form->slices.size(); ++i) {
+    const int count = columns_of(form->slices[i]) / 2;
+    std::copy_n(made, count, out.begin() + static_cast<std::ptrdiff_t>(i) * form->registers);
+    made += count;
+  }
   l.values[op.result()] = std::move(out);
   return {};
 }
@@ -328,19 +353,26 @@ Status lower<ir::OpKind::kWgmmaWait>(Lowering& l, const ir::Op& op) {
   }
   // The wait hands on what was in flight: nothing that uses it can move before.
   Words all;
+  std::vector<Registers> made;  // of each operand, without columns that nobody reads
   for (const ir::Value* v : op.operands) {
     if (v->type.element_bits() != 32 && v->type.dtype != DType::kF16)
       return error_at(op.range, ErrorKind::kUnsupported, "wgmma_wait of {}", ir::to_string(v->type));
-    const Words words = to_words(b, l.of(v));
+    Registers& registers = made.emplace_back();
+    std::ranges::copy_if(l.of(v), std::back_inserter(registers),
+                         [](const Value* r) { return !llvm::isa<llvm::PoisonValue>(r); });
+    const Words words = to_words(b, registers);
     all.insert(all.end(), words.begin(), words.end());
   }
   all = tied_asm(b, text, all, {});
   size_t next = 0;
   for (size_t i = 0; i < op.operands.size(); ++i) {
-    Registers registers = l.of(op.operands[i]);
-    const size_t n = registers.size() * static_cast<size_t>(op.operands[i]->type.element_bits()) / 32;
-    from_words(b, std::span(all).subspan(next, n), registers);
+    const size_t n = made[i].size() * static_cast<size_t>(op.operands[i]->type.element_bits()) / 32;
+    from_words(b, std::span(all).subspan(next, n), made[i]);
     next += n;
+    Registers registers = l.of(op.operands[i]);
+    auto value = made[i].begin();
+    for (Value*& r : registers)
+      if (!llvm::isa<llvm::PoisonValue>(r)) r = *value++;
     l.values[op.results[i]] = std::move(registers);
   }
   return {};

@@ -53,17 +53,17 @@ bool reads_slots(const Op* product) {
                                                     [](const Value* v) { return !is_shared(v) || is_slot(v); });
 }
 
-/// Whether a copy goes to other memory than the product reads. Of one ring that is another slot: whoever copies ahead has
-/// one more than he fills.
+/// Whether a copy goes to other memory than the product reads. Of one ring that is another slot: whoever copies ahead
+/// has one more than he fills.
 bool copies_elsewhere(const Op* copy, const Op* product) {
   const Value* to = copy->operand(0);
   const bool in_ring = to->op && to->op->kind == OpKind::kSharedView;
   return in_ring && std::ranges::none_of(product->operands, [&](const Value* v) {
-    while (v->op && v->op->kind == OpKind::kSharedTrans) v = v->op->operand(0);
-    if (!is_shared(v)) return false;
-    if (!v->op || v->op->kind != OpKind::kSharedView) return v == to->op->operand(0);
-    return v->op->operands == to->op->operands;
-  });
+           while (v->op && v->op->kind == OpKind::kSharedTrans) v = v->op->operand(0);
+           if (!is_shared(v)) return false;
+           if (!v->op || v->op->kind != OpKind::kSharedView) return v == to->op->operand(0);
+           return v->op->operands == to->op->operands;
+         });
 }
 
 /// Whether `product` may be unfinished while this runs, whatever it multiplies.

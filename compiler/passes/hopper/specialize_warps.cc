@@ -643,7 +643,7 @@ class Specializer {
       if (from.transposed) sides[i] = transposed(b_, sides[i], kSwap);
       if (!lies_for_wgmma(from, /*is_b=*/i == 1)) sides[i] = in_registers(sides[i], *dot->result()->type.layout);
     }
-    Value* product = b_.create1(OpKind::kWgmma, {sides[0], sides[1], dot->operand(2)}, dot->result()->type);
+    Value* product = warp_group_product(b_, *dot, sides);
     const Ring* ring = ring_of(dot->parent);
     // In flight is a loop's only product; what waits for it with a count of one is the slot before.
     Value* done = wait_for(product, ring && ring->in_flight ? 1 : 0);

@@ -116,7 +116,7 @@ class OperandStager {
       if (is_staged(dot, i)) sides[i] = in_shared(dot, i, here);
     b_.set_before(dot);
     store(here);
-    Value* product = b_.create1(OpKind::kWgmma, {sides[0], sides[1], dot->operand(2)}, dot->result()->type);
+    Value* product = warp_group_product(b_, *dot, sides);
     const int64_t later = dot->flag(AttrName::kInFlight) ? 1 : 0;
     replace(dot, wait_for(product, later));
   }

@@ -56,6 +56,13 @@ ir::Op* join_lanes(ir::Builder& b, bool of_all_warps) {
   return b.create(ir::OpKind::kBarrier, {}, {}, std::move(joined));
 }
 
+Value* warp_group_product(ir::Builder& b, const ir::Op& dot, std::span<Value* const> sides) {
+  Value* product = b.create1(ir::OpKind::kWgmma, {sides[0], sides[1], dot.operand(2)}, dot.result()->type);
+  for (const ir::AttrName limit : {ir::AttrName::kDepth, ir::AttrName::kColumns})
+    if (const ir::Attr* value = dot.find(limit)) product->op->set(limit, *value);
+  return product;
+}
+
 NextSlot next_slot(ir::Builder& b, Value* slot, int slots) {
   const Type i32 = ir::scalar_type(DType::kI32);
   Value* next = b.binary(OpKind::kAdd, slot, b.constant_int(i32, 1));

@@ -27,6 +27,9 @@ ir::Value* transposed(ir::Builder& b, ir::Value* handle, std::span<const int64_t
 /// Whether several warps hold the same elements of such a tile. If not, a warp reads from shared memory only what its
 /// own lanes have copied there.
 bool warps_share(const ir::Type& tile);
+/// The wgmma for a dot whose operands are `sides`: handles, or a tile in registers on the left.
+ir::Value* warp_group_product(ir::Builder& b, const ir::Op& dot, std::span<ir::Value* const> sides);
+
 /// A barrier between copies and reads: of all warps, or of each warp's lanes.
 ir::Op* join_lanes(ir::Builder& b, bool of_all_warps);
 

@@ -3,6 +3,7 @@
 // beside the slots, and sums that TMA adds to memory.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -68,7 +69,7 @@ Result<std::unique_ptr<ir::Module>> tile_module(const Gradients& g) {
           "BLOCK_N={5} "
           "D={6} num_warps={7} num_stages=2",
           g.apart() ? "*fp32" : "*fp16", g.adds ? "True" : "False", g.causal ? "True" : "False", g.columns, g.block_m,
-          g.block_n, g.columns, g.warps, g.is_known ? "i32:16" : "i32")));
+          g.block_n, std::bit_ceil(static_cast<unsigned>(g.columns)), g.warps, g.is_known ? "i32:16" : "i32")));
 }
 
 /// The same for Hopper; null, with a failure, where that does not succeed.
@@ -167,7 +168,8 @@ INSTANTIATE_TEST_SUITE_P(Blocks, GradientsDistributed,
                          testing::Values(Gradients{64, 64, 64, 4, true, true}, kOnePass,
                                          Gradients{128, 64, 128, 8, true, true}, Gradients{64, 64, 64, 4, false, false},
                                          Gradients{64, 128, 128, 8, true, true, 1},
-                                         Gradients{64, 64, 64, 4, true, true, 2, false}));
+                                         Gradients{64, 64, 64, 4, true, true, 2, false},
+                                         Gradients{40, 64, 64, 4, true, true}));
 
 /// What plays without `op` of the kernel in one pass ends with.
 std::string without(ir::OpKind kind, ir::OpKind behind) {

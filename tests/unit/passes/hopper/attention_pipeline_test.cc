@@ -16,28 +16,28 @@ namespace {
 constexpr char kAttention[] = R"(
 kernel @attention(%q_ptr: *f16 {divisibility = 16}, %k_ptr: *f16 {divisibility = 16}, %v_ptr: *f16 {divisibility = 16}, %out_ptr: *f16 {divisibility = 16}, %scale: f32, %heads: i32, %n: i32 {divisibility = 16}) attributes {num_warps = WARPS, num_stages = 2, num_ctas = 1} {
   %0 = mul %heads, %n : i32
-  %1 = constant 32 : i32
+  %1 = constant COLUMNS : i32
   %2 = constant 32 : i32
   %3 = constant 32 : i64
   %4 = constant 1 : i32
   %5 = constant 1 : i64
   %6 = make_descriptor %q_ptr, %0, %1, %3, %5 : desc f16[64, 32]
   %7 = mul %heads, %n : i32
-  %8 = constant 32 : i32
+  %8 = constant COLUMNS : i32
   %9 = constant 32 : i32
   %10 = constant 32 : i64
   %11 = constant 1 : i32
   %12 = constant 1 : i64
   %13 = make_descriptor %k_ptr, %7, %8, %10, %12 : desc f16[32, 32]
   %14 = mul %heads, %n : i32
-  %15 = constant 32 : i32
+  %15 = constant COLUMNS : i32
   %16 = constant 32 : i32
   %17 = constant 32 : i64
   %18 = constant 1 : i32
   %19 = constant 1 : i64
   %20 = make_descriptor %v_ptr, %14, %15, %17, %19 : desc f16[32, 32]
   %21 = mul %heads, %n : i32
-  %22 = constant 32 : i32
+  %22 = constant COLUMNS : i32
   %23 = constant 32 : i32
   %24 = constant 32 : i64
   %25 = constant 1 : i32
@@ -122,22 +122,29 @@ kernel @attention(%q_ptr: *f16 {divisibility = 16}, %k_ptr: *f16 {divisibility =
 }
 )";
 
-/// The number of warps, and how many keys behind its first row a program sees: of 0, the first program's loop does not
-/// run; of 32, it runs once.
-class AttentionPipeline : public testing::TestWithParam<std::tuple<int, int>> {};
+/// The number of warps; how many keys behind its first row a program sees: of 0, the first program's loop does not
+/// run; of 32, it runs once; and the columns that tensors have of the blocks' 32.
+class AttentionPipeline : public testing::TestWithParam<std::tuple<int, int, int>> {};
 
 TEST_P(AttentionPipeline, MatchesTheTileInterpreter) {
-  const auto [warps, seen] = GetParam();
+  const auto [warps, seen, columns] = GetParam();
   std::string text = kAttention;
-  for (const auto& [placeholder, value] : {std::pair<std::string, int>{"WARPS", warps}, {"SEEN", seen}})
-    text.replace(text.find(placeholder), placeholder.size(), std::to_string(value));
+  for (const auto& [placeholder, value] :
+       {std::pair<std::string, int>{"WARPS", warps}, {"SEEN", seen}, {"COLUMNS", columns}})
+    for (size_t at; (at = text.find(placeholder)) != std::string::npos;)
+      text.replace(at, placeholder.size(), std::to_string(value));
   std::unique_ptr<ir::Module> tile;
   const auto distributed = through_pipeline(ir::parse_module(SourceText::make("attention.ir", text)), "sm_90a", &tile);
   ASSERT_TRUE(distributed);
   EXPECT_EQ(count(*distributed, ir::OpKind::kDot), 0);
   int from_registers = 0, buffers = 0;
   ir::walk(distributed->body(), [&](const ir::Op* op) {
-    from_registers += op->kind == ir::OpKind::kWgmma && op->operand(0)->type.is_tile();
+    if (op->kind == ir::OpKind::kWgmma) {
+      const bool is_second = op->operand(0)->type.is_tile();
+      from_registers += is_second;
+      EXPECT_EQ(op->int_or(ir::AttrName::kDepth, 32), is_second ? 32 : columns);
+      EXPECT_EQ(op->int_or(ir::AttrName::kColumns, 32), is_second ? columns : 32);
+    }
     buffers += op->kind == ir::OpKind::kTmaLoad;
   });
   // The loop's and the last one; q, the first and the last block, and two in the loop.
@@ -159,6 +166,7 @@ TEST_P(AttentionPipeline, MatchesTheTileInterpreter) {
   };
   const auto q = random_tensor(), k = random_tensor(), v = random_tensor(), want = random_tensor(),
              got = random_tensor();
+  *got = *want;  // columns beyond the tensors' stay
   auto slots = [&](Halves& out, interp::Memory& memory) {
     std::vector<uint64_t> args;
     for (Halves* t : {q.get(), k.get(), v.get(), &out}) {
@@ -187,7 +195,7 @@ TEST_P(AttentionPipeline, MatchesTheTileInterpreter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(WarpsAndKeys, AttentionPipeline,
-                         testing::Combine(testing::Values(4, 8), testing::Values(64, 32, 0)));
+                         testing::Combine(testing::Values(4, 8), testing::Values(64, 32, 0), testing::Values(32, 16)));
 
 }  // namespace
 }  // namespace kiln::passes
