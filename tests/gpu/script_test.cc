@@ -308,7 +308,9 @@ assert not F.scaled_dot_product_attention(q, k, v).is_lazy()
 assert F.scaled_dot_product_attention(q[:2], k[:2], v[:2]).is_lazy()
 for d, causal, heads, group, n, keys in ((64, True, 4, 2, 1000, 1000), (128, False, 3, 1, 257, 2000),
                                          (256, True, 2, 4, 700, 300),
-                                         (96, True, 40, 1, 1024, 1024), (16, False, 5, 1, 1, 77)):
+                                         (96, True, 40, 1, 1024, 1024), (16, False, 5, 1, 1, 77),
+                                         (80, True, 8, 1, 500, 500), (80, False, 20, 1, 1024, 1024),
+                                         (160, False, 3, 2, 300, 700), (24, True, 3, 1, 400, 400)):
     for dtype in [torch.float16, torch.bfloat16] + [torch.float32] * (d <= 128):
         q, k = torch.randn(2, heads * group, n, d).to(dtype), torch.randn(2, heads, keys, d).to(dtype)
         v = torch.randn(2, keys, heads, d).to(dtype).transpose(1, 2)
@@ -328,7 +330,8 @@ TEST(GpuScript, GradientsOfAttentionAreThoseOfItsScores) {
 import torch
 import torch.nn.functional as F
 for d, causal, heads, group, n, keys in ((64, True, 4, 2, 1000, 1000), (128, False, 3, 1, 257, 2000), (96, True, 9, 4, 1024, 1024),
-                                         (128, True, 40, 1, 1024, 1024), (16, False, 5, 1, 1, 77), (256, True, 2, 1, 200, 200)):
+                                         (128, True, 40, 1, 1024, 1024), (16, False, 5, 1, 1, 77), (80, True, 4, 2, 500, 500),
+                                         (40, False, 3, 1, 300, 200), (256, True, 2, 1, 200, 200)):
     for dtype in (torch.float16, torch.bfloat16):
         q, k = torch.randn(2, heads * group, n, d).to(dtype), torch.randn(2, heads, keys, d).to(dtype)
         v, g = torch.randn(2, keys, heads, d).to(dtype).transpose(1, 2), torch.randn(2, heads * group, n, d).to(dtype)

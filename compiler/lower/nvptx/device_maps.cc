@@ -11,6 +11,7 @@
 
 #include "compiler/analysis/shared_memory.h"
 #include "compiler/lower/nvptx/lowering.h"
+#include "compiler/target/occupancy.h"
 #include "support/diag.h"
 #include "support/tensor_map.h"
 
@@ -21,11 +22,12 @@ using llvm::Value;
 namespace {
 
 constexpr unsigned kGlobalSpace = 1, kMapBytes = 128;
-constexpr unsigned kMostProcessors = 192, kThreadsPerProcessor = 2048;
+constexpr unsigned kMostProcessors = 144;  // of a whole GH100
 
 unsigned places_of(const Lowering& l) {
-  const auto threads = static_cast<unsigned>((l.source.num_warps + l.launch.extra_warps) * kLanes);
-  return kMostProcessors * std::max(1u, kThreadsPerProcessor / threads);
+  const target::BlockResources block{.threads = (l.source.num_warps + l.launch.extra_warps) * kLanes,
+                                     .shared_bytes = l.source.shared_bytes};
+  return kMostProcessors * static_cast<unsigned>(std::max(1, target::occupancy(l.target, block).blocks_per_sm));
 }
 
 /// Zeros of the module.

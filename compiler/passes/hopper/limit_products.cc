@@ -45,8 +45,8 @@ std::optional<int64_t> extent(const Value* operand, int dim) {
   return extent(*from.load, from.load->result()->type.shape, from.transposed ? 1 - dim : dim, 1);
 }
 
-/// Whether columns of `v` from `count` on reach no memory: it goes element by element into stores of blocks alone, whose
-/// tensors end there.
+/// Whether columns of `v` from `count` on reach no memory: it goes element by element into stores of blocks alone,
+/// whose tensors end there.
 bool is_left_out(const Value* v, int64_t count) {
   std::unordered_set<const Value*> seen;
   std::vector<const Value*> work = {v};
