@@ -224,6 +224,10 @@ class Recognizer {
         why_ = because(Reason::kMayBeNegative, d);
         return false;
       }
+      if (has_wide_offsets(out.op->operand(0)) && !fits_coordinate(out.starts[d])) {
+        why_ = because(Reason::kMayBeLarge, d);
+        return false;
+      }
       out.sizes[d] = Polynomial(kUnbounded);
     }
     return true;
@@ -264,6 +268,45 @@ class Recognizer {
         if (!axis_.of(v).non_negative) return false;
     }
     return true;
+  }
+
+  /// Whether an address is computed with numbers of 64 bits. Those of 32 bits are assumed not to overflow.
+  static bool has_wide_offsets(const Value* pointers) {
+    std::unordered_set<const Value*> seen;
+    std::vector<const Value*> work = {pointers};
+    while (!work.empty()) {
+      const Value* v = work.back();
+      work.pop_back();
+      if (!v->type.pointer || !seen.insert(v).second) continue;
+      if (v->block && v->block->parent && v->block->parent->kind == OpKind::kFor) {
+        const Op* loop = v->block->parent;
+        work.insert(work.end(), {loop->operands[v->index + 2], loop->region()->terminator()->operands[v->index - 1]});
+      }
+      if (!v->op) continue;
+      if (v->op->kind == OpKind::kAddPtr && v->op->operand(1)->type.element_bits() > 32 &&
+          !constant_of(v->op->operand(1)))
+        return true;
+      work.insert(work.end(), v->op->operands.begin(), v->op->operands.end());
+    }
+    return false;
+  }
+
+  /// Whether a start surely is a number of 32 bits, which is what TMA takes: its terms are, or they are blocks that
+  /// programs or iterations count.
+  static bool fits_coordinate(const Polynomial& start) {
+    constexpr int64_t kMostBlock = 4096;
+    constexpr double kMost = 2147483647.0;
+    auto range = [](const Value* v) {
+      const bool is_short = v->op && v->op->kind == OpKind::kProgramId && v->op->int_attr(AttrName::kAxis) != 0;
+      return is_short ? 65535.0 : v->type.element_bits() <= 32 ? kMost : 9.3e18;
+    };
+    return std::ranges::all_of(start.terms(), [&](const auto& term) {
+      const auto& [factors, number] = term;
+      if (factors.size() == 1 && std::abs(number) <= kMostBlock && factors[0]->type.element_bits() <= 32) return true;
+      double most = std::abs(static_cast<double>(number));
+      for (const Value* v : factors) most *= range(v);
+      return most <= kMost;
+    });
   }
 
   static std::optional<uint64_t> constant_of_splat(const Value* v) {
