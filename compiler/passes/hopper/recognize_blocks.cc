@@ -30,6 +30,7 @@ using ir::Value;
 namespace {
 
 constexpr int kRows = 0, kColumns = 1;
+constexpr int64_t kMostBlock = 4096;  // elements that a program or an iteration goes on by
 /// The size of a dimension that no mask bounds: what lies beyond the tensor is read all the same, as asked.
 constexpr int64_t kUnbounded = std::numeric_limits<int32_t>::max();
 
@@ -41,6 +42,11 @@ struct BlockAccess {
   Polynomial stride;
   std::array<Polynomial, 2> starts, sizes;  // by dimension of the tile
   std::array<bool, 2> wraps{};
+  /// Further dimensions of the tensor, in which the block is at one place: batches, heads.
+  struct Batch {
+    Polynomial stride, start;
+  };
+  std::vector<Batch> batches;
 };
 
 class Recognizer {
@@ -95,6 +101,7 @@ class Recognizer {
         operand = operand->op->operand(0);
         kept = 1 - kept;
       }
+      if (side == 0 && is_made_of_product(operand, *dot)) continue;  // it will be in registers
       if (!operand->op || operand->op->kind != OpKind::kLoad || !only_feeds_dots(operand))
         return refuse_computed(*dot, side, operand);
       auto access = block_access(operand->op);
@@ -108,7 +115,26 @@ class Recognizer {
       found.push_back(std::move(*access));
     }
     for (const BlockAccess& access : found) rewrite(access);
+    recognized_.insert(dot);
     return true;
+  }
+
+  /// Whether the first operand of a dot is computed from an earlier one in its block of code whose operands are blocks.
+  bool is_made_of_product(const Value* operand, const Op& dot) const {
+    std::unordered_set<const Op*> seen;
+    std::vector<const Op*> work = {operand->op};
+    while (!work.empty()) {
+      const Op* op = work.back();
+      work.pop_back();
+      if (!op || op->parent != dot.parent || !seen.insert(op).second) continue;
+      if (op->kind == OpKind::kDot) {
+        if (recognized_.contains(op)) return true;
+        continue;
+      }
+      if (ir::is_pure(op))
+        for (const Value* v : op->operands) work.push_back(v->op);
+    }
+    return false;
   }
 
   bool refuse(const Op& dot, int side, const Cause& cause) {
@@ -188,8 +214,49 @@ class Recognizer {
     if (!from_parameters(out.stride)) return no(Reason::kStrideVaries);
     if (!fills_units(out.stride, element)) return no(Reason::kStrideUnaligned, kTensorMapAlignment);
     std::tie(out.starts[outer], out.starts[inner]) = tile->start.divide(out.stride);
+    take_batches(out, out.starts[inner], element);
     if (!take_bounds(out, *tile)) return std::nullopt;
     return out;
+  }
+
+  /// Takes what a start has of strides of its own, such as `batch * stride_batch`, as dimensions of the tensor. What it
+  /// cannot take stays in the start.
+  void take_batches(BlockAccess& out, Polynomial& start, int element) const {
+    Polynomial rest;
+    std::vector<BlockAccess::Batch> found;
+    for (const auto& [factors, number] : start.terms()) {
+      Polynomial stride(number), index(1);
+      for (const Value* v : factors)
+        (is_parameter(v) ? stride : index) = (is_parameter(v) ? stride : index) * Polynomial(v);
+      const bool is_far = !stride.constant() || *stride.constant() > kMostBlock;
+      if (number > 0 && is_far && !index.constant() && from_parameters(stride) && fills_units(stride, element) &&
+          is_non_negative(index) && fits_coordinate(index)) {
+        auto at = std::ranges::find(found, stride, &BlockAccess::Batch::stride);
+        if (at == found.end())
+          found.push_back({stride, index});
+        else
+          at->start += index;
+      } else {
+        rest += term_of(factors, number);
+      }
+    }
+    if (found.empty() || found.size() + 2 > kTensorMapDims) return;
+    // In the order of the text: that of the polynomial is the order of addresses.
+    std::ranges::sort(found, {}, [&](const BlockAccess::Batch& b) { return first_number(b.start); });
+    out.batches = std::move(found);
+    start = std::move(rest);
+  }
+  static bool is_parameter(const Value* v) { return !v->op && !v->block->parent; }
+  static Polynomial term_of(const Polynomial::Product& factors, int64_t number) {
+    Polynomial term(number);
+    for (const Value* v : factors) term = term * Polynomial(v);
+    return term;
+  }
+  size_t first_number(const Polynomial& p) const {
+    size_t first = std::numeric_limits<size_t>::max();
+    for (const auto& [factors, number] : p.terms())
+      for (const Value* v : factors) first = std::min(first, numbers_.at(v));
+    return first;
   }
 
   bool take_bounds(BlockAccess& out, const AffineTile& tile) {
@@ -294,15 +361,18 @@ class Recognizer {
   /// Whether a start surely is a number of 32 bits, which is what TMA takes: its terms are, or they are blocks that
   /// programs or iterations count.
   static bool fits_coordinate(const Polynomial& start) {
-    constexpr int64_t kMostBlock = 4096;
     constexpr double kMost = 2147483647.0;
     auto range = [](const Value* v) {
+      // Quotients and remainders of numbers of 32 bits stay such.
+      while (v->op && (v->op->kind == OpKind::kCast || v->op->kind == OpKind::kHint || v->op->kind == OpKind::kDiv ||
+                       v->op->kind == OpKind::kRem))
+        v = v->op->operand(0);
       const bool is_short = v->op && v->op->kind == OpKind::kProgramId && v->op->int_attr(AttrName::kAxis) != 0;
-      return is_short ? 65535.0 : v->type.element_bits() <= 32 ? kMost : 9.3e18;
+      return is_short ? 65535.0 : v->type.is_int() && v->type.element_bits() <= 32 ? kMost : 9.3e18;
     };
     return std::ranges::all_of(start.terms(), [&](const auto& term) {
       const auto& [factors, number] = term;
-      if (factors.size() == 1 && std::abs(number) <= kMostBlock && factors[0]->type.element_bits() <= 32) return true;
+      if (factors.size() == 1 && std::abs(number) <= kMostBlock && range(factors[0]) <= kMost) return true;
       double most = std::abs(static_cast<double>(number));
       for (const Value* v : factors) most *= range(v);
       return most <= kMost;
@@ -395,15 +465,23 @@ class Recognizer {
 
     b_.set_range(access.op->range);
     b_.set_before(module_.body()->first);
-    std::vector<Value*> operands = {const_cast<Value*>(access.base), number(access.sizes[outer], DType::kI32),
-                                    number(access.sizes[inner], DType::kI32), number(access.stride, DType::kI64),
-                                    b_.constant_int(ir::scalar_type(DType::kI64), 1)};
-    const ir::Type type = ir::descriptor_type(tile.dtype, block);
+    std::vector<Value*> operands = {const_cast<Value*>(access.base)};
+    std::vector<int32_t> of_tensor(access.batches.size(), 1);
+    for (size_t i = 0; i < access.batches.size(); ++i) operands.push_back(number(Polynomial(kUnbounded), DType::kI32));
+    for (const size_t d : {outer, inner}) {
+      operands.push_back(number(access.sizes[d], DType::kI32));
+      of_tensor.push_back(tile.shape[static_cast<int>(d)]);
+    }
+    for (const BlockAccess::Batch& batch : access.batches) operands.push_back(number(batch.stride, DType::kI64));
+    operands.push_back(number(access.stride, DType::kI64));
+    operands.push_back(b_.constant_int(ir::scalar_type(DType::kI64), 1));
+    const ir::Type type = ir::descriptor_type(tile.dtype, ir::Shape(std::span<const int32_t>(of_tensor)));
     Value* descriptor = b_.create(OpKind::kMakeDescriptor, operands, std::span(&type, 1))->result();
 
     b_.set_before(access.op);
     operands = {descriptor};
     if (!is_load) operands.push_back(access.op->operand(1));
+    for (const BlockAccess::Batch& batch : access.batches) operands.push_back(number(batch.start, DType::kI32));
     operands.push_back(number(access.starts[outer], DType::kI32));
     operands.push_back(number(access.starts[inner], DType::kI32));
     if (!is_load) {
@@ -422,7 +500,8 @@ class Recognizer {
   ir::Module& module_;
   const target::Target& target_;
   Remarks* remarks_;
-  Cause why_;  // of the last refusal
+  Cause why_;                                 // of the last refusal
+  std::unordered_set<const Op*> recognized_;  // dots whose operands are blocks, or computed from such
   analysis::AxisAnalysis axis_;
   ir::Builder b_;
   std::unordered_map<const Value*, size_t> numbers_;  // of the values that were there from the start, in order
