@@ -124,10 +124,29 @@ class ElementWriter : LoopWriter {
     return std::ranges::count_if(loads_, is_looked_up) + std::ranges::count_if(loads, is_apart);
   }
 
+  /// Elements of a thread that lie within 16 bytes of the loads which skip some, as windows two apart do, where most
+  /// loads are such; else none. A warp loads one element of each thread at a time: the further threads are apart, the
+  /// more lines of the L1 it asks for.
+  std::optional<int64_t> elements_of_skipping_loads() const {
+    constexpr int64_t kWord = 16, kFewest = 2;
+    const int inner = kept_.back().dims.back();
+    const std::set<Access> loads(loads_.begin(), loads_.end());
+    int64_t skipping = 0, most = kWord;
+    for (const Access& a : loads) {
+      const int64_t bytes = std::abs(a.strides[at(inner)]) * size_of(dag_.nodes[at(a.node)].dtype);
+      if (looked_up_.contains(a.node) || std::abs(a.strides[at(inner)]) < 2 || bytes > kWord) continue;
+      ++skipping;
+      most = std::min(most, power_of_two(kWord / bytes + 1) / 2);
+    }
+    if (!r_.machine.gpu() || 2 * skipping <= std::ssize(loads)) return std::nullopt;
+    return std::max(most, kFewest);
+  }
+
   void flat(int64_t n) {
     auto [block, warps] = element_tile(r_.machine, n, widest_, scattered());
     if (!has_long_runs(block))  // what is the same along a run is loaded for each element
       block = element_tile(r_.machine, n, widest_, scattered() + values_of_runs()).elements;
+    if (const auto most = elements_of_skipping_loads()) block = std::min(block, *most * 32 * warps);
     block = std::min(block, power_of_two(n));
     if (!has_long_runs(block) && has_long_runs(block / 2) && values_of_runs() > 0) block /= 2;
     const std::string var = e_.names.fresh("i"), inside = n % block ? e_.names.fresh("inside") : "";

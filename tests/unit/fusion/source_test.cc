@@ -409,6 +409,16 @@ std::vector<Case> cases() {
          const int even = w.slice(x, {300, 1024}, {0, 0}, {1, 2}), odd = w.slice(x, {300, 1024}, {0, 1}, {1, 2});
          return {w.mul(w.mul(even, w.op(ExprOp::kSigmoid, {even})), odd)};
        }},
+      {"windows_two_apart", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         // A warp loads one element of each thread at a time, and threads have few, to lie close.
+         const int x = w.tensor(DType::kF16, {20000, 31, 31}, "x");
+         auto window = [&](int64_t row, int64_t column) {
+           return w.slice(x, {20000, 15, 15}, {0, row, column}, {1, 2, 2});
+         };
+         return {w.op(ExprOp::kMaximum, {w.op(ExprOp::kMaximum, {window(0, 0), window(0, 1)}),
+                                         w.op(ExprOp::kMaximum, {window(1, 0), window(1, 1)})})};
+       }},
       {"halves_of_several_steps", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          const int a = w.tensor(kF32, {500, 1, 4}, "a"), b = w.tensor(kF32, {1, 300, 4}, "b");

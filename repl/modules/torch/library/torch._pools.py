@@ -175,6 +175,8 @@ def _avg_pool(x, rank, kernel, stride, padding, ceil_mode, count_include_pad, di
             n = n // k * _along(elements, i, rank) if isinstance(n, int) else n * _along(elements, i, rank) // k
     if x.dtype is torch.int64:
         return torch.div(total, n, rounding_mode="trunc")
+    if isinstance(n, int) and n > 0 and n & (n - 1) == 0:  # the same number, without a division
+        return (total * (1.0 / n)).to(x.dtype)
     return (total / n).to(x.dtype)
 
 

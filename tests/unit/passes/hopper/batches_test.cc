@@ -95,8 +95,8 @@ class BatchedProblem {
       args.push_back(reinterpret_cast<uint64_t>(t.data()));
     }
     const int batch_of_k = shared ? 0 : kOfHeads / 2 * kOfKeys * kOfColumns;
-    for (int v : {kOfRows * kOfHeads * kOfColumns, kOfColumns, kOfHeads * kOfColumns, batch_of_k, kOfKeys * kOfColumns, kOfColumns, kOfRows,
-                  kOfKeys})
+    for (int v : {kOfRows * kOfHeads * kOfColumns, kOfColumns, kOfHeads * kOfColumns, batch_of_k, kOfKeys * kOfColumns,
+                  kOfColumns, kOfRows, kOfKeys})
       args.push_back(static_cast<uint64_t>(v));
     const std::array<int32_t, 3> grid = {(kOfRows + 63) / 64, kOfHeads, kOfBatches};
     interp::DistributedOptions options;
