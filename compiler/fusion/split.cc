@@ -168,7 +168,11 @@ int64_t splits_of_reduction(const Dag& dag, const DagNode& n, const Machine& mac
   constexpr int64_t kRounds = 4, kUnitsOfShortPart = 2;
   if (machine.gpu() && rows == 1 && columns >= kRounds * programs * kUnitsOfShortPart * unit)
     wanted = kRounds * programs;
-  return cdiv(columns, cdiv(cdiv(columns, wanted), unit) * unit);
+  auto parts = [&] { return cdiv(columns, cdiv(cdiv(columns, wanted), unit) * unit); };
+  // Parts of one row that are shorter by less than a unit fill the places for programs: 9.4 million elements were 461
+  // of 528 (at 0.78 of torch.compile, 8.3 million in 509 parts at 1.04).
+  while (machine.gpu() && !across && rows == 1 && unit > kLeastPart && parts() * 16 < wanted * 15) unit /= 2;
+  return parts();
 }
 
 void split_reductions(Dag& dag, const Machine& machine) {

@@ -146,6 +146,10 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
   if (w.splits > 1 || t.block > kMostColumns || crowded) {
     t.block = std::min<int64_t>(t.block, waits ? 2 * kSplitUnit : kSplitUnit);
     if (w.splits > 1) t.block = std::min(t.block, power_of_two(cdiv(w.n_cols, w.splits)));
+    // A part is whole blocks: of as many as leave the last one something.
+    auto part = [&] { return cdiv(cdiv(w.n_cols, w.splits), t.block) * t.block; };
+    while (gpu && w.splits > 1 && w.n_rows == 1 && t.block > kShortRow && part() * (w.splits - 1) >= w.n_cols)
+      t.block /= 2;
     t.loop = true;
     // With so many loads for each, that their registers leave room for other threads.
     const int64_t elements = w.tensors > 16 ? 2 : w.tensors > 8 ? 4 : 8;
