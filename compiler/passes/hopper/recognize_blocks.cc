@@ -101,7 +101,7 @@ class Recognizer {
         operand = operand->op->operand(0);
         kept = 1 - kept;
       }
-      if (side == 0 && is_made_of_product(operand, *dot)) continue;  // it will be in registers
+      if (side == 0 && is_made_of_product(operand, recognized_)) continue;  // it will be in registers
       if (!operand->op || operand->op->kind != OpKind::kLoad || !only_feeds_dots(operand))
         return refuse_computed(*dot, side, operand);
       auto access = block_access(operand->op);
@@ -117,24 +117,6 @@ class Recognizer {
     for (const BlockAccess& access : found) rewrite(access);
     recognized_.insert(dot);
     return true;
-  }
-
-  /// Whether the first operand of a dot is computed from an earlier one in its block of code whose operands are blocks.
-  bool is_made_of_product(const Value* operand, const Op& dot) const {
-    std::unordered_set<const Op*> seen;
-    std::vector<const Op*> work = {operand->op};
-    while (!work.empty()) {
-      const Op* op = work.back();
-      work.pop_back();
-      if (!op || op->parent != dot.parent || !seen.insert(op).second) continue;
-      if (op->kind == OpKind::kDot) {
-        if (recognized_.contains(op)) return true;
-        continue;
-      }
-      if (ir::is_pure(op))
-        for (const Value* v : op->operands) work.push_back(v->op);
-    }
-    return false;
   }
 
   bool refuse(const Op& dot, int side, const Cause& cause) {

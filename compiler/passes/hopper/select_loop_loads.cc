@@ -42,7 +42,7 @@ std::vector<OperandBlock> blocks_of(ir::Module& module) {
       const BlockOperand operand = block_operand(op->operand(i));
       if (!operand.load) continue;
       auto at = std::ranges::find(blocks, operand.load, &OperandBlock::load);
-      if (at == blocks.end()) at = blocks.insert(at, {const_cast<Op*>(operand.load), {}});
+      if (at == blocks.end()) at = blocks.insert(at, {operand.load, {}});
       at->readers.push_back({op, i, operand.transposed});
     }
   });

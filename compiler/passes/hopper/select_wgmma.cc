@@ -82,21 +82,6 @@ bool waits_in_branches(ir::Module& module) {
   return found;
 }
 
-/// Whether a product of warp groups is among what `v` is computed from in its own block.
-bool is_made_of_product(const Value* v, const std::unordered_set<const Op*>& products) {
-  std::unordered_set<const Op*> seen;
-  std::vector<const Op*> work = {v->op};
-  while (!work.empty()) {
-    const Op* op = work.back();
-    work.pop_back();
-    if (!op || op->parent != v->op->parent || !seen.insert(op).second) continue;
-    if (products.contains(op)) return true;
-    if (!ir::is_pure(op)) continue;
-    for (const Value* operand : op->operands) work.push_back(operand->op);
-  }
-  return false;
-}
-
 /// Whether a descriptor loads the operand, whatever else reads it.
 bool is_of_block(const Value* operand) {
   const Op* load = load_of(operand);
@@ -378,6 +363,20 @@ BlockOperand block_operand(const Value* operand) {
     operand = operand->op->operand(0);
   }
   return {};
+}
+
+bool is_made_of_product(const Value* v, const std::unordered_set<const Op*>& products) {
+  std::unordered_set<const Op*> seen;
+  std::vector<const Op*> work = {v->op};
+  while (!work.empty()) {
+    const Op* op = work.back();
+    work.pop_back();
+    if (!op || op->parent != v->op->parent || !seen.insert(op).second) continue;
+    if (products.contains(op)) return true;
+    if (!ir::is_pure(op)) continue;
+    for (const Value* operand : op->operands) work.push_back(operand->op);
+  }
+  return false;
 }
 
 bool takes_registers(const Op* op) {

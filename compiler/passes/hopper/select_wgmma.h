@@ -8,6 +8,7 @@
 //   goes through shared memory, and the first one too where it is loaded as it is; else it stays in registers.
 #pragma once
 #include <optional>
+#include <unordered_set>
 
 #include "compiler/ir/ir.h"
 #include "compiler/passes/remarks.h"
@@ -44,10 +45,13 @@ bool lies_for_wgmma(const BlockOperand& operand, bool is_b);
 
 /// A dot that select_wgmma has chosen.
 bool is_wgmma(const ir::Op* op);
-/// The same, with operands that the warps put in shared memory, and none that TMA brings.
+/// The same, with operands that the warps put in shared memory, or their loop brings (select_loop_loads), and none from
+/// a producer.
 bool is_staged(const ir::Op* op);
 /// Whether the warps put operand `index` of a dot in shared memory.
 bool is_staged(const ir::Op* dot, int index);
+/// Whether one of these products is among what `v` is computed from in its own block of code.
+bool is_made_of_product(const ir::Value* v, const std::unordered_set<const ir::Op*>& products);
 /// A dot for wgmma whose first operand is computed, and stays in registers.
 bool takes_registers(const ir::Op* op);
 /// The load of the operand of a dot for wgmma, or of a wgmma that still waits for its slot, if TMA brings it; nullptr
