@@ -156,4 +156,49 @@ std::string to_string(const HostExpression& e) {
   return text;
 }
 
+int tensor_map_data_type(DType dtype) {
+  switch (dtype) {
+    case DType::kI1:
+    case DType::kI8:
+    case DType::kU8:
+    case DType::kF8E4M3:
+    case DType::kF8E5M2:
+    case DType::kF8E4B15:
+      return 0;
+    case DType::kI16:
+    case DType::kU16:
+      return 1;
+    case DType::kU32:
+      return 2;
+    case DType::kI32:
+      return 3;
+    case DType::kU64:
+      return 4;
+    case DType::kI64:
+      return 5;
+    case DType::kF16:
+      return 6;
+    case DType::kF32:
+      return 7;
+    case DType::kF64:
+      return 8;
+    case DType::kBF16:
+      return 9;
+  }
+  KILN_UNREACHABLE("element type");
+}
+
+int tensor_map_swizzle(int bytes) {
+  switch (bytes) {
+    case 32:
+      return 1;  // CU_TENSOR_MAP_SWIZZLE_32B
+    case 64:
+      return 2;
+    case 128:
+      return 3;
+    default:
+      return 0;
+  }
+}
+
 }  // namespace kiln

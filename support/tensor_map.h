@@ -17,6 +17,10 @@ namespace kiln {
 inline constexpr int kTensorMapAlignment = 16;
 inline constexpr int kTensorMapDims = 5;
 
+/// The values of CUtensorMapDataType and CUtensorMapSwizzle, which cuda.h numbers so for good.
+int tensor_map_data_type(DType dtype);
+int tensor_map_swizzle(int bytes);
+
 /// The operations of a HostExpression, each with the number of values that it takes.
 //           enum      values
 // clang-format off

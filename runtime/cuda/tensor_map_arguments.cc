@@ -13,56 +13,11 @@ constexpr int64_t kMaxSize = int64_t{1} << 32, kMaxStride = int64_t{1} << 40;
 
 }  // namespace
 
-int tensor_map_data_type(DType dtype) {
-  switch (dtype) {
-    case DType::kI1:
-    case DType::kI8:
-    case DType::kU8:
-    case DType::kF8E4M3:
-    case DType::kF8E5M2:
-    case DType::kF8E4B15:
-      return 0;
-    case DType::kI16:
-    case DType::kU16:
-      return 1;
-    case DType::kU32:
-      return 2;
-    case DType::kI32:
-      return 3;
-    case DType::kU64:
-      return 4;
-    case DType::kI64:
-      return 5;
-    case DType::kF16:
-      return 6;
-    case DType::kF32:
-      return 7;
-    case DType::kF64:
-      return 8;
-    case DType::kBF16:
-      return 9;
-  }
-  KILN_UNREACHABLE("element type");
-}
-
 std::string_view tensor_map_type_name(DType dtype) {
   // CUtensorMapDataType, in its order.
   static constexpr std::string_view kNames[] = {"UINT8", "UINT16",  "UINT32",  "INT32",   "UINT64",
                                                 "INT64", "FLOAT16", "FLOAT32", "FLOAT64", "BFLOAT16"};
   return kNames[tensor_map_data_type(dtype)];
-}
-
-int tensor_map_swizzle(int bytes) {
-  switch (bytes) {
-    case 32:
-      return 1;  // CU_TENSOR_MAP_SWIZZLE_32B
-    case 64:
-      return 2;
-    case 128:
-      return 3;
-    default:
-      return 0;
-  }
 }
 
 Diagnostic tensor_map_refused(std::string_view kernel, const TensorMapRecipe& recipe, std::string_view why) {

@@ -17,8 +17,5 @@ Diagnostic tensor_map_refused(std::string_view kernel, const TensorMapRecipe& re
 
 /// What an element is to a tensor map: the part of its name behind CU_TENSOR_MAP_DATA_TYPE_.
 std::string_view tensor_map_type_name(DType dtype);
-/// The values of CUtensorMapDataType and CUtensorMapSwizzle, which cuda.h numbers so for good.
-int tensor_map_data_type(DType dtype);
-int tensor_map_swizzle(int bytes);
 
 }  // namespace kiln::runtime

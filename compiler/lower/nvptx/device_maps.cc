@@ -55,40 +55,12 @@ void assembly(Lowering& l, const std::string& text, const std::string& constrain
       ->setDoesNotThrow();
 }
 
-/// The number of an element type among those of tensormap.replace.
+/// The number of an element type among those of tensormap.replace, which has one of float32 before float64.
 int element_type(DType dtype) {
-  switch (dtype) {
-    case DType::kI1:
-    case DType::kI8:
-    case DType::kU8:
-    case DType::kF8E4M3:
-    case DType::kF8E5M2:
-    case DType::kF8E4B15:
-      return 0;
-    case DType::kI16:
-    case DType::kU16:
-      return 1;
-    case DType::kU32:
-      return 2;
-    case DType::kI32:
-      return 3;
-    case DType::kU64:
-      return 4;
-    case DType::kI64:
-      return 5;
-    case DType::kF16:
-      return 6;
-    case DType::kF32:
-      return 7;
-    case DType::kF64:
-      return 9;
-    case DType::kBF16:
-      return 10;
-  }
-  KILN_UNREACHABLE("element type");
+  constexpr int kFloat32 = 7;
+  const int number = tensor_map_data_type(dtype);
+  return number > kFloat32 ? number + 1 : number;
 }
-
-int swizzle_mode(int bytes) { return bytes == 128 ? 3 : bytes == 64 ? 2 : bytes == 32 ? 1 : 0; }
 
 /// Fills fields of the map at an address of shared memory (i32).
 class MapFields {
@@ -154,7 +126,7 @@ void make_map(Lowering& l, const DeviceMap& map, Value* shared, Value* global) {
     }
     fields.set("elemtype", element_type(op.result()->type.dtype));
     fields.set("interleave_layout", 0);
-    fields.set("swizzle_mode", swizzle_mode(map.swizzle));
+    fields.set("swizzle_mode", tensor_map_swizzle(map.swizzle));
     fields.set("fill_mode", 0);
   });
   b.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {b.getInt32(~0u)});

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <unordered_set>
-#include <vector>
 
 #include "compiler/passes/hopper/select_wgmma.h"
 #include "compiler/passes/util/rewrite.h"
@@ -48,31 +46,11 @@ std::optional<int64_t> extent(const Value* operand, int dim) {
 /// Whether columns of `v` from `count` on reach no memory: it goes element by element into stores of blocks alone,
 /// whose tensors end there.
 bool is_left_out(const Value* v, int64_t count) {
-  std::unordered_set<const Value*> seen;
-  std::vector<const Value*> work = {v};
-  while (!work.empty()) {
-    const Value* next = work.back();
-    work.pop_back();
-    if (!seen.insert(next).second) continue;
-    if (next->type.shape != v->type.shape) return false;
-    for (const ir::Use& use : next->uses) {
-      const Op* op = use.op;
-      const Op* around = op->parent->parent;
-      if ((op->kind == OpKind::kDot && use.index == 2) || (ir::is_pure(op) && ir::is_elementwise(op))) {
-        work.insert(work.end(), op->results.begin(), op->results.end());
-      } else if (op->kind == OpKind::kYield && around->kind == OpKind::kFor) {
-        work.insert(work.end(), {around->results[use.index], around->region()->args[use.index + 1]});
-      } else if (op->kind == OpKind::kYield && around->kind == OpKind::kIf) {
-        work.push_back(around->results[use.index]);
-      } else if (op->kind == OpKind::kFor && use.index >= 3) {
-        work.insert(work.end(), {op->results[use.index - 3], op->region()->args[use.index - 2]});
-      } else if (op->kind != OpKind::kDescriptorStore || use.index != 1 ||
-                 extent(*op, next->type.shape, next->type.shape.rank - 1, 2) > count) {
-        return false;
-      }
-    }
-  }
-  return true;
+  return ends_in(v, [&](const ir::Use& use) {
+    const ir::Shape& shape = v->type.shape;
+    return use.op->kind == OpKind::kDescriptorStore && use.index == 1 &&
+           extent(*use.op, shape, shape.rank - 1, 2) <= count;
+  });
 }
 
 int64_t rounded(int64_t count, int64_t step) { return std::max(step, (count + step - 1) / step * step); }

@@ -368,31 +368,10 @@ class Recognizer {
 
   /// Whether what lies at start + i ≥ size of dimension `dim` of `v` reaches no memory: it goes element by element into
   /// stores alone, whose masks leave it out.
-  bool left_out_by_stores(const Value* v, int dim, const Polynomial& start, const Polynomial& size) {
-    std::unordered_set<const Value*> seen;
-    std::vector<const Value*> work = {v};
-    while (!work.empty()) {
-      const Value* next = work.back();
-      work.pop_back();
-      if (!seen.insert(next).second) continue;
-      if (next->type.shape != v->type.shape) return false;
-      for (const ir::Use& use : next->uses) {
-        const Op* op = use.op;
-        const bool adds = op->kind == OpKind::kDot && use.index == 2;
-        if (adds || (ir::is_pure(op) && ir::is_elementwise(op))) {
-          work.push_back(op->result());
-        } else if (op->kind == OpKind::kYield && op->parent->parent->kind == OpKind::kFor) {
-          work.push_back(op->parent->parent->results[use.index]);
-          work.push_back(op->parent->args[use.index + 1]);
-        } else if (op->kind == OpKind::kFor && use.index >= 3) {
-          work.push_back(op->results[use.index - 3]);
-          work.push_back(op->region()->args[use.index - 2]);
-        } else if (op->kind != OpKind::kStore || use.index != 1 || !leaves_out(*op, dim, start, size)) {
-          return false;
-        }
-      }
-    }
-    return true;
+  static bool left_out_by_stores(const Value* v, int dim, const Polynomial& start, const Polynomial& size) {
+    return ends_in(v, [&](const ir::Use& use) {
+      return use.op->kind == OpKind::kStore && use.index == 1 && leaves_out(*use.op, dim, start, size);
+    });
   }
 
   static bool leaves_out(const Op& store, int dim, const Polynomial& start, const Polynomial& size) {

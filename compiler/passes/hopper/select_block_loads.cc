@@ -27,19 +27,6 @@ namespace {
 constexpr int64_t kReserve = 8 << 10;          // of shared memory, for barriers and the scratch of conversions
 constexpr int64_t kLongStageBytes = 56 << 10;  // two of these hide the memory's latency, of shorter ones three
 
-/// The results of ops that see `v` element by element, and what loops and branches carry it as.
-std::vector<const Value*> carried_on(const ir::Use& use) {
-  const Op* op = use.op;
-  if (ir::is_pure(op) && ir::is_elementwise(op)) return {op->results.begin(), op->results.end()};
-  if (op->kind == OpKind::kFor && use.index >= 3)
-    return {op->region()->args[use.index - 2], op->results[use.index - 3]};
-  if (op->kind != OpKind::kYield || !op->parent->parent) return {};
-  const Op* around = op->parent->parent;
-  if (around->kind == OpKind::kIf) return {around->results[use.index]};
-  if (around->kind != OpKind::kFor) return {};
-  return {around->results[use.index], around->region()->args[use.index + 1]};
-}
-
 /// Whether the load brings a vector, such as the statistics of rows, in a block of code whose products take slots: it
 /// then lies in the slot beside their operands, where any layout can read it. A copy of a single row whose first
 /// element is not at a multiple of 16 bytes ends in an illegal instruction (H200, driver 580).

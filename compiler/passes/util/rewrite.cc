@@ -1,12 +1,14 @@
 #include "compiler/passes/util/rewrite.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "compiler/interp/eval.h"
 
 namespace kiln::passes {
 
 using ir::Op;
+using ir::OpKind;
 using ir::Value;
 
 std::optional<uint64_t> constant_of(const Value* v) {
@@ -66,6 +68,37 @@ int loops_around(const ir::Block* block) {
   for (const Op* op = block->parent; op; op = op->parent->parent)
     loops += op->kind == ir::OpKind::kFor || op->kind == ir::OpKind::kWhile;
   return loops;
+}
+
+std::vector<const Value*> carried_on(const ir::Use& use) {
+  const Op* op = use.op;
+  if (ir::is_pure(op) && ir::is_elementwise(op)) return {op->results.begin(), op->results.end()};
+  if (op->kind == OpKind::kFor && use.index >= 3)
+    return {op->region()->args[use.index - 2], op->results[use.index - 3]};
+  if (op->kind != OpKind::kYield || !op->parent->parent) return {};
+  const Op* around = op->parent->parent;
+  if (around->kind == OpKind::kIf) return {around->results[use.index]};
+  if (around->kind != OpKind::kFor) return {};
+  return {around->results[use.index], around->region()->args[use.index + 1]};
+}
+
+bool ends_in(const Value* v, const std::function<bool(const ir::Use&)>& is_end) {
+  constexpr size_t kSum = 2;  // the operand of a dot
+  std::unordered_set<const Value*> seen;
+  std::vector<const Value*> work = {v};
+  while (!work.empty()) {
+    const Value* next = work.back();
+    work.pop_back();
+    if (!seen.insert(next).second) continue;
+    if (next->type.shape != v->type.shape) return false;
+    for (const ir::Use& use : next->uses) {
+      std::vector<const Value*> on = carried_on(use);
+      if (use.op->kind == OpKind::kDot && use.index == kSum) on = {use.op->result()};
+      if (on.empty() && !is_end(use)) return false;
+      work.insert(work.end(), on.begin(), on.end());
+    }
+  }
+  return true;
 }
 
 bool changes_memory(const Op* op) {

@@ -1,6 +1,8 @@
 // Small rewriting steps that several passes share.
 #pragma once
+#include <functional>
 #include <optional>
+#include <vector>
 
 #include "compiler/ir/builder.h"
 
@@ -26,6 +28,11 @@ bool is_inside(const ir::Block* inner, const ir::Block* outer);
 /// How many `for` and `while` stand around the block.
 int loops_around(const ir::Block* block);
 inline bool is_in_loop(const ir::Block* block) { return loops_around(block) > 0; }
+/// What a use carries its value on as, element by element: the results of pure ops, what loops and branches give and
+/// their next iterations see. Nothing for any other op.
+std::vector<const ir::Value*> carried_on(const ir::Use& use);
+/// Whether all that `v` is carried on as, sums of dots included, keeps its shape and ends in uses that `is_end` takes.
+bool ends_in(const ir::Value* v, const std::function<bool(const ir::Use&)>& is_end);
 /// Reduce or scan: its region is closed, so nothing moves into or out of it.
 inline bool has_combine_region(const ir::Op* op) {
   return op->kind == ir::OpKind::kReduce || op->kind == ir::OpKind::kScan;
