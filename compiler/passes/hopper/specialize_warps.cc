@@ -205,13 +205,14 @@ class Specializer {
 
   Value* number(int64_t v) { return b_.constant_int(ir::scalar_type(DType::kI32), v); }
 
-  /// Everything but descriptors, and what they are made of, goes into the first region.
+  /// Everything but descriptors, and what they are made of, goes into the first region; so do those whose maps the own
+  /// warps make where they find the tensors.
   Op* move_into_regions() {
     Block* body = module_.body();
     std::unordered_set<const Op*> stay;
     std::vector<const Op*> work;
     ir::walk(body, [&](Op* op) {
-      if (op->kind == OpKind::kMakeDescriptor) work.push_back(op);
+      if (op->kind == OpKind::kMakeDescriptor && !op->flag(AttrName::kOnDevice)) work.push_back(op);
     });
     // Both regions wait for what was launched before, and a launch that may begin earlier waits itself.
     for (Op* op : *body)

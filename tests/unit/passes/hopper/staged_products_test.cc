@@ -559,6 +559,51 @@ def product(a, b, c, q, index, M, N, K, L, BM: tl.constexpr, BN: tl.constexpr, B
         r += 1
 )";
 
+/// A loop whose blocks a producer brings, and one of tensors that the kernel finds on the way.
+constexpr char kBeside[] = R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def product(a, b, c, q, index, M, N, K, L, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m = tl.program_id(0) * BM
+    n = tl.program_id(1) * BN
+    known = tl.make_tensor_descriptor(a, [M, L], [K, 1], [BM, BK])
+    columns = tl.make_tensor_descriptor(b, [L, N], [N, 1], [BK, BN])
+    acc = tl.zeros((BM, BN), tl.float32)
+    for t in range(0, tl.cdiv(L, BK)):
+        acc = tl.dot(known.load([m, t * BK]), columns.load([t * BK, n]), acc)
+    acc = acc * 0.5
+    for g in range(0, 2):
+        at = tl.load(index + g) // 4096
+        rows = tl.make_tensor_descriptor(a + at, [M + at, L], [K, 1], [BM, BK])
+        for t in range(0, tl.cdiv(L, BK)):
+            acc = tl.dot(rows.load([m, t * BK]), columns.load([t * BK, n]), acc)
+    i = m + tl.arange(0, BM)
+    j = n + tl.arange(0, BN)
+    tl.store(c + i[:, None] * N + j[None, :], acc, mask=(i[:, None] < M) & (j[None, :] < N))
+)";
+
+TEST(LoopBlocks, BesideThoseOfAProducer) {
+  Case c;
+  c.whole = kBeside;
+  std::unique_ptr<Module> tile;
+  const auto m = distributed(c, &tile);
+  ASSERT_TRUE(m);
+  EXPECT_EQ(count(*m, OpKind::kWarpSpecialize), 1) << ir::print(*m);
+  EXPECT_EQ(count(*m, OpKind::kWgmma), 2) << ir::print(*m);
+  EXPECT_EQ(count(*m, OpKind::kAsyncCopy), 0) << ir::print(*m);
+  ir::walk(m->body(), [&](Op* op) {
+    if (op->kind == OpKind::kMakeDescriptor && op->flag(AttrName::kOnDevice)) {
+      EXPECT_EQ(op->parent->parent->kind, OpKind::kFor) << "made for each tensor\n" << ir::print(*m);
+    }
+  });
+  std::mt19937 rng(std::random_device{}());
+  std::vector<double> expected, got;
+  ASSERT_NO_FATAL_FAILURE(run_both(c, *tile, *m, rng, rng(), &expected, &got));
+  for (size_t e = 0; e < got.size(); ++e) ASSERT_NEAR(got[e], expected[e], 2e-3) << "element " << e;
+}
+
 TEST(LoopBlocks, OfTensorsFoundInMemory) {
   for (const char* whole : {kFound, kOnce})
     for (const DType dtype : {DType::kF16, DType::kBF16}) {
