@@ -17,14 +17,19 @@ constexpr double kBusy[] = {0.45, 0.8, 1.0}, kBusyOfLarge[] = {0.6, 1.0}, kBusyO
 constexpr double kLaunchUs = 3, kStepUs = 0.3;  // of a step, whatever its size
 constexpr int kLeastSide = 16;                  // of a tile
 
+/// From one row of an operand to the next.
+int64_t row_bytes(const Operand& o, int bytes) {
+  const size_t r = o.shape.size();
+  return (o.strides[r - 1] == 1 ? o.strides[r - 2] : o.strides[r - 1]) * bytes;
+}
+
 /// One step of a 128 x 128 tile along 128 bytes of k, through pointers: what each operand costs (H200, mma.sync). Rows
 /// that begin at odd halves go through registers one by one (H100: 71 x 993 x 1399 takes 17.5 us so, 14.6 copied).
 double pointer_step_us(const Operand& o, int bytes, bool words) {
   const size_t r = o.shape.size();
-  const int64_t stride = o.strides[r - 1] == 1 ? o.strides[r - 2] : o.strides[r - 1];
   if (words) return 0.7;
   if (o.strides[r - 1] != 1 && o.strides[r - 2] != 1) return 2.0;
-  const int64_t row = stride * bytes;
+  const int64_t row = row_bytes(o, bytes);
   return row % 16 == 0 ? 0.3 : row % 8 == 0 ? 0.5 : row % 4 == 0 ? 1.1 : 2.0;
 }
 
@@ -118,11 +123,8 @@ double time_us(const DagNode& n, const MatmulTile& tile, int64_t splits, const M
 
 /// Whether rows of an operand begin at odd addresses, so that they are copied in words of 8 or 4 bytes, through the L1.
 bool has_odd_rows(const DagNode& product) {
-  return std::any_of(product.operands.begin(), product.operands.begin() + 2, [&](const Operand& o) {
-    const size_t r = o.shape.size();
-    const int64_t stride = o.strides[r - 1] == 1 ? o.strides[r - 2] : o.strides[r - 1];
-    return stride * size_of(product.operand_type) % 16 != 0;
-  });
+  return std::any_of(product.operands.begin(), product.operands.begin() + 2,
+                     [&](const Operand& o) { return row_bytes(o, size_of(product.operand_type)) % 16 != 0; });
 }
 
 /// Short sums of odd rows have half as many columns in a step: less to wait for at first, and registers for a fourth

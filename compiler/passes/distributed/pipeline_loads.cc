@@ -279,10 +279,12 @@ class Loop {
     const int wanted = lead_, beside = rows ? 0 : 1;
     lead_ = std::min(lead_, static_cast<int>(room / bytes) - beside);
     if (lead_ < 1) {
-      remark(remarks_, loop_->range, Reason::kNoRoomForRing, (1 + beside) * bytes, room);
+      if (has_copies()) remark(remarks_, loop_->range, Reason::kNoRoomForRing, (1 + beside) * bytes, room);
       if (blocks_.empty()) return;
       loads_ = blocks_;  // which have no other way
       lead_ = 1;
+      bytes = 0;
+      for (const Op* block : blocks_) bytes += analysis::shared_stride(block->result()->type);
     }
     slots_ = lead_ + beside;
     if (lead_ < wanted)

@@ -75,12 +75,11 @@ bool can_run_ahead(const OperandBlock& block, const Op* loop) {
                      [&](const ir::Value* offset) { return slice.add(offset); });
 }
 
-/// Whether iterations of the loop cannot differ in it: it is made outside, or of such scalars without effects.
-bool is_invariant(const ir::Value* v, const Op* loop) {
-  const ir::Block* made = v->op ? v->op->parent : v->block;
-  if (!encloses(loop, made)) return true;
-  return v->op && ir::is_pure(v->op) && v->op->regions.empty() &&
-         std::ranges::all_of(v->op->operands, [&](const ir::Value* operand) { return is_invariant(operand, loop); });
+/// Whether iterations of the loop around a descriptor can differ in it, or it is made of more than scalars without
+/// effects.
+bool varies(const Op& maker) {
+  LoopSlice made_of(maker.parent);
+  return !std::ranges::all_of(maker.operands, [&](const ir::Value* v) { return made_of.add(v); }) || made_of.varies();
 }
 
 void move_before(Op* loop, Op* op) {
@@ -95,7 +94,7 @@ void move_before(Op* loop, Op* op) {
 void hoist(Op* maker) {
   for (Op* around = maker->parent->parent; around; around = maker->parent->parent) {
     const bool is_loop = around->kind == OpKind::kFor || around->kind == OpKind::kWhile;
-    if (!is_loop || !is_invariant(maker->result(), around)) return;
+    if (!is_loop || varies(*maker)) return;
     move_before(around, maker);
   }
 }
@@ -104,13 +103,15 @@ void hoist(Op* maker) {
 
 void select_loop_loads(ir::Module& module, const target::Target& target, Remarks* remarks) {
   if (!target.has(target::kTma) || module.num_ctas > 1) return;
+  const std::vector<OperandBlock> blocks = blocks_of(module);
+  if (blocks.empty()) return;
   const analysis::AxisAnalysis axis(module);
   std::map<const Op*, std::vector<const Op*>> of_loop;
   std::vector<Op*> chosen;
-  for (const OperandBlock& block : blocks_of(module)) {
+  for (const OperandBlock& block : blocks) {
     const Op *loop = block.load->parent->parent, *maker = block.load->operand(0)->op;
     if (!loop || loop->kind != OpKind::kFor || stages_of(loop, module) < 2) continue;
-    if (!maker || maker->kind != OpKind::kMakeDescriptor || !is_invariant(maker->result(), loop)) continue;
+    if (!maker || maker->kind != OpKind::kMakeDescriptor || (encloses(loop, maker->parent) && varies(*maker))) continue;
     if (!analysis::has_tensor_map(*maker, axis, /*stored=*/false) && !analysis::can_make_tensor_map(*maker, axis))
       continue;
     if (!is_read_as_block(block) || !can_run_ahead(block, loop)) continue;

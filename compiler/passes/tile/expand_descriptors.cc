@@ -132,6 +132,7 @@ void expand_all_descriptors(ir::Module& module) { expand_all_but({}, module, des
 
 Status expand_descriptors(ir::Module& module, const target::Target& target) {
   const DescriptorOps ops = descriptor_ops(module);
+  if (ops.makers.empty()) return {};
   for (Op* maker : ops.makers) rely_on_alignment(module, maker);
   std::unordered_set<const Op*> kept, apart;
   ir::walk(module.body(), [&](Op* op) {
