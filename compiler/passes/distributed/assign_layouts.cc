@@ -451,6 +451,10 @@ class Chooser {
     std::set<int> seen = {number};
     add_hopes(number, seen, add);
     for (const LinearLayout& l : wishes(node)) add(l);
+    // Exchanges of a sort take several dimensions apart, of which those of neighbours are exchanged most.
+    if (std::ranges::count_if(node.edges,
+                              [&](int e) { return reduced_behind(edges_[static_cast<size_t>(e)], number); }) > 1)
+      add(stretches_of_threads(node.shape));
     if (candidates.empty()) add(default_layout(node.shape, module_.num_warps));
     double best = 0;
     for (const LinearLayout& candidate : candidates) {
@@ -459,6 +463,22 @@ class Chooser {
       best = cost;
       node.layout = candidate;
     }
+  }
+
+  /// Consecutive elements for each thread, then for each warp.
+  LinearLayout stretches_of_threads(const ir::Shape& shape) const {
+    std::array<int, ir::kMaxRank> order{};
+    for (int d = 0; d < shape.rank; ++d) order[static_cast<size_t>(d)] = shape.rank - 1 - d;
+    const int64_t share = std::max<int64_t>(1, shape.numel() / (32 * module_.num_warps));
+    return analysis::blocked_layout(shape, {order.data(), static_cast<size_t>(shape.rank)}, share, module_.num_warps,
+                                    true);
+  }
+
+  /// The node behind a reshape of this one which is reduced and will follow it, or null.
+  const Node* reduced_behind(const Edge& edge, int number) const {
+    if (edge.operand != number || !edge.op || !is_shape_op(edge.op)) return nullptr;
+    const Node& node = nodes_[static_cast<size_t>(edge.result)];
+    return node.layout || node.reduces.empty() || !node.accesses.empty() ? nullptr : &node;
   }
 
   std::vector<LinearLayout> wishes(const Node& node) const {
@@ -528,6 +548,8 @@ class Chooser {
       if (neighbour.layout) {
         const LinearLayout& other = *neighbour.layout;
         if (!(is_operand ? edge.agree(candidate, other) : edge.agree(other, candidate))) cost += edge.cost;
+      } else if (const Node* reduced = reduced_behind(edge, number)) {
+        if (const auto derived = edge.derive(edge.result, candidate)) cost += cost_within(*reduced, *derived);
       } else if (!neighbour.accesses.empty()) {
         double& conversions = memory.try_emplace(is_operand ? edge.result : edge.operand, 0.0).first->second;
         conversions += edge.cost;
