@@ -19,6 +19,9 @@ bool is_same_take(const DagNode& a, const DagNode& b) {
 void push_takes(Dag& dag) {
   const std::vector<bool> of_counts = nodes_of_counts(dag);
   std::vector<int> uses = uses_of_nodes(dag);
+  auto is_count = [&](const Operand& o) {
+    return o.is_number() || (o.node < static_cast<int>(of_counts.size()) && of_counts[at(o.node)]);
+  };
   // What it makes is appended, and visited in its turn.
   for (size_t i = 0; i < dag.nodes.size(); ++i) {
     if (dag.nodes[i].op != ExprOp::kTake) continue;
@@ -26,8 +29,11 @@ void push_takes(Dag& dag) {
     const Operand& view = take.operands[0];
     const DagNode from = dag.nodes[at(view.node)];
     if (from.kind != DagKind::kPointwise || from.op == ExprOp::kCall || numel(take.shape) == 0) continue;
-    const bool made_here = view.node < static_cast<int>(of_counts.size()) && of_counts[at(view.node)];
-    const bool grows = !made_here && numel(take.shape) > 2 * numel(from.shape);
+    const bool made_here = is_count(view);
+    // One look serves both takes, and where it looks follows from where the element is.
+    const bool looks_once =
+        from.op == ExprOp::kTake && std::all_of(from.operands.begin() + 1, from.operands.end(), is_count);
+    const bool grows = !made_here && !looks_once && numel(take.shape) > 2 * numel(from.shape);
     if (grows || (uses[at(view.node)] > 1 && info(from.op).flop > kTakenFlop)) continue;
     Operand wide = view;  // with the dimensions along which places are looked up
     for (const Taken& t : take.taken) wide.shape.push_back(t.size), wide.strides.push_back(t.stride);

@@ -236,6 +236,16 @@ std::vector<Case> cases() {
          return {
              w.op(ExprOp::kWhere, {w.tensor(DType::kI1, {10, 1, 1, 1}, "flip"), normalized(flipped), normalized(x)})};
        }},
+      {"scales_of_blocks", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         // Scales repeated along rows, then along columns: one look for each element.
+         const int x = w.tensor(kBF16, {1920, 256}, "x"), scales = w.tensor(kF32, {15, 2}, "scales");
+         auto of_blocks = [&](int64_t n, Shape shape) {
+           return w.shaped(w.op(ExprOp::kFloorDiv, {w.counts(n), w.number(int64_t{128})}), std::move(shape));
+         };
+         const int rows = w.take({scales, of_blocks(1920, {1920, 1})}, {0});
+         return {w.mul(x, w.take({rows, of_blocks(256, {1, 256})}, {1}))};
+       }},
       {"selects_that_stay", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          // What else is read is computed anyway; zeros of two signs are two numbers.
