@@ -303,6 +303,18 @@ class Builder {
     return add(std::move(p));
   }
 
+  /// x to the power of 1/4, 3/4 or 3/2, within two units in the last place as pow is: at most three roundings, where
+  /// pow takes a logarithm in two parts.
+  Operand by_roots(const Node& n, const Operand& x, double power, DType type) {
+    auto of = [&](ExprOp op, std::vector<Operand> in) { return pointwise(op, std::move(in), type, n.dtype, n.shape); };
+    const Operand root = of(ExprOp::kSqrt, {x});
+    const Operand other = power == 1.5 ? x : of(ExprOp::kSqrt, {root});
+    // Of -0.0 the roots are -0.0, and of minus infinity no numbers.
+    const Operand value = power == 0.25 ? of(ExprOp::kAbs, {other}) : of(ExprOp::kMul, {root, other});
+    const Operand endless = pointwise(ExprOp::kEq, {x, number(-INFINITY)}, type, DType::kI1, n.shape);
+    return of(ExprOp::kWhere, {endless, number(INFINITY), value});
+  }
+
   Result<Operand> power(const Node& n, const Operand& x, const Operand& e, DType type) {
     auto mul = [&](const Operand& a, const Operand& b) {
       return pointwise(ExprOp::kMul, {a, b}, type, n.dtype, n.shape);
@@ -318,6 +330,7 @@ class Builder {
         if (v == -0.5) return pointwise(ExprOp::kRsqrt, {x}, type, n.dtype, n.shape);
         if (v == -1) return pointwise(ExprOp::kReciprocal, {x}, type, n.dtype, n.shape);
         if (v == -2) return pointwise(ExprOp::kReciprocal, {mul(x, x)}, type, n.dtype, n.shape);
+        if ((v == 0.25 || v == 0.75 || v == 1.5) && size_of(type) >= 4) return by_roots(n, x, v, type);
       } else {
         if (v >= 1 && v <= 64) {  // by squares
           auto power = static_cast<int64_t>(v);

@@ -248,6 +248,33 @@ TEST(Expr, AnotherNumberPlansAndCompilesNothing) {
   EXPECT_NEAR(power(2.7).to_doubles()->at(5), std::pow(std::abs(x.to_doubles()->at(5)), 2.7), 1e-4);
 }
 
+/// Powers by roots are within two units in the last place, and what pow gives where it is no number.
+TEST(Expr, PowersOfQuarters) {
+  std::vector<double> in = {0.0, -0.0, INFINITY, -INFINITY, NAN, -1.0, 1.0, 1e-40, 3e38, 1e-45};
+  std::mt19937 rng(fresh_seed());
+  while (in.size() < 3000) in.push_back(std::exp(std::normal_distribution(0.0, 20.0)(rng)));
+  const std::vector<float> floats(in.begin(), in.end());
+  const Shape shape = {static_cast<int64_t>(in.size())};
+  const Tensor x = *Tensor::from_host(cpu(), DType::kF32, shape, floats.data(), floats.size() * sizeof(float));
+  const std::vector<double> given = *x.to_doubles();
+  for (const double e : {0.25, 0.75, 1.5}) {
+    const std::vector<double> out = numbers(run(op(ExprOp::kPow, {x, Expr::scalar(e)})));
+    for (size_t k = 0; k < given.size(); ++k) {
+      const double expected = static_cast<float>(std::pow(given[k], e));
+      SCOPED_TRACE(fmt::format("{} to the power of {}", given[k], e));
+      if (std::isnan(expected)) {
+        EXPECT_TRUE(std::isnan(out[k]));
+      } else if (std::isinf(expected) || expected == 0) {
+        EXPECT_EQ(out[k], expected);
+        EXPECT_EQ(std::signbit(out[k]), std::signbit(expected));
+      } else {
+        const auto value = static_cast<float>(expected);
+        EXPECT_NEAR(out[k], expected, 2.0 * (std::nextafter(value, INFINITY) - value));
+      }
+    }
+  }
+}
+
 TEST(Expr, KeepsItsResultAndLetsGoOfItsOperands) {
   Tensor x = random_tensor({100, 50}, fresh_seed());
   std::weak_ptr<runtime::Storage> memory = x.storage();
