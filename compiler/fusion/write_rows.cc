@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "compiler/fusion/join_totals.h"
 #include "compiler/fusion/loop_writer.h"
 #include "compiler/fusion/split.h"
 #include "support/diag.h"
@@ -148,6 +149,7 @@ class RowWriter : LoopWriter {
     constexpr int kCostlyFlop = 8;
     w.costly = functions_of_columns() >= kCostlyFlop;
     w.stores_rows = stores_rows();
+    w.alone = r_.program == kProgramOfTotal;
     return w;
   }
 

@@ -33,6 +33,20 @@ TEST(RowTile, ProgramsHaveMoreOfTheRowsThatTheyDoNotStore) {
   EXPECT_EQ(row_tile(hopper_machine(), w).rows, 32) << "every processor has two programs";
 }
 
+TEST(RowTile, TheLastProgramTakesAllRowsAtOnce) {
+  RowWork w = halves(5, 105);
+  EXPECT_LT(row_tile(hopper_machine(), w).rows, 5);
+  w.alone = true;
+  EXPECT_GE(row_tile(hopper_machine(), w).rows, 5);
+}
+
+TEST(CrossingTile, ShortRunsHaveLongerPieces) {
+  const CrossingTile images = crossing_tile(hopper_machine(), 8 * 8 * 128, 128, 8);
+  EXPECT_EQ(images.columns, 128);
+  EXPECT_EQ(crossing_tile(hopper_machine(), 8 * 8 * 128, 192, 8).columns, 64) << "a piece would not be whole";
+  EXPECT_EQ(crossing_tile(hopper_machine(), 4096, 4096, 4096).columns, 64);
+}
+
 TEST(RowTile, WideHalvesLeaveOtherProgramsRoom) {
   RowWork w = halves(3000, 11008);
   w.stores_rows = true;
