@@ -4,10 +4,11 @@
 #include <unordered_set>
 #include <vector>
 
+#include "compiler/analysis/joined_values.h"
+
 namespace kiln::analysis {
 
 using ir::Op;
-using ir::OpKind;
 using ir::Value;
 
 namespace {
@@ -23,10 +24,14 @@ class Search {
     while (!todo_.empty()) {
       const Value* v = todo_.back();
       todo_.pop_back();
-      if (v->op)
-        through_result(*v->op, static_cast<int>(v->index));
+      if (const auto joined = joined_values(v); !joined.empty())
+        std::ranges::for_each(joined, [&](const Value* one) { reach(one); });
+      else if (v->op)
+        through_result(*v->op);
+      else if (v->block->parent)
+        found_.unknown = true;
       else
-        through_argument(v);
+        found_.params.insert(static_cast<int>(v->index));
     }
     return std::move(found_);
   }
@@ -36,43 +41,14 @@ class Search {
     if (seen_.insert(v).second) todo_.push_back(v);
   }
 
-  // Operand numbers follow the IR's conventions for loops: `for` has lower bound, upper bound and step before its
-  // initial values, and the condition of a `while` precedes the values that it passes on.
-  void through_argument(const Value* v) {
-    const Op* op = v->block->parent;
-    const int i = static_cast<int>(v->index);
-    if (!op) {
-      found_.params.insert(i);
-    } else if (op->kind == OpKind::kFor && i > 0) {
-      reach(op->operand(i + 2));  // behind lower bound, upper bound and step
-      reach(v->block->terminator()->operand(i - 1));
-    } else if (op->kind == OpKind::kWhile && v->block == op->region(0)) {
-      reach(op->operand(i));
-      reach(op->region(1)->terminator()->operand(i));
-    } else if (op->kind == OpKind::kWhile) {
-      reach(op->region(0)->terminator()->operand(i + 1));  // behind the condition
-    } else {
-      found_.unknown = true;
-    }
-  }
-
-  void through_result(const Op& op, int i) {
-    if (op.kind == OpKind::kFor) {
-      reach(op.operand(i + 3));
-      reach(op.region()->terminator()->operand(i));
-    } else if (op.kind == OpKind::kWhile) {
-      reach(op.region(0)->terminator()->operand(i + 1));
-    } else if (op.kind == OpKind::kIf) {
-      for (const ir::Block* branch : op.regions) reach(branch->terminator()->operand(i));
-    } else {
-      // Pure ops compute addresses only from addresses, so integer operands are not followed. Anything without an
-      // address operand (a load, int_to_ptr) gives an address of unknown origin.
-      bool any = false;
-      if (ir::is_pure(&op) && op.regions.empty())
-        for (const Value* v : op.operands)
-          if (is_address(v)) reach(v), any = true;
-      found_.unknown |= !any;
-    }
+  // Pure ops compute addresses only from addresses, so integer operands are not followed. Anything without an address
+  // operand (a load, int_to_ptr) gives an address of unknown origin.
+  void through_result(const Op& op) {
+    bool any = false;
+    if (ir::is_pure(&op) && op.regions.empty())
+      for (const Value* v : op.operands)
+        if (is_address(v)) reach(v), any = true;
+    found_.unknown |= !any;
   }
 
   PointerOrigins found_;

@@ -70,20 +70,51 @@ std::vector<Value*> combine_tree(Lowering& l, const ir::Op& op, std::vector<std:
   return items[0];
 }
 
+/// Whether a region combines by one op whose operands may change places.
+bool combines_in_any_order(const ir::Block& region) {
+  const ir::Op* op = region.first;
+  const ir::Op* end = region.terminator();
+  return ir::is_commutative(op) && op->next == end && end->operands.size() == 1 && end->operand(0) == op->result();
+}
+
+/// The instruction that combines integers of a whole warp; none where there is no such.
+llvm::Intrinsic::ID warp_reduction(const ir::Op& op) {
+  const ir::Op* by = op.region()->first;
+  if (!combines_in_any_order(*op.region()) || op.operands.size() != 1) return llvm::Intrinsic::not_intrinsic;
+  const DType dtype = by->result()->type.dtype;
+  if (size_of(dtype) != 4 || is_float(dtype)) return llvm::Intrinsic::not_intrinsic;
+  const bool sign = is_signed(dtype);
+  switch (by->kind) {
+    case ir::OpKind::kAdd:
+      return llvm::Intrinsic::nvvm_redux_sync_add;
+    case ir::OpKind::kMin:
+      return sign ? llvm::Intrinsic::nvvm_redux_sync_min : llvm::Intrinsic::nvvm_redux_sync_umin;
+    case ir::OpKind::kMax:
+      return sign ? llvm::Intrinsic::nvvm_redux_sync_max : llvm::Intrinsic::nvvm_redux_sync_umax;
+    case ir::OpKind::kAnd:
+      return llvm::Intrinsic::nvvm_redux_sync_and;
+    case ir::OpKind::kOr:
+      return llvm::Intrinsic::nvvm_redux_sync_or;
+    case ir::OpKind::kXor:
+      return llvm::Intrinsic::nvvm_redux_sync_xor;
+    default:
+      return llvm::Intrinsic::not_intrinsic;
+  }
+}
+
 void combine_lanes(Lowering& l, const ir::Op& op, Parts& parts, std::span<const uint32_t> masks) {
+  constexpr size_t kLaneBits = 5;
+  if (const auto reduction = warp_reduction(op);
+      reduction != llvm::Intrinsic::not_intrinsic && masks.size() == kLaneBits) {
+    for (Value*& v : parts[0]) v = l.b.CreateIntrinsic(reduction, {v, l.b.getInt32(~0U)});
+    return;
+  }
   for (uint32_t mask : masks)
     for (size_t i = 0; i < parts[0].size(); ++i) {
       std::vector<Value*> mine = column(parts, i), theirs;
       for (Value* v : mine) theirs.push_back(shuffle_xor(l.b, v, mask));
       set_column(parts, i, combine(l, op, mine, theirs));
     }
-}
-
-/// Whether a region combines by one op whose operands may change places.
-bool combines_in_any_order(const ir::Block& region) {
-  const ir::Op* op = region.first;
-  const ir::Op* end = region.terminator();
-  return ir::is_commutative(op) && op->next == end && end->operands.size() == 1 && end->operand(0) == op->result();
 }
 
 /// Whether the op stands in a loop beside wgmma of a single warp group, as the softmax of attention. A processor's

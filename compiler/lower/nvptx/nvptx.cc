@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
+#include "compiler/analysis/joined_values.h"
 #include "compiler/analysis/layout_ops.h"
 #include "compiler/lower/nvptx/lowering.h"
 #include "compiler/lower/shared/elementwise.h"
@@ -448,7 +450,7 @@ class KernelLowering {
     KILN_CHECK_OK(block(test));
     const ir::Op& condition = *test.terminator();
     const auto passed = from(condition.operands, 1);
-    b_.CreateCondBr(l_.of(condition.operand(0))[0], again, exit);
+    b_.CreateCondBr(branch_condition(op, condition.operand(0)), again, exit);
     for (size_t i = 0; i < passed.size(); ++i) {
       Registers registers = l_.of(passed[i]);
       l_.values[body.args[i]] = registers;
@@ -463,9 +465,36 @@ class KernelLowering {
     return {};
   }
 
+  /// What a branch goes by. A scalar is the same in all threads, which the assembler does not see where shuffles or
+  /// shared memory made it: it then tests at every shuffle behind the branch whether the warp came apart, and keeps a
+  /// second copy of them for that.
+  Value* branch_condition(const ir::Op& branch, const ir::Value* condition) {
+    auto crosses_lanes = [](const ir::Op* op) {
+      return op->kind == OpKind::kReduce || op->kind == OpKind::kScan || op->kind == OpKind::kConvertLayout;
+    };
+    Value* c = l_.of(condition)[0];
+    std::set<const ir::Value*> seen;
+    if (l_.partition == Partition::kOneThread || !ir::any_nested(&branch, crosses_lanes) ||
+        is_plainly_uniform(condition, seen))
+      return c;
+    return b_.CreateIntrinsic(llvm::Intrinsic::nvvm_vote_any_sync, {}, {b_.getInt32(~0U), c});
+  }
+
+  /// Whether a scalar follows from parameters, the program's number, counts of loops and what lies at such addresses
+  /// alone. What loops and branches join is taken to until it shows otherwise.
+  static bool is_plainly_uniform(const ir::Value* v, std::set<const ir::Value*>& seen) {
+    if (!seen.insert(v).second) return true;
+    auto is_uniform = [&](const ir::Value* o) { return is_plainly_uniform(o, seen); };
+    if (v->type.is_tile()) return false;
+    if (const auto joined = analysis::joined_values(v); !joined.empty()) return std::ranges::all_of(joined, is_uniform);
+    if (!v->op) return true;
+    return (v->op->kind == OpKind::kLoad || (ir::is_pure(v->op) && v->op->regions.empty())) &&
+           std::ranges::all_of(v->op->operands, is_uniform);
+  }
+
   Status if_op(const ir::Op& op) {
     BasicBlock *then = new_block("then"), *otherwise = new_block("else"), *join = new_block("endif");
-    b_.CreateCondBr(l_.of(op.operand(0))[0], then, otherwise);
+    b_.CreateCondBr(branch_condition(op, op.operand(0)), then, otherwise);
     BasicBlock* ends[2];
     for (int i = 0; i < 2; ++i) {
       b_.SetInsertPoint(i == 0 ? then : otherwise);

@@ -579,6 +579,77 @@ TEST(NvptxCollective, ReduceWithinAndAcrossWarps) {
   }
 }
 
+/// Integers of a whole warp have an instruction for their sum, which ptxas knows to be the same in all threads.
+TEST(NvptxCollective, IntegersOfAWarpAreReducedAtOnce) {
+  auto ptx = [](std::string_view type, std::string_view op) {
+    const std::string body = fmt::format(R"(  %r = arange {{start = 0, end = 256}} : i32[256]{{L0}}
+  %xs = splat %x : *{0}[256]{{L0}}
+  %p = addptr %xs, %r : *{0}[256]{{L0}}
+  %v = load %p : {0}[256]{{L0}}
+  %s = reduce %v {{axis = 0}} : {0} (%a: {0}, %b: {0}) {{
+    %c = {1} %a, %b : {0}
+    yield %c
+  }}
+  store %x, %s
+)",
+                                         type, op);
+    const std::string_view layout =
+        "layout L0 = [256] {register = [(1), (2), (4)], lane = [(8), (16), (32), (64), (128)]}\n";
+    return compile(kernel(std::string(layout), fmt::format("%x: *{} {{divisibility = 16}}", type), body, 1), "sm_90a")
+        .ptx;
+  };
+  for (auto [type, op, instruction] : {std::tuple{"i32", "add", "redux.sync.add.s32"},
+                                       {"i32", "max", "redux.sync.max.s32"},
+                                       {"u32", "min", "redux.sync.min.u32"},
+                                       {"i32", "xor", "redux.sync.xor.b32"}}) {
+    EXPECT_EQ(count(ptx(type, op), instruction), 1) << ptx(type, op);
+    EXPECT_EQ(count(ptx(type, op), "shfl.sync"), 0) << ptx(type, op);
+  }
+  for (auto [type, op] : {std::pair{"i64", "add"}, {"f32", "add"}, {"i32", "mul"}}) {
+    EXPECT_EQ(count(ptx(type, op), "redux.sync"), 0) << ptx(type, op);
+    EXPECT_GE(count(ptx(type, op), "shfl.sync"), 5) << ptx(type, op);
+  }
+}
+
+/// ptxas does not see that a sum of floats is the same in all threads, and that no warp comes apart where it decides.
+TEST(NvptxControl, BranchesBehindSumsVote) {
+  auto ptx = [](std::string_view condition) {
+    const std::string body = fmt::format(R"(  %r = arange {{start = 0, end = 32}} : i32[32]{{L0}}
+  %xs = splat %x : *f32[32]{{L0}}
+  %p = addptr %xs, %r : *f32[32]{{L0}}
+  %v = load %p : f32[32]{{L0}}
+  %s = reduce %v {{axis = 0}} : f32 (%a: f32, %b: f32) {{
+    %c = add %a, %b : f32
+    yield %c
+  }}
+  %zero = constant 0 : i32
+  %one = constant 1 : i32
+  %last, %i = for %k = %zero to %n step %one iter (%sum = %s, %count = %zero) : i32 -> (f32, i32) {{
+    %up = add %count, %one : i32
+    %yes = {} : i1
+    %w = if %yes : f32 {{
+      %t = reduce %v {{axis = 0}} : f32 (%d: f32, %e: f32) {{
+        %g = max %d, %e : f32
+        yield %g
+      }}
+      yield %t
+    }} else {{
+      yield %sum
+    }}
+    yield %w, %up
+  }}
+  store %x, %last
+)",
+                                         condition);
+    return compile(kernel("layout L0 = [32] {lane = [(1), (2), (4), (8), (16)]}\n",
+                          "%x: *f32 {divisibility = 16}, %n: i32, %f: f32", body, 1),
+                   "sm_90a")
+        .ptx;
+  };
+  EXPECT_EQ(count(ptx("cmp %sum, %f {predicate = \"lt\"}"), "vote.sync.any"), 1);
+  EXPECT_EQ(count(ptx("cmp %count, %n {predicate = \"lt\"}"), "vote.sync.any"), 0) << "counts of loops are the same";
+}
+
 TEST(NvptxCollective, ReduceOfTwoTilesScanAndConversions) {
   const std::string layouts =
       R"(layout L0 = [64, 16] {register = [(0, 1), (0, 2), (0, 4)], lane = [(0, 8), (1, 0), (2, 0), (4, 0), (8, 0)], warp = [(16, 0), (32, 0)]}
