@@ -29,6 +29,7 @@
 #include "compiler/passes/tile/expand_descriptors.h"
 #include "compiler/passes/tile/fuse_fma.h"
 #include "compiler/passes/tile/index_pointers.h"
+#include "compiler/passes/tile/leave_loops.h"
 #include "compiler/passes/tile/licm.h"
 #include "compiler/passes/tile/narrow_halves.h"
 #include "compiler/passes/tile/place_grid_dependencies.h"
@@ -73,6 +74,7 @@ bool launches_early(const Context& context) { return context.launch_pdl; }
   {"canonicalize",          kNothing, kLayouts, kNothing, kDeadRemoved, on_tiles<canonicalize>},                   \
   {"cse",                   kNothing, kLayouts, kNothing, kDeadRemoved, on_tiles<cse>},                            \
   {"licm",                  kNothing, kLayouts, kNothing, kNothing, on_tiles<licm>},                               \
+  {"leave_loops",           kNothing, kLayouts, kNothing, kDeadRemoved, on_tiles<leave_loops>},                    \
   /* what cse and licm brought together simplifies further */                                                       \
   {"canonicalize",          kNothing, kLayouts, kNothing, kDeadRemoved, on_tiles<canonicalize>},                   \
   {"cse",                   kNothing, kLayouts, kNothing, kDeadRemoved, on_tiles<cse>},                            \

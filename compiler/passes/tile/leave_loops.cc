@@ -1,0 +1,147 @@
+#include "compiler/passes/tile/leave_loops.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "compiler/ir/builder.h"
+#include "compiler/passes/util/rewrite.h"
+
+namespace kiln::passes {
+
+namespace {
+
+using ir::Block;
+using ir::Op;
+using ir::OpKind;
+using ir::Predicate;
+using ir::Value;
+
+constexpr int kInits = 3;  // operands of `for` behind its bounds and step
+
+class EarlyExit {
+ public:
+  explicit EarlyExit(Op* loop) : loop_(loop), body_(loop->region()) {}
+
+  /// Whether the loop's iterations do nothing once one of them did nothing.
+  bool found() {
+    for (Op* op : *body_) {
+      if (ir::is_terminator(op) || ir::is_pure(op)) continue;
+      if (op->kind != OpKind::kIf || guard_) return false;
+      guard_ = op;
+    }
+    return guard_ && follows_from_kept(guard_->operand(0)) && !decides_.empty() && leaves_the_rest();
+  }
+
+  void rewrite(ir::Module& module) {
+    ir::Builder b(module);
+    b.set_before(loop_);
+    b.set_range(loop_->range);
+    Value *first = loop_->operand(0), *end = loop_->operand(1), *step = loop_->operand(2);
+    std::vector<Value*> inits = {first, b.cmp(Predicate::kLt, first, end)};
+    inits.insert(inits.end(), loop_->operands.begin() + kInits, loop_->operands.end());
+    Op* loop = b.while_loop(inits);
+    Block *test = loop->region(0), *again = loop->region(1);
+    for (const Block* region : {test, again}) {
+      region->args[0]->name = body_->args[0]->name;
+      region->args[1]->name = {};
+      for (size_t i = 0; i < carried(); ++i) region->args[i + 2]->name = argument(i)->name;
+    }
+
+    std::unordered_map<const Value*, Value*> of_test;
+    for (size_t i = 0; i < carried(); ++i) of_test[argument(i)] = test->args[i + 2];
+    b.set_to_end(test);
+    Value* goes_on = b.binary(OpKind::kAnd, test->args[1], copied(b, guard_->operand(0), of_test));
+    std::vector<Value*> passed = {goes_on};
+    passed.insert(passed.end(), test->args.begin(), test->args.end());
+    b.create(OpKind::kCondition, passed, {});
+
+    ir::replace_all_uses(body_->args[0], again->args[0]);
+    for (size_t i = 0; i < carried(); ++i) ir::replace_all_uses(argument(i), again->args[i + 2]);
+    const std::vector<Value*> kept = guard_->region(0)->terminator()->operands;
+    for (size_t i = 0; i < guard_->results.size(); ++i) ir::replace_all_uses(guard_->results[i], kept[i]);
+    inline_block(guard_->region(0), guard_);
+    guard_->erase();
+    const std::vector<Value*> yielded = body_->terminator()->operands;
+    b.set_to_end(again);
+    // What is left is compared, as by `for`: the next number might wrap around.
+    Value* left = b.binary(OpKind::kSub, end, again->args[0]);
+    Value* more = b.cmp(Predicate::kGt, as_unsigned(b, left), as_unsigned(b, step));
+    std::vector<Value*> next = {b.binary(OpKind::kAdd, again->args[0], step), more};
+    next.insert(next.end(), yielded.begin(), yielded.end());
+    b.yield(next);
+    inline_block(body_, again->first);
+    for (size_t i = 0; i < carried(); ++i) {
+      ir::replace_all_uses(loop_->results[i], loop->results[i + 2]);
+      loop->results[i + 2]->name = loop_->results[i]->name;
+    }
+    loop_->erase();
+  }
+
+ private:
+  size_t carried() const { return loop_->results.size(); }
+  Value* argument(size_t i) const { return body_->args[i + 1]; }
+  Value* next_of(size_t i) const { return body_->terminator()->operands[i]; }
+
+  /// Whether an iteration that skips the `if` passes the value on as it was.
+  bool is_kept(size_t i) const {
+    const Value* next = next_of(i);
+    if (next == argument(i)) return true;
+    return next->op == guard_ && guard_->region(1)->terminator()->operands[next->index] == argument(i);
+  }
+
+  /// Whether a value in the loop is computed from what such an iteration keeps and from what is outside.
+  bool follows_from_kept(const Value* v) {
+    if (v->block == body_) {
+      if (v->index == 0 || !is_kept(v->index - 1)) return false;
+      decides_.insert(v);
+      return true;
+    }
+    if (!v->op || v->op->parent != body_) return true;
+    return v->op != guard_ && v->op->regions.empty() &&
+           std::ranges::all_of(v->op->operands, [&](const Value* o) { return follows_from_kept(o); });
+  }
+
+  /// Whether iterations that skip the `if` change nothing that is read behind the loop, nor do anything but skip it.
+  bool leaves_the_rest() const {
+    const Block* skipped = guard_->region(1);
+    for (size_t i = 0; i < carried(); ++i)
+      if (!is_kept(i) && !loop_->results[i]->uses.empty()) return false;
+    return skipped->first == skipped->terminator();
+  }
+
+  Value* copied(ir::Builder& b, Value* v, std::unordered_map<const Value*, Value*>& copies) {
+    if (const auto known = copies.find(v); known != copies.end()) return known->second;
+    if (!v->op || v->op->parent != body_) return v;
+    std::vector<Value*> operands;
+    for (Value* o : v->op->operands) operands.push_back(copied(b, o, copies));
+    return copies[v] = b.create(v->op->kind, operands, std::span(&v->type, 1), v->op->attrs)->result();
+  }
+
+  static Value* as_unsigned(ir::Builder& b, Value* v) {
+    return b.cast(v, v->type.element_bits() == 64 ? DType::kU64 : DType::kU32);
+  }
+
+  Op* loop_;
+  Block* body_;
+  Op* guard_ = nullptr;
+  std::unordered_set<const Value*> decides_;  // what the loop carries that the condition is computed from
+};
+
+}  // namespace
+
+Status leave_loops(ir::Module& module, const LeaveLoopsOptions&) {
+  std::vector<Op*> loops;
+  ir::walk(module.body(), [&](Op* op) {
+    // Products of loops run ahead of each other, which those of `while` do not.
+    auto multiplies = [](const Op* inner) { return inner->kind == OpKind::kDot || inner->kind == OpKind::kAsyncCopy; };
+    const bool is_wide = op->kind == OpKind::kFor && op->operand(0)->type.element_bits() >= 32;
+    if (is_wide && !ir::any_nested(op, multiplies)) loops.push_back(op);
+  });
+  for (Op* loop : loops)
+    if (EarlyExit exit(loop); exit.found()) exit.rewrite(module);
+  return {};
+}
+
+}  // namespace kiln::passes
