@@ -99,6 +99,8 @@ constexpr Pass kCuda[] = {
   {"place_grid_dependencies", kNothing, kLayouts | kWgmmaSelected, kGridDependencies, kNothing, wait_for_launches,
                             launches_early},
   {"drop_unit_dims",        kNothing, kLayouts | kBlocksRecognized, kNothing, kNothing, on_tiles<drop_unit_dims>},
+  /* how scalars are made decides which pointers are blocks */
+  {"simplify_scalars",      kNothing, kLayouts, kNothing, kDeadRemoved, on_tiles<simplify_scalars>},
   {"split_ctas",            kNothing, kLayouts | kBlocksRecognized, kCtasSplit, kDeadRemoved, on_target<split_ctas>},
   {"recognize_blocks",      kCtasSplit, kLayouts | kWgmmaSelected, kBlocksRecognized, kDeadRemoved,
                             on_target<recognize_blocks>},

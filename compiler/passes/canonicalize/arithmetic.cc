@@ -55,6 +55,16 @@ Value* fold(Op* op, const Facts& f, ir::Builder& b) {
   return make_constant(b, op->result()->type, interp::eval(*op, std::span(in, op->operands.size())));
 }
 
+/// x % n written as x - x / n * n, or null: a remainder is known to be neither negative nor large.
+Value* remainder(Value* x, Value* product, ir::Builder& b) {
+  const Op* mul = defined_by(product, OpKind::kMul);
+  for (int i = 0; mul && i < 2; ++i)
+    if (const Op* div = defined_by(mul->operand(i), OpKind::kDiv);
+        div && div->operand(0) == x && div->operand(1) == mul->operand(1 - i))
+      return b.binary(OpKind::kRem, x, div->operand(1));
+  return nullptr;
+}
+
 /// The value that an identity gives, among the op's operands and new constants; null when none applies.
 Value* identity(Op* op, const Facts& f, ir::Builder& b) {
   Value* x = op->operand(0);
@@ -69,7 +79,7 @@ Value* identity(Op* op, const Facts& f, ir::Builder& b) {
     case OpKind::kSub:
       if (f.zero(1)) return x;  // also for floats: -0 - 0 = -0
       if (ints && x == y) return zero();
-      return nullptr;
+      return ints ? remainder(x, y, b) : nullptr;
     case OpKind::kMul:
       if (f.one(1)) return x;
       if (ints && f.zero(1)) return y;

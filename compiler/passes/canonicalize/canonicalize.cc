@@ -10,7 +10,10 @@ using ir::Op;
 
 class Canonicalizer {
  public:
-  explicit Canonicalizer(ir::Module& module) : builder_(module) {}
+  /// Of the rules, those that apply to an op.
+  using Rules = bool (*)(Op*, ir::Builder&);
+
+  Canonicalizer(ir::Module& module, Rules rules) : builder_(module), rules_(rules) {}
 
   void run(ir::Block* body) {
     do {
@@ -27,12 +30,7 @@ class Canonicalizer {
       for (ir::Block* region : op->regions) visit(region);
       builder_.set_before(op);
       builder_.set_range(op->range);
-      for (auto rule :
-           {simplify_arithmetic, simplify_dot, simplify_cast, simplify_shape, simplify_memory, simplify_control})
-        if (rule(op, builder_)) {
-          changed_ = true;
-          break;
-        }
+      changed_ = rules_(op, builder_) || changed_;
     }
   }
 
@@ -50,13 +48,29 @@ class Canonicalizer {
   }
 
   ir::Builder builder_;
+  Rules rules_;
   bool changed_ = false;
 };
+
+/// The first rule that applies.
+bool simplify(Op* op, ir::Builder& b) {
+  return simplify_arithmetic(op, b) || simplify_dot(op, b) || simplify_cast(op, b) || simplify_shape(op, b) ||
+         simplify_memory(op, b) || simplify_control(op, b);
+}
+
+bool simplify_scalar(Op* op, ir::Builder& b) {
+  return op->results.size() == 1 && !op->result()->type.is_tile() && simplify_arithmetic(op, b);
+}
 
 }  // namespace
 
 Status canonicalize(ir::Module& module, const CanonicalizeOptions&) {
-  Canonicalizer(module).run(module.body());
+  Canonicalizer(module, simplify).run(module.body());
+  return {};
+}
+
+Status simplify_scalars(ir::Module& module, const SimplifyScalarsOptions&) {
+  Canonicalizer(module, simplify_scalar).run(module.body());
   return {};
 }
 

@@ -13,4 +13,10 @@ struct CanonicalizeOptions {};
 ///   %3 = add %1, %2 : i32[8]
 Status canonicalize(ir::Module& module, const CanonicalizeOptions& options = {});
 
+struct SimplifyScalarsOptions {};
+
+/// Its rules for the arithmetic of scalars alone: loops, branches and tiles stay as they were written, for passes that
+/// look for how blocks are read in them.
+Status simplify_scalars(ir::Module& module, const SimplifyScalarsOptions& options = {});
+
 }  // namespace kiln::passes

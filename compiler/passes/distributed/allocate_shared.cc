@@ -117,12 +117,14 @@ Lifetime lifetime_of(const ir::Module& module, const Op* alloc) {
       if (!is_producers) users.push_back(use.op);
     }
   }
+  // Without a producer all warps fill it, in a loop that waits for all that it asks for.
+  Block* whole = own ? own : module.num_ctas == 1 ? module.body() : nullptr;
   const bool is_copied = is_filled || is_sent;
-  if (users.empty() || (is_copied && !own)) return {};
-  Block* home = is_copied ? own : users[0]->parent;
+  if (users.empty() || (is_copied && !whole)) return {};
+  Block* home = is_copied ? whole : users[0]->parent;
   for (const Op* user : users)
     while (!is_inside(user->parent, home)) home = home->parent->parent;
-  if (is_copied && home != own) return {};
+  if (is_copied && home != whole) return {};
   Lifetime life{home};
   for (Op* op : *home) {
     const bool uses = std::any_of(users.begin(), users.end(),
@@ -230,12 +232,21 @@ class SharedAllocator {
     return begin;
   }
 
-  /// Where scratch of the op may begin: behind what is live there.
-  int64_t floor_of(const Op* op) const {
-    int64_t end = 0;
-    for (size_t i = 0; i < fixed_.size(); ++i)
-      if (!lives_[i].home || is_within(op, lives_[i])) end = std::max(end, interval_of(i).end);
-    return aligned(end);
+  /// Where scratch may begin: in the first gap between what is live at its op, such as that of a ring which has been
+  /// used in front of its barriers, or behind all of it.
+  int64_t place_of(const Scratch& s) const {
+    int64_t begin = 0;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (size_t i = 0; i < fixed_.size(); ++i) {
+        const Interval taken = interval_of(i);
+        const bool is_live = !lives_[i].home || is_within(s.op, lives_[i]);
+        if (!is_live || !taken.overlaps({begin, begin + s.bytes})) continue;
+        begin = aligned(taken.end);
+        moved = true;
+      }
+    }
+    return begin;
   }
 
   /// Scratch in memory of an allocation that is not in use there. A barrier ends the use before, and one in front of
@@ -306,18 +317,18 @@ class SharedAllocator {
     int64_t next = fixed_end_, size = fixed_end_;
     for (size_t i = 0; i < scratch_.size(); ++i) {
       const Scratch& s = scratch_[i];
-      const int64_t floor = own ? fixed_end_ : floor_of(s.op);
-      if (floor < fixed_end_) {
-        lay_over(s, floor);
-        size = std::max(size, floor + s.bytes);
+      const int64_t at = own ? fixed_end_ : place_of(s);
+      if (at < fixed_end_) {
+        lay_over(s, at);
+        size = std::max(size, at + s.bytes);
       }
-      if (floor + s.bytes > target_.shared_per_block)
+      if (at + s.bytes > target_.shared_per_block)
         return with_note(
             error_at(s.op->range, ErrorKind::kMemory, "this needs {} bytes of shared memory, but a block on {} has {}",
-                     fixed_end_ + s.bytes, target_.name, target_.shared_per_block),
+                     at + s.bytes, target_.name, target_.shared_per_block),
             fmt::format("help: make the tile smaller, or use fewer elements per program; the scratch is that of a {}",
                         ir::info(s.op->kind).mnemonic));
-      if (floor < fixed_end_) continue;
+      if (at < fixed_end_) continue;
       // Neighbours that fit beside each other alternate, which saves a barrier between them.
       if (!own && next + s.bytes > std::max(fixed_end_ + largest_, size)) next = fixed_end_;
       s.op->set(AttrName::kSharedOffset, next);

@@ -18,6 +18,7 @@
 #include "compiler/passes/distributed/read_again.h"
 #include "compiler/passes/hopper/select_loop_loads.h"
 #include "compiler/passes/hopper/select_wgmma.h"
+#include "compiler/passes/hopper/stage_block_stores.h"
 #include "compiler/passes/hopper/stage_operands.h"
 #include "compiler/passes/tile/dce.h"
 #include "compiler/passes/util/loop_slice.h"
@@ -271,11 +272,16 @@ class Loop {
     if (loads_.empty()) return;
     // Rows are read at once, so that a stage less costs some latency.
     const bool rows = which_ == Ahead::kLoads;
-    // What works behind the loop may use the rings' memory, and what only fed products reads the rings.
+    // What works behind the loop may use the rings' memory, unless TMA fills them anew in a loop around it, or for
+    // other blocks of a cluster; and what only fed products reads the rings.
+    const bool fills_again = !blocks_.empty() && (is_in_loop(loop_->parent) || module_.num_ctas > 1);
+    const bool keeps_rings = rows || fills_again;
     const auto has_scratch = [&](const Op* op) {
-      return rows || (encloses(loop_, op->parent) && !(op->kind == OpKind::kConvertLayout && is_brought(op->result())));
+      return (keeps_rings || encloses(loop_, op->parent)) &&
+             (rows || !(op->kind == OpKind::kConvertLayout && is_brought(op->result())));
     };
-    const int64_t room = shared_room(module_, target_, has_scratch, loop_) - staged_bytes(module_, loop_, loads_);
+    const int64_t room = shared_room(module_, target_, has_scratch, loop_) - staged_bytes(module_, loop_, loads_) -
+                         staging_bytes_beside_rings(module_);
     const int wanted = lead_, beside = rows ? 0 : 1;
     lead_ = std::min(lead_, static_cast<int>(room / bytes) - beside);
     if (lead_ < 1) {

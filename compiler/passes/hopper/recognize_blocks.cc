@@ -62,14 +62,16 @@ class Recognizer {
       if (op->kind == OpKind::kDot) dots.push_back(op);
       if (op->kind == OpKind::kStore) stores.push_back(op);
     });
+    // What is stored may be a block wherever warp groups multiply, also what is staged for them.
+    const bool by_groups = std::ranges::any_of(dots, [&](Op* dot) { return fits_group(*dot); });
     std::erase_if(dots, [&](Op* dot) { return !recognize(dot); });
-    if (dots.empty()) return;
+    if (!by_groups) return;
     for (Op* store : stores)
       if (auto access = block_access(store);
           access && writes_once(store, stores) && access->outer == kRows && is_bounded(*access) &&
           fills_units(access->sizes[kColumns], size_of(store->operand(0)->type.dtype)))
         rewrite(*access);
-    recognize_beside(dots);
+    if (!dots.empty()) recognize_beside(dots);
   }
 
  private:
@@ -88,9 +90,12 @@ class Recognizer {
         rewrite(*access);
   }
 
+  bool fits_group(const Op& dot) const {
+    return fitting_group(dot, module_.num_warps, target_) || fitting_group(dot, module_.num_warps, target_, true);
+  }
+
   bool recognize(Op* dot) {
-    if (!fitting_group(*dot, module_.num_warps, target_) && !fitting_group(*dot, module_.num_warps, target_, true))
-      return false;
+    if (!fits_group(*dot)) return false;
     std::vector<BlockAccess> found;
     for (int side : {0, 1}) {
       const Value* operand = dot->operand(side);

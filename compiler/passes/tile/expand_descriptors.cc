@@ -135,18 +135,20 @@ Status expand_descriptors(ir::Module& module, const target::Target& target) {
   if (ops.makers.empty()) return {};
   for (Op* maker : ops.makers) rely_on_alignment(module, maker);
   std::unordered_set<const Op*> kept, apart;
+  bool by_groups = false;  // warp groups hold 32 bytes of a row side by side, and leave whole rows to a copy
   ir::walk(module.body(), [&](Op* op) {
+    by_groups = by_groups || is_wgmma(op);
     if (is_ahead(op) || is_in_loop_ring(op)) kept.insert(op);
     for (int i : {0, 1})
       if (op->kind == OpKind::kDot)
         if (const Op* load = slot_load(op, i)) kept.insert(load);
   });
-  const bool by_tma = !kept.empty();
   const analysis::AxisAnalysis axis(module);
   for (const Op* op : ops.accesses) {
     if (op->kind != OpKind::kDescriptorStore) continue;
     const ir::Type& tile = op->operand(1)->type;
-    if (by_tma && tile.shape.rank == 2 && layout::widest_swizzle(tile.shape[1], tile.element_bits()) != 0 &&
+    if ((by_groups || !kept.empty()) && tile.shape.rank == 2 &&
+        layout::widest_swizzle(tile.shape[1], tile.element_bits()) != 0 &&
         analysis::has_tensor_map(*op->operand(0)->op, axis, /*stored=*/true))
       kept.insert(op);
     else if (target.is_cuda() && is_tested_singly(*op, axis))
