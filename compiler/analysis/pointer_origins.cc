@@ -76,7 +76,7 @@ PointerOrigins written_origins(ir::Module& module) {
   PointerOrigins found;
   ir::walk(module.body(), [&](Op* op) {
     if (!ir::writes_memory(op)) return;
-    found.unknown |= op->kind == OpKind::kAsmEffect;  // it may write what no operand points to
+    found.unknown |= op->kind == ir::OpKind::kAsmEffect;  // it may write what no operand points to
     for (const Value* v : op->operands)
       if (is_address(v)) found.join(pointer_origins(v));
   });

@@ -34,7 +34,8 @@ namespace {
 
 constexpr double kLoopWeight = 8;  // how much more often the body of a loop runs, for weighing costs
 constexpr int64_t kDefaultWidth = 4;
-constexpr size_t kMostSeen = 64;  // nodes looked through for layouts
+constexpr double kCyclesOfLatency = 500;  // of a load that is waited for where it stands
+constexpr size_t kMostSeen = 64;          // nodes looked through for layouts
 
 bool is_tile(const Value* v) { return v->type.is_tile(); }
 
@@ -163,7 +164,6 @@ class Chooser {
 
   /// Whether pipeline_loads is going to copy ahead what this loads: any layout can read it from shared memory then.
   bool comes_by_ring(const Op* op) const {
-    constexpr int64_t kLeastCopyBytes = 4;
     if (op->kind != OpKind::kLoad || op->result()->type.pointer || op->flag(ir::AttrName::kVolatile)) return false;
     const Op* loop = op->parent->parent;
     if (!loop || loop->kind != OpKind::kFor) return false;
@@ -525,7 +525,12 @@ class Chooser {
 
   double cost_within(const Node& node, const LinearLayout& layout) const {
     double cost = 0;
-    for (const Op* access : node.accesses) cost += loop_weight(access) * analysis::access_cost(axis_, access, layout);
+    for (const Op* access : node.accesses) {
+      cost += loop_weight(access) * analysis::access_cost(axis_, access, layout);
+      if (comes_by_ring(access) &&
+          axis_.vector_width(access, layout) * size_of(access->operand(0)->type.dtype) < kLeastCopyBytes)
+        cost += loop_weight(access) * kCyclesOfLatency;
+    }
     for (const Op* op : node.numbers) cost += loop_weight(op) * analysis::arithmetic_cost(axis_, op, layout);
     for (const Op* reduce : node.reduces)
       cost += loop_weight(reduce) * analysis::reduction_cost(*reduce, layout, module_.num_warps);

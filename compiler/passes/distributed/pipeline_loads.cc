@@ -37,8 +37,6 @@ using ir::OpKind;
 using ir::Type;
 using ir::Value;
 
-constexpr int kLeastCopyBytes = 4;
-
 /// `seen`: values without a way to a dot, so that one with many ways is walked once.
 bool reaches_dot(const Value* v, const Block* body, std::unordered_set<const Value*>& seen) {
   if (!seen.insert(v).second) return false;

@@ -17,6 +17,8 @@
 
 namespace kiln::passes {
 
+inline constexpr int kLeastCopyBytes = 4;  // that cp.async copies
+
 /// On targets with cp.async, for each `for` with num_stages (its own attribute, or the kernel's) of at least 2:
 /// - where it has dots, the loads whose values reach a dot and whose memory it does not write. The buffers of rows of
 ///   32 bytes and more are swizzled to avoid bank conflicts of copies and fragments, and masked-off elements must be 0;

@@ -200,6 +200,39 @@ def scaled(a, b, s, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
   }
 }
 
+/// Of 32 halves that all threads could load one each, some threads copy two: cp.async takes no less than four bytes.
+TEST(PipelineLoads, FewHalvesBesideWordsAreCopied) {
+  auto module = parse::parse_module(SourceText::make("words.py", R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def scaled_words(a, b, scales, out, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rows, columns = tl.arange(0, BM), tl.program_id(0) * BN + tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for first in range(0, k, BK):
+        depth = first + tl.arange(0, BK)
+        x = tl.load(a + rows[:, None] * k + depth[None, :])
+        words = tl.load(b + depth[:, None] * n + columns[None, :])
+        scale = tl.load(scales + (first // BK + tl.arange(0, 1))[:, None] * n + columns[None, :])
+        acc = tl.dot(x, ((words & 15) * tl.broadcast_to(scale, (BK, BN))).to(tl.float16), acc)
+    tl.store(out + rows[:, None] * n + columns[None, :], acc.to(tl.float16))
+)"));
+  ASSERT_TRUE(module.ok());
+  auto functions = frontend::jit_functions(*module);
+  ASSERT_TRUE(functions.ok());
+  const ast::Constant size(ast::Int{32});
+  const std::vector<std::pair<std::string, frontend::Global>> sizes = {{"BM", size}, {"BN", size}, {"BK", size}};
+  auto args =
+      frontend::parse_signature(*functions->back(), "*fp16:16, *i32:16, *fp16:16, *fp16:16, i32:16, i32:16", sizes);
+  ASSERT_TRUE(args.ok());
+  frontend::Options options;
+  options.num_warps = 4, options.num_stages = 3;
+  auto m = through_pipeline(frontend::lower_kernel(*functions->back(), *args, options), "sm_90a");
+  ASSERT_TRUE(m);
+  EXPECT_EQ(count(*m, OpKind::kAsyncCopy), 3 * 3) << ir::print(*m);
+}
+
 /// A value with 2^60 ways through the loop is followed along each op once.
 TEST(PipelineLoads, FollowsSharedUsesOnce) {
   std::string text =

@@ -42,7 +42,8 @@ Result<std::unique_ptr<ir::Module>> search(int64_t block) {
   KILN_TRY(auto module, parse::parse_module(SourceText::make("search.py", std::string(kSearch))));
   KILN_TRY(auto functions, frontend::jit_functions(module));
   const std::vector<std::pair<std::string, frontend::Global>> constants = {{"B", ast::Constant(ast::Int{block})}};
-  KILN_TRY(auto args, frontend::parse_signature(*functions.back(), "*fp32, *fp32, *i32, i32, i32, i32, fp32", constants));
+  KILN_TRY(auto args,
+           frontend::parse_signature(*functions.back(), "*fp32, *fp32, *i32, i32, i32, i32, fp32", constants));
   return frontend::lower_kernel(*functions.back(), args, {});
 }
 
@@ -64,8 +65,14 @@ TEST(LeaveLoops, GivesTheSame) {
   std::vector<float> x(kBlock * kMost);
   for (float& v : x) v = std::uniform_real_distribution<float>(0, 1)(rng);
   const int32_t top = std::numeric_limits<int32_t>::max();
-  for (const auto& [first, last, step] : {std::array{0, 0, 1}, {5, 3, 1}, {0, 1, 1}, {0, kMost, 1}, {-7, 60, 2},
-                                          {top - 100, top, 3}, {top - 1, top, top}, {-top, top, top / 4}})
+  for (const auto& [first, last, step] : {std::array{0, 0, 1},
+                                          {5, 3, 1},
+                                          {0, 1, 1},
+                                          {0, kMost, 1},
+                                          {-7, 60, 2},
+                                          {top - 100, top, 3},
+                                          {top - 1, top, top},
+                                          {-top, top, top / 4}})
     for (const float limit : {-1.0F, 10.0F, 1e9F}) {
       SCOPED_TRACE(fmt::format("from {} to {} by {}, limit {}", first, last, step, limit));
       auto run = [&](const ir::Module& m) {
@@ -74,10 +81,13 @@ TEST(LeaveLoops, GivesTheSame) {
         memory.allow(x.data(), x.size() * sizeof(float));
         memory.allow(&r.total, sizeof(r.total));
         memory.allow(r.places.data(), sizeof(r.places));
-        const std::vector<uint64_t> slots = {
-            reinterpret_cast<uint64_t>(x.data()), reinterpret_cast<uint64_t>(&r.total),
-            reinterpret_cast<uint64_t>(r.places.data()), static_cast<uint32_t>(first), static_cast<uint32_t>(last),
-            static_cast<uint32_t>(step), std::bit_cast<uint32_t>(limit)};
+        const std::vector<uint64_t> slots = {reinterpret_cast<uint64_t>(x.data()),
+                                             reinterpret_cast<uint64_t>(&r.total),
+                                             reinterpret_cast<uint64_t>(r.places.data()),
+                                             static_cast<uint32_t>(first),
+                                             static_cast<uint32_t>(last),
+                                             static_cast<uint32_t>(step),
+                                             std::bit_cast<uint32_t>(limit)};
         const Status done = interp::run(m, {1, 1, 1}, slots, memory);
         EXPECT_TRUE(done.ok()) << render(done.error());
         return r;

@@ -315,7 +315,7 @@ TEST(Expr, SeveralResultsShareAPlan) {
   const Expr together[] = {shifted, view, m, sum, m};
   ASSERT_TRUE(run_together(together).ok());
   EXPECT_EQ(expr_cache_stats().planned, before.planned + 1);
-  for (auto [all, alone] : {std::pair{m, m1}, {shifted, shifted1}, {view, view1}, {sum, sum1}}) {
+  for (const auto& [all, alone] : {std::pair{m, m1}, {shifted, shifted1}, {view, view1}, {sum, sum1}}) {
     ASSERT_TRUE(all.tensor());
     ASSERT_TRUE(run(alone).ok());
     EXPECT_EQ(*all.tensor()->to_doubles(), *alone.tensor()->to_doubles());
