@@ -201,9 +201,10 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
   while (gpu && w.costly && t.rows == 1 &&
          (share(16) || (share(8) && w.n_rows * t.warps < kRounds * kWarpsPerProcessor * processors)))
     t.warps *= 2;
-  // Few rows: more warps for each, down to one load of 16 bytes per thread.
-  const int most_of_row = w.n_rows * 4 <= processors ? 32 : 16;
-  while (gpu && t.block > kShortRow && t.warps < most_of_row && w.n_rows * t.warps < kWarpsPerProcessor * processors &&
+  // Few rows: more warps for each, down to one load of 16 bytes per thread. Of more than 16 the barriers cost what
+  // their loads gain (rows to uint8 on an H200: 25 x 5120 floats take 5.7 us with 32 warps and 5.1 with 16).
+  constexpr int kMostOfRow = 16;
+  while (gpu && t.block > kShortRow && t.warps < kMostOfRow && w.n_rows * t.warps < kWarpsPerProcessor * processors &&
          t.block >= 64 * t.warps * kBytesPerLoad / w.widest)
     t.warps *= 2;
   // A row that is not kept leaves registers for one more program on each multiprocessor: rows of 14336 halves take 36
