@@ -1,0 +1,590 @@
+#include "compiler/passes/distributed/choose_layouts.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+#include "compiler/analysis/axis_info.h"
+#include "compiler/analysis/coalesce.h"
+#include "compiler/analysis/dot_layouts.h"
+#include "compiler/analysis/layout_ops.h"
+#include "compiler/layout/algebra.h"
+#include "compiler/layout/tensor_core.h"
+#include "compiler/passes/distributed/pipeline_loads.h"
+#include "compiler/passes/hopper/select_wgmma.h"
+#include "support/diag.h"
+
+namespace kiln::passes {
+
+using analysis::CheapValues;
+using analysis::is_shape_op;
+using ir::Block;
+using ir::Op;
+using ir::OpKind;
+using ir::Value;
+using layout::LinearLayout;
+
+namespace {
+
+constexpr double kLoopWeight = 8;  // how much more often the body of a loop runs, for weighing costs
+constexpr int64_t kDefaultWidth = 4;
+constexpr double kCyclesOfLatency = 500;  // of a load that is waited for where it stands
+constexpr size_t kMostSeen = 64;          // nodes looked through for layouts
+
+bool is_memory(const Op* op) { return ir::op_class(op->kind) == ir::OpClass::kMemory; }
+
+int64_t bytes_of(const Value* v) { return v->type.shape.numel() * (v->type.pointer ? 8 : size_of(v->type.dtype)); }
+
+double loop_weight(const Op* op) {
+  double weight = 1;
+  for (const Block* b = op->parent; b && b->parent; b = b->parent->parent)
+    if (b->parent->kind == OpKind::kFor || b->parent->kind == OpKind::kWhile) weight *= kLoopWeight;
+  return weight;
+}
+
+/// Whether the value gets into a dot of its block.
+bool reaches_dot(const Value* v, const Block* block, std::set<const Value*>& seen) {
+  if (!seen.insert(v).second) return false;
+  return std::any_of(v->uses.begin(), v->uses.end(), [&](const ir::Use& use) {
+    if (use.op->parent != block) return false;
+    if (use.op->kind == OpKind::kDot) return use.index < 2;
+    return ir::is_pure(use.op) && use.op->regions.empty() &&
+           std::any_of(use.op->results.begin(), use.op->results.end(),
+                       [&](const Value* r) { return reaches_dot(r, block, seen); });
+  });
+}
+
+/// Of so many consecutive elements for each thread, or its share of all if that is less.
+LinearLayout contiguous_layout(const ir::Shape& shape, int num_warps, int64_t width) {
+  std::array<int, ir::kMaxRank> order{};
+  for (int d = 0; d < shape.rank; ++d) order[static_cast<size_t>(d)] = shape.rank - 1 - d;
+  const int64_t share = std::max<int64_t>(1, shape.numel() / (32 * num_warps));
+  return analysis::blocked_layout(shape, {order.data(), shape.rank}, std::min(width, share), num_warps, true);
+}
+
+}  // namespace
+
+LinearLayout default_layout(const ir::Shape& shape, int num_warps) {
+  return contiguous_layout(shape, num_warps, kDefaultWidth);
+}
+
+bool is_forward(const Op* op) { return op->kind == OpKind::kReduce || op->kind == OpKind::kJoin; }
+
+/// On a graph of nodes and edges.
+class LayoutChoice::Chooser {
+ public:
+  Chooser(ir::Module& module, const CheapValues& cheap) : module_(module), axis_(module), cheap_(cheap) {}
+
+  void run() {
+    collect(module_.body());
+    build_nodes();
+    connect_operands();
+    choose();
+  }
+
+  const LinearLayout* of(const Value* v) { return module_.intern(*nodes_[node_at(slot(v))].layout); }
+  /// The layout that an op which needs one of its own (a memory op, a print, a reduction's input) works in.
+  const LinearLayout* of(const Op* op) { return module_.intern(*nodes_[node_at(slot(op))].layout); }
+
+ private:
+  /// A set of values and ops that have one layout.
+  struct Node {
+    ir::Shape shape;
+    std::vector<const Op*> accesses, reduces;
+    std::vector<const Op*> numbers;  // integer operations that give this layout: indices, addresses, masks
+    std::vector<int> edges;
+    std::optional<LinearLayout> layout;
+  };
+
+  /// Two nodes that meet in an op (op == nullptr: the same value); a mismatch costs a conversion.
+  struct Edge {
+    int operand, result;  // nodes
+    const Op* op = nullptr;
+    int index = 0;  // which operand
+    double cost = 0;
+
+    bool agree(const LinearLayout& of_operand, const LinearLayout& of_result) const {
+      if (!op) return of_operand == of_result;
+      if (is_forward(op)) return analysis::result_layout(*op, of_operand) == of_result;
+      return analysis::operand_layout(*op, index, of_result) == of_operand;
+    }
+    /// The layout at the end `node` that agrees with `other` at the other end; nothing when that would multiply
+    /// registers.
+    std::optional<LinearLayout> derive(int node, const LinearLayout& other) const {
+      if (!op) return other;
+      if (node == operand) return is_forward(op) ? std::nullopt : analysis::operand_layout(*op, index, other);
+      if (op->kind == OpKind::kBroadcast) return std::nullopt;
+      return analysis::result_layout(*op, other);
+    }
+  };
+
+  // --- slots: values and ops, joined by union-find
+
+  int slot(const void* key, const ir::Shape* shape = nullptr) {
+    auto [it, is_new] = slots_.try_emplace(key, static_cast<int>(parent_.size()));
+    if (is_new) {
+      KILN_ASSERT(shape, "no layout was chosen");
+      parent_.push_back(it->second);
+      shapes_.push_back(*shape);
+    }
+    return it->second;
+  }
+  int slot_of(const Value* v) { return slot(v, &v->type.shape); }
+  int root(int s) {
+    while (parent_[static_cast<size_t>(s)] != s)
+      s = parent_[static_cast<size_t>(s)] = parent_[static_cast<size_t>(parent_[static_cast<size_t>(s)])];
+    return s;
+  }
+  void tie(int a, int b) { parent_[static_cast<size_t>(root(a))] = root(b); }
+  void tie(const Value* a, const Value* b) {
+    if (!is_tile(a)) return;
+    if (cheap_.has(a))
+      slot_of(b);
+    else if (cheap_.has(b))
+      slot_of(a);
+    else
+      tie(slot_of(a), slot_of(b));
+  }
+  size_t node_at(int s) { return static_cast<size_t>(node_of_root_.at(root(s))); }
+
+  struct PendingEdge {
+    int operand, result;
+    const Op* op;
+    int index;
+    double cost;
+  };
+  void connect(const Value* operand, int result, const Op* op, int index, const Op* where, const Value* moved) {
+    if (cheap_.has(operand)) return;
+    pending_.push_back(
+        {slot_of(operand), result, op, index, loop_weight(where) * analysis::conversion_cost(bytes_of(moved))});
+  }
+
+  /// Whether pipeline_loads is going to copy ahead what this loads: any layout can read it from shared memory then.
+  bool comes_by_ring(const Op* op) const {
+    if (op->kind != OpKind::kLoad || op->result()->type.pointer || op->flag(ir::AttrName::kVolatile)) return false;
+    const Op* loop = op->parent->parent;
+    if (!loop || loop->kind != OpKind::kFor) return false;
+    const auto stages = static_cast<int>(loop->int_or(ir::AttrName::kNumStages, module_.num_stages));
+    const Value* pointer = op->operand(0);
+    const int64_t width = axis_.alignment_width(pointer, analysis::mask_of(op), axis_.order_of(pointer)[0]);
+    std::set<const Value*> seen;
+    if (stages < 2 || width * size_of(pointer->type.dtype) < kLeastCopyBytes ||
+        !reaches_dot(op->result(), op->parent, seen))
+      return false;
+    auto is_tile_by_ring = [&](const Op* other) {
+      return other->kind == OpKind::kLoad && other->result()->type.shape.rank > 1 && comes_by_ring(other);
+    };
+    return op->result()->type.shape.rank > 1 ||
+           (vector_runs_ahead(op, loop, stages, axis_) && ir::any_nested(loop, is_tile_by_ring));
+  }
+
+  void collect(Block* block) {
+    for (Op* op : *block) {
+      collect_op(op);
+      for (Block* b : op->regions)
+        if (op->kind != OpKind::kReduce && op->kind != OpKind::kScan) collect(b);
+    }
+  }
+
+  void collect_op(Op* op) {
+    switch (op->kind) {
+      case OpKind::kFor:
+        for (size_t i = 0; i < op->results.size(); ++i) {
+          tie(op->results[i], op->region()->args[i + 1]);
+          tie(op->operands[i + 3], op->results[i]);
+          tie(op->region()->terminator()->operands[i], op->results[i]);
+        }
+        return;
+      case OpKind::kWhile: {
+        const Block *before = op->region(0), *after = op->region(1);
+        for (size_t i = 0; i < before->args.size(); ++i) {
+          tie(op->operands[i], before->args[i]);
+          tie(after->terminator()->operands[i], before->args[i]);
+        }
+        for (size_t i = 0; i < op->results.size(); ++i) {
+          tie(op->results[i], after->args[i]);
+          tie(before->terminator()->operands[i + 1], after->args[i]);
+        }
+        return;
+      }
+      case OpKind::kIf:
+        for (size_t i = 0; i < op->results.size(); ++i)
+          for (Block* b : op->regions) tie(b->terminator()->operands[i], op->results[i]);
+        return;
+      default:  // the rest is distinguished by traits
+        break;
+    }
+    if (ir::is_terminator(op)) return;
+    const Value* tile = nullptr;
+    for (const Value* v : op->operands)
+      if (!tile && is_tile(v)) tile = v;
+    for (const Value* v : op->results)
+      if (!tile && is_tile(v)) tile = v;
+    if (!tile || (op->results.size() == 1 && cheap_.has(op->result()))) return;
+
+    if (op->kind == OpKind::kDot &&
+        !is_wgmma(op)) {  // it dictates layouts: where an operand differs, the rewriter converts
+      int own = slot_of(op->result());
+      if (!cheap_.has(op->operand(2))) tie(slot_of(op->operand(2)), own);
+      dots_.emplace_back(op, own);
+    } else if (op->kind == OpKind::kReduce) {
+      int input = slot(op, &tile->type.shape);
+      ops_.emplace_back(op, input);
+      for (const Value* v : op->operands)
+        if (!cheap_.has(v)) tie(slot_of(v), input);
+      for (const Value* r : op->results)
+        if (is_tile(r))
+          pending_.push_back({input, slot_of(r), op, 0, loop_weight(op) * analysis::conversion_cost(bytes_of(r))});
+    } else if (op->kind == OpKind::kJoin) {
+      for (int i = 0; i < 2; ++i) connect(op->operand(i), slot_of(op->result()), op, i, op, op->result());
+      // One operand may be cheap: the op's own layout decides for both.
+      int input = slot(op, &tile->type.shape);
+      ops_.emplace_back(op, input);
+      for (const Value* v : op->operands)
+        if (!cheap_.has(v)) tie(slot_of(v), input);
+    } else if (op->kind == OpKind::kSplit) {
+      tie(op->result(0), op->result(1));
+      connect(op->operand(0), slot_of(op->result(0)), op, 0, op, op->operand(0));
+    } else if (is_shape_op(op)) {
+      connect(op->operand(0), slot_of(op->result()), op, 0, op, op->operand(0));
+    } else if (is_wgmma(op)) {  // blocks come through shared memory in any layout; the rewriter converts the others
+      int own = slot_of(op->result());
+      tie(op->operand(2), op->result());
+      anchors_.emplace_back(own, layout::wgmma_accumulator(op->result()->type.shape.span(), module_.num_warps));
+      if (takes_registers(op)) of_registers_.push_back(op);
+    } else if (ir::is_gather(op->kind)) {  // any thread reads any element of operand 0
+      int source = slot(op, &op->operand(0)->type.shape), own = slot_of(op->result());
+      ops_.emplace_back(op, source);
+      if (!cheap_.has(op->operand(0))) tie(slot_of(op->operand(0)), source);
+      for (size_t i = 1; i < op->operands.size(); ++i)
+        if (const Value* v = op->operands[i]; is_tile(v) && !cheap_.has(v)) tie(slot_of(v), own);
+    } else if (op->kind == OpKind::kBucketPlace) {
+      tie(op->operand(0), op->result(0));
+      anchors_.emplace_back(slot_of(op->result(0)), layout::stretches(op->result(0)->type.shape[0], module_.num_warps));
+      tie(op->result(1), op->result(2));
+    } else if (ir::is_pure(op)) {  // elementwise, scan and scatter
+      int own = slot_of(op->result());
+      for (const Value* v : op->results) tie(slot_of(v), own);
+      for (const Value* v : op->operands)
+        if (is_tile(v) && !cheap_.has(v)) tie(slot_of(v), own);
+      if (ir::is_elementwise(op)) numbers_.emplace_back(op, own);
+    } else {  // memory, and effects such as print
+      int own = slot(op, &tile->type.shape);
+      ops_.emplace_back(op, own);
+      numbers_.emplace_back(op, own);
+      for (const Value* v : op->operands)
+        if (is_tile(v)) connect(v, own, nullptr, 0, op, v);
+      for (const Value* v : op->results)
+        pending_.push_back({own, slot_of(v), nullptr, 0,
+                            comes_by_ring(op) ? 0 : loop_weight(op) * analysis::conversion_cost(bytes_of(v))});
+    }
+  }
+
+  // --- nodes
+
+  /// Whether dimension `dim` of a tile is the contiguous one of the memory that it is loaded from.
+  bool lies_along(const Value* tile, int dim) const {
+    const Op* op = tile->op;
+    while (op && (op->kind == OpKind::kTrans || op->kind == OpKind::kCast)) {
+      if (op->kind == OpKind::kTrans)
+        dim =
+            static_cast<int>(std::get<std::vector<int64_t>>(*op->find(ir::AttrName::kOrder))[static_cast<size_t>(dim)]);
+      op = op->operand(0)->op;
+    }
+    return op && op->kind == OpKind::kLoad && axis_.order_of(op->operand(0))[0] == dim;
+  }
+  analysis::AlongK along_k(const Op& dot) const {
+    const int rank = dot.result()->type.shape.rank;
+    return {lies_along(dot.operand(0), rank - 1), lies_along(dot.operand(1), rank - 2)};
+  }
+
+  void build_nodes() {
+    for (int s = 0; s < static_cast<int>(parent_.size()); ++s) {
+      auto [it, is_new] = node_of_root_.try_emplace(root(s), static_cast<int>(nodes_.size()));
+      if (is_new) nodes_.push_back({shapes_[static_cast<size_t>(s)], {}, {}, {}, {}, {}});
+    }
+    for (const auto& [op, s] : numbers_) add_numbers(op, nodes_[node_at(s)]);
+    for (Node& node : nodes_) {
+      std::sort(node.numbers.begin(), node.numbers.end());
+      node.numbers.erase(std::unique(node.numbers.begin(), node.numbers.end()), node.numbers.end());
+    }
+    for (const auto& [op, s] : ops_) {
+      Node& node = nodes_[node_at(s)];
+      if (is_memory(op)) node.accesses.push_back(op);
+      if (op->kind == OpKind::kReduce) node.reduces.push_back(op);
+    }
+    for (const auto& [s, layout] : anchors_) nodes_[node_at(s)].layout = layout;
+    for (bool mma : {true, false})  // of several dots in one node, one on tensor cores decides
+      for (const auto& [dot, s] : dots_) {
+        Node& node = nodes_[node_at(s)];
+        if (!node.layout && analysis::uses_mma(*dot) == mma)
+          node.layout = analysis::dot_result_layout(*dot, module_.num_warps, along_k(*dot));
+      }
+    for (const PendingEdge& p : pending_) {
+      int operand = static_cast<int>(node_at(p.operand)), result = static_cast<int>(node_at(p.result));
+      int number = static_cast<int>(edges_.size());
+      edges_.push_back({operand, result, p.op, p.index, p.cost});
+      nodes_[static_cast<size_t>(operand)].edges.push_back(number);
+      if (result != operand) nodes_[static_cast<size_t>(result)].edges.push_back(number);
+    }
+  }
+
+  /// What an op of the node computes itself, and what is computed again for it.
+  void add_numbers(const Op* op, Node& node) const {
+    const Value* result = op->results.size() == 1 ? op->result() : nullptr;
+    const bool is_number = result && is_tile(result) && !result->type.is_float() && ir::is_elementwise(op);
+    if (is_number && result->type.shape == node.shape) node.numbers.push_back(op);
+    for (const Value* v : op->operands)
+      if (is_tile(v) && v->op && cheap_.has(v) && v->type.shape == node.shape &&
+          std::ranges::find(node.numbers, v->op) == node.numbers.end())
+        add_numbers(v->op, node);
+  }
+
+  /// What dots take from registers may be computed as they take it, unless several warps hold copies, which each would
+  /// compute.
+  void connect_operands() {
+    for (const auto& [dot, s] : dots_)
+      for (int i : {0, 1})
+        if (analysis::uses_mma(*dot))
+          connect_operand(*dot, i, analysis::dot_operand_layout(*dot, i, *nodes_[node_at(s)].layout));
+    for (const Op* dot : of_registers_) {
+      const ir::Type& a = dot->operand(0)->type;
+      connect_operand(*dot, 0,
+                      layout::mma_operand(layout::DotSide::kA, a.shape.span(), a.element_bits(),
+                                          *nodes_[node_at(slot(dot->result()))].layout));
+    }
+  }
+  void connect_operand(const Op& dot, int index, const LinearLayout& layout) {
+    const Value* operand = dot.operand(index);
+    if (cheap_.has(operand) || !analysis::is_computed(operand) || layout::free_variables(layout).warp != 0) return;
+    const int from = static_cast<int>(node_at(slot(operand))), to = static_cast<int>(nodes_.size());
+    const int number = static_cast<int>(edges_.size());
+    nodes_.push_back({operand->type.shape, {}, {}, {}, {number}, layout});
+    edges_.push_back({from, to, nullptr, 0, loop_weight(&dot) * analysis::conversion_cost(bytes_of(operand))});
+    nodes_[static_cast<size_t>(from)].edges.push_back(number);
+  }
+
+  /// What dots dictate first; then largest tiles first; of one size, those next to decided ones, so that layouts spread
+  /// along the edges; then values before memory ops, which can look at all their neighbours then.
+  void choose() {
+    std::vector<bool> reached(nodes_.size()), anchored(nodes_.size());  // anchored: decided by what an op demands
+    for (size_t i = 0; i < nodes_.size(); ++i) anchored[i] = nodes_[i].layout.has_value();
+    auto rank_of = [&](size_t i) {
+      return std::tuple(anchored[i] ? INT64_MIN : -nodes_[i].shape.numel(), !reached[i], !nodes_[i].accesses.empty(),
+                        i);
+    };
+    std::set<std::tuple<int64_t, bool, bool, size_t>> queue;
+    for (size_t i = 0; i < nodes_.size(); ++i) queue.insert(rank_of(i));
+    while (!queue.empty()) {
+      size_t next = std::get<3>(*queue.begin());
+      queue.erase(queue.begin());
+      if (!nodes_[next].layout) choose_for(static_cast<int>(next));
+      for (int e : nodes_[next].edges)
+        for (int end : {edges_[static_cast<size_t>(e)].operand, edges_[static_cast<size_t>(e)].result}) {
+          size_t i = static_cast<size_t>(end);
+          if (reached[i] || nodes_[i].layout) continue;
+          queue.erase(rank_of(i));
+          reached[i] = true;
+          queue.insert(rank_of(i));
+        }
+    }
+    choose_together(anchored);
+  }
+
+  /// One layout for all nodes that have values in common, where that costs less than what each chose for itself and its
+  /// neighbours: an address follows its load, which may be the one that would rather follow the others.
+  void choose_together(const std::vector<bool>& anchored) {
+    std::vector<bool> seen = anchored;
+    for (size_t start = 0; start < nodes_.size(); ++start) {
+      if (seen[start]) continue;
+      std::vector<int> group = {static_cast<int>(start)};
+      seen[start] = true;
+      for (size_t i = 0; i < group.size(); ++i)
+        for (int e : nodes_[static_cast<size_t>(group[i])].edges) {
+          const Edge& edge = edges_[static_cast<size_t>(e)];
+          for (int end : {edge.operand, edge.result})
+            if (!edge.op && !seen[static_cast<size_t>(end)])
+              seen[static_cast<size_t>(end)] = true, group.push_back(end);
+        }
+      std::vector<LinearLayout> candidates;
+      for (int n : group)
+        for (const LinearLayout& l : wishes(nodes_[static_cast<size_t>(n)]))
+          if (std::ranges::find(candidates, l) == candidates.end()) candidates.push_back(l);
+      if (group.size() < 2 || candidates.size() < 2) continue;
+      double least = cost_of_group(group);
+      std::vector<LinearLayout> best;
+      for (int n : group) best.push_back(*nodes_[static_cast<size_t>(n)].layout);
+      for (const LinearLayout& candidate : candidates) {
+        for (int n : group) nodes_[static_cast<size_t>(n)].layout = candidate;
+        if (const double cost = cost_of_group(group); cost < least) least = cost, best.assign(group.size(), candidate);
+      }
+      for (size_t i = 0; i < group.size(); ++i) nodes_[static_cast<size_t>(group[i])].layout = best[i];
+    }
+  }
+
+  /// Of nodes that have layouts, with the conversions between them and to their neighbours.
+  double cost_of_group(const std::vector<int>& group) const {
+    double cost = 0;
+    std::set<int> edges;
+    for (int n : group) {
+      const Node& node = nodes_[static_cast<size_t>(n)];
+      cost += cost_within(node, *node.layout);
+      edges.insert(node.edges.begin(), node.edges.end());
+    }
+    for (int e : edges) {
+      const Edge& edge = edges_[static_cast<size_t>(e)];
+      const Node &from = nodes_[static_cast<size_t>(edge.operand)], &to = nodes_[static_cast<size_t>(edge.result)];
+      if (!edge.agree(*from.layout, *to.layout)) cost += edge.cost;
+    }
+    return cost;
+  }
+
+  void choose_for(int number) {
+    Node& node = nodes_[static_cast<size_t>(number)];
+    std::vector<LinearLayout> candidates;
+    auto add = [&](const std::optional<LinearLayout>& l) {
+      if (l && std::find(candidates.begin(), candidates.end(), *l) == candidates.end()) candidates.push_back(*l);
+    };
+    std::set<int> seen = {number};
+    add_hopes(number, seen, add);
+    for (const LinearLayout& l : wishes(node)) add(l);
+    // Exchanges of a sort take several dimensions apart, of which those of neighbours are exchanged most.
+    if (std::ranges::count_if(node.edges,
+                              [&](int e) { return reduced_behind(edges_[static_cast<size_t>(e)], number); }) > 1)
+      add(contiguous_layout(node.shape, module_.num_warps, node.shape.numel()));
+    if (candidates.empty()) add(default_layout(node.shape, module_.num_warps));
+    double best = 0;
+    for (const LinearLayout& candidate : candidates) {
+      double cost = cost_of(number, candidate);
+      if (node.layout && cost >= best) continue;
+      best = cost;
+      node.layout = candidate;
+    }
+  }
+
+  /// The node behind a reshape of this one which is reduced and will follow it, or null.
+  const Node* reduced_behind(const Edge& edge, int number) const {
+    if (edge.operand != number || !edge.op || !is_shape_op(edge.op)) return nullptr;
+    const Node& node = nodes_[static_cast<size_t>(edge.result)];
+    return node.layout || node.reduces.empty() || !node.accesses.empty() ? nullptr : &node;
+  }
+
+  std::vector<LinearLayout> wishes(const Node& node) const {
+    std::vector<LinearLayout> r;
+    for (const Op* access : node.accesses)
+      for (const LinearLayout& l : analysis::coalesced_layouts(axis_, access, module_.num_warps, least_width(access)))
+        r.push_back(l);
+    return r;
+  }
+
+  /// An operand of a dot that comes element by element, of rows that begin at odd addresses: a thread that has four
+  /// neighbours holds one address for them, and stores them into shared memory at once (H200: 5380 x 64 x 5059 halves
+  /// along k take 105 us with one, since the addresses of 96 loads spill, 46 with four and 50 with eight; 71 x 159 x
+  /// 5867, whose B lies across k, 15.5, 10.7 and 12.3).
+  int64_t least_width(const Op* access) const {
+    constexpr int64_t kNeighbours = 4, kMostBytes = 2;  // of an element
+    const Value* pointer = access->operand(0);
+    std::set<const Value*> seen;
+    const bool is_operand = access->kind == OpKind::kLoad && pointer->type.shape.rank > 1 &&
+                            size_of(pointer->type.dtype) <= kMostBytes &&
+                            reaches_dot(access->result(), access->parent, seen);
+    return is_operand ? kNeighbours : 1;
+  }
+
+  /// The layouts that a node would have if its neighbours decided: theirs, those that their memory ops wish for or, of
+  /// a neighbour that has neither, what its own neighbours would have. So a load's layout reaches what becomes of it
+  /// through several joins and reshapes.
+  void add_hopes(int number, std::set<int>& seen, const std::function<void(std::optional<LinearLayout>)>& add) const {
+    for (int e : nodes_[static_cast<size_t>(number)].edges) {
+      const Edge& edge = edges_[static_cast<size_t>(e)];
+      const int other = edge.operand == number ? edge.result : edge.operand;
+      const Node& neighbour = nodes_[static_cast<size_t>(other)];
+      const std::vector<LinearLayout> own = wishes(neighbour);
+      if (neighbour.layout)
+        add(edge.derive(number, *neighbour.layout));
+      else if (!own.empty())
+        for (const LinearLayout& l : own) add(edge.derive(number, l));
+      else if (seen.size() < kMostSeen && seen.insert(other).second)
+        add_hopes(other, seen, [&](const std::optional<LinearLayout>& l) {
+          if (l) add(edge.derive(number, *l));
+        });
+    }
+  }
+
+  double cost_within(const Node& node, const LinearLayout& layout) const {
+    double cost = 0;
+    for (const Op* access : node.accesses) {
+      cost += loop_weight(access) * analysis::access_cost(axis_, access, layout);
+      if (comes_by_ring(access) &&
+          axis_.vector_width(access, layout) * size_of(access->operand(0)->type.dtype) < kLeastCopyBytes)
+        cost += loop_weight(access) * kCyclesOfLatency;
+    }
+    for (const Op* op : node.numbers) cost += loop_weight(op) * analysis::arithmetic_cost(axis_, op, layout);
+    for (const Op* reduce : node.reduces)
+      cost += loop_weight(reduce) * analysis::reduction_cost(*reduce, layout, module_.num_warps);
+    return cost;
+  }
+
+  double cost_of(int number, const LinearLayout& candidate) const {
+    const Node& node = nodes_[static_cast<size_t>(number)];
+    double cost = cost_within(node, candidate);
+    std::map<int, double>
+        memory;  // accesses that are not decided, and what it takes to convert what they share with us
+    for (int e : node.edges) {
+      const Edge& edge = edges_[static_cast<size_t>(e)];
+      bool is_operand = edge.operand == number;
+      if (edge.operand == edge.result) {
+        if (!edge.agree(candidate, candidate)) cost += edge.cost;
+        continue;
+      }
+      const Node& neighbour = nodes_[static_cast<size_t>(is_operand ? edge.result : edge.operand)];
+      if (neighbour.layout) {
+        const LinearLayout& other = *neighbour.layout;
+        if (!(is_operand ? edge.agree(candidate, other) : edge.agree(other, candidate))) cost += edge.cost;
+      } else if (const Node* reduced = reduced_behind(edge, number)) {
+        if (const auto derived = edge.derive(edge.result, candidate)) cost += cost_within(*reduced, *derived);
+      } else if (!neighbour.accesses.empty()) {
+        double& conversions = memory.try_emplace(is_operand ? edge.result : edge.operand, 0.0).first->second;
+        conversions += edge.cost;
+      }
+    }
+    for (const auto& [number_of_access, conversions] : memory) {
+      // The memory op will follow us or convert what it shares with us, whichever is cheaper.
+      const Node& access = nodes_[static_cast<size_t>(number_of_access)];
+      double least = cost_within(access, candidate);
+      for (const LinearLayout& l : wishes(access))
+        least = std::min(least, cost_within(access, l) + (l == candidate ? 0 : conversions));
+      cost += least;
+    }
+    return cost;
+  }
+
+  ir::Module& module_;
+  analysis::AxisAnalysis axis_;
+  const CheapValues& cheap_;
+  std::unordered_map<const void*, int> slots_;
+  std::vector<int> parent_;
+  std::vector<ir::Shape> shapes_;
+  std::vector<std::pair<const Op*, int>> ops_, dots_, numbers_;
+  std::vector<const Op*> of_registers_;  // wgmma whose first operand is
+  std::vector<PendingEdge> pending_;
+  std::vector<std::pair<int, LinearLayout>> anchors_;  // slots whose layout an instruction dictates
+  std::unordered_map<int, int> node_of_root_;
+  std::vector<Node> nodes_;
+  std::vector<Edge> edges_;
+};
+
+LayoutChoice::LayoutChoice(ir::Module& module, const CheapValues& cheap)
+    : chooser_(std::make_unique<Chooser>(module, cheap)) {
+  chooser_->run();
+}
+LayoutChoice::~LayoutChoice() = default;
+
+const LinearLayout* LayoutChoice::of(const Value* v) { return chooser_->of(v); }
+const LinearLayout* LayoutChoice::of(const Op* op) { return chooser_->of(op); }
+
+}  // namespace kiln::passes
