@@ -473,23 +473,29 @@ class KernelLowering {
       return op->kind == OpKind::kReduce || op->kind == OpKind::kScan || op->kind == OpKind::kConvertLayout;
     };
     Value* c = l_.of(condition)[0];
-    std::set<const ir::Value*> seen;
     if (l_.partition == Partition::kOneThread || !ir::any_nested(&branch, crosses_lanes) ||
-        is_plainly_uniform(condition, seen))
+        is_plainly_uniform(condition))
       return c;
     return b_.CreateIntrinsic(llvm::Intrinsic::nvvm_vote_any_sync, {}, {b_.getInt32(~0U), c});
   }
 
   /// Whether a scalar follows from parameters, the program's number, counts of loops and what lies at such addresses
-  /// alone. What loops and branches join is taken to until it shows otherwise.
-  static bool is_plainly_uniform(const ir::Value* v, std::set<const ir::Value*>& seen) {
-    if (!seen.insert(v).second) return true;
-    auto is_uniform = [&](const ir::Value* o) { return is_plainly_uniform(o, seen); };
-    if (v->type.is_tile()) return false;
-    if (const auto joined = analysis::joined_values(v); !joined.empty()) return std::ranges::all_of(joined, is_uniform);
-    if (!v->op) return true;
-    return (v->op->kind == OpKind::kLoad || (ir::is_pure(v->op) && v->op->regions.empty())) &&
-           std::ranges::all_of(v->op->operands, is_uniform);
+  /// alone. What loops and branches join does where all that they join does.
+  static bool is_plainly_uniform(const ir::Value* scalar) {
+    std::set<const ir::Value*> seen;
+    std::vector<const ir::Value*> work = {scalar};
+    while (!work.empty()) {
+      const ir::Value* v = work.back();
+      work.pop_back();
+      if (!seen.insert(v).second) continue;
+      if (v->type.is_tile()) return false;
+      const auto joined = analysis::joined_values(v);
+      work.insert(work.end(), joined.begin(), joined.end());
+      if (!joined.empty() || !v->op) continue;
+      if (v->op->kind != OpKind::kLoad && (!ir::is_pure(v->op) || !v->op->regions.empty())) return false;
+      work.insert(work.end(), v->op->operands.begin(), v->op->operands.end());
+    }
+    return true;
   }
 
   Status if_op(const ir::Op& op) {

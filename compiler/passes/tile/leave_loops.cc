@@ -52,7 +52,7 @@ class EarlyExit {
     std::unordered_map<const Value*, Value*> of_test;
     for (size_t i = 0; i < carried(); ++i) of_test[argument(i)] = test->args[i + 2];
     b.set_to_end(test);
-    Value* goes_on = b.binary(OpKind::kAnd, test->args[1], copied(b, guard_->operand(0), of_test));
+    Value* goes_on = b.binary(OpKind::kAnd, test->args[1], copied_condition(b, of_test));
     std::vector<Value*> passed = {goes_on};
     passed.insert(passed.end(), test->args.begin(), test->args.end());
     b.create(OpKind::kCondition, passed, {});
@@ -91,16 +91,22 @@ class EarlyExit {
     return next->op == guard_ && guard_->region(1)->terminator()->operands[next->index] == argument(i);
   }
 
-  /// Whether a value in the loop is computed from what such an iteration keeps and from what is outside.
-  bool follows_from_kept(const Value* v) {
-    if (v->block == body_) {
-      if (v->index == 0 || !is_kept(v->index - 1)) return false;
-      decides_.insert(v);
-      return true;
+  /// Whether a value in the loop is computed from what such an iteration keeps and from what is outside; `decides_`
+  /// gets the former, and `slice_` the ops.
+  bool follows_from_kept(const Value* value) {
+    std::vector<const Value*> work = {value};
+    while (!work.empty()) {
+      const Value* v = work.back();
+      work.pop_back();
+      if (v->block == body_) {
+        if (v->index == 0 || !is_kept(v->index - 1)) return false;
+        decides_.insert(v);
+      }
+      if (!v->op || v->op->parent != body_ || !slice_.insert(v->op).second) continue;
+      if (v->op == guard_ || !v->op->regions.empty() || v->op->results.size() != 1) return false;
+      work.insert(work.end(), v->op->operands.begin(), v->op->operands.end());
     }
-    if (!v->op || v->op->parent != body_) return true;
-    return v->op != guard_ && v->op->regions.empty() &&
-           std::ranges::all_of(v->op->operands, [&](const Value* o) { return follows_from_kept(o); });
+    return true;
   }
 
   /// Whether iterations that skip the `if` change nothing that is read behind the loop, nor do anything but skip it.
@@ -111,12 +117,19 @@ class EarlyExit {
     return skipped->first == skipped->terminator();
   }
 
-  Value* copied(ir::Builder& b, Value* v, std::unordered_map<const Value*, Value*>& copies) {
-    if (const auto known = copies.find(v); known != copies.end()) return known->second;
-    if (!v->op || v->op->parent != body_) return v;
-    std::vector<Value*> operands;
-    for (Value* o : v->op->operands) operands.push_back(copied(b, o, copies));
-    return copies[v] = b.create(v->op->kind, operands, std::span(&v->type, 1), v->op->attrs)->result();
+  /// The condition of the `if`, computed again; `copies`: what stands for the loop's arguments.
+  Value* copied_condition(ir::Builder& b, std::unordered_map<const Value*, Value*>& copies) const {
+    auto copy_of = [&](Value* v) {
+      const auto known = copies.find(v);
+      return known == copies.end() ? v : known->second;
+    };
+    for (const Op* op : *body_) {
+      if (!slice_.contains(op)) continue;
+      std::vector<Value*> operands;
+      for (Value* o : op->operands) operands.push_back(copy_of(o));
+      copies[op->result()] = b.create(op->kind, operands, std::span(&op->result()->type, 1), op->attrs)->result();
+    }
+    return copy_of(guard_->operand(0));
   }
 
   static Value* as_unsigned(ir::Builder& b, Value* v) {
@@ -127,6 +140,7 @@ class EarlyExit {
   Block* body_;
   Op* guard_ = nullptr;
   std::unordered_set<const Value*> decides_;  // what the loop carries that the condition is computed from
+  std::unordered_set<const Op*> slice_;       // ops of the body that compute it
 };
 
 }  // namespace

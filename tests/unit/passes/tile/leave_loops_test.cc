@@ -96,5 +96,35 @@ TEST(LeaveLoops, GivesTheSame) {
     }
 }
 
+/// A condition with 2^60 ways from what the loop carries is followed along each op once.
+TEST(LeaveLoops, FollowsSharedUsesOnce) {
+  std::string text = R"(kernel @k(%x: *f32, %n: i32) {
+  %zero = constant 0 : i32
+  %one = constant 1 : i32
+  %yes = constant 1 : i1
+  %found = for %i = %zero to %n step %one iter (%c0 = %yes) : i32 -> (i1) {
+)";
+  for (int i = 0; i < 60; ++i) text += fmt::format("    %c{} = or %c{}, %c{} : i1\n", i + 1, i, i);
+  text += R"(    %next = if %c60 : i1 {
+      %v = load %x : f32
+      %nan = cmp %v, %v {predicate = "ne"} : i1
+      yield %nan
+    } else {
+      yield %c0
+    }
+    yield %next
+  }
+  return
+}
+)";
+  auto module = ir::parse_module(SourceText::make("ways.kir", text));
+  ASSERT_TRUE(module.ok()) << render(module.error());
+  ASSERT_TRUE(leave_loops(**module).ok());
+  EXPECT_EQ(count(**module, ir::OpKind::kWhile), 1) << ir::print(**module);
+  EXPECT_EQ(count(**module, ir::OpKind::kOr), 120);
+  const Status valid = ir::verify(**module);
+  EXPECT_TRUE(valid.ok()) << render(valid.error());
+}
+
 }  // namespace
 }  // namespace kiln::passes
