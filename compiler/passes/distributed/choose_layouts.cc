@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "compiler/analysis/axis_info.h"
 #include "compiler/analysis/coalesce.h"
@@ -278,9 +279,11 @@ class LayoutChoice::Chooser {
       numbers_.emplace_back(op, own);
       for (const Value* v : op->operands)
         if (is_tile(v)) connect(v, own, nullptr, 0, op, v);
+      const bool by_ring = comes_by_ring(op);
+      if (by_ring) by_ring_.insert(op);
       for (const Value* v : op->results)
-        pending_.push_back({own, slot_of(v), nullptr, 0,
-                            comes_by_ring(op) ? 0 : loop_weight(op) * analysis::conversion_cost(bytes_of(v))});
+        pending_.push_back(
+            {own, slot_of(v), nullptr, 0, by_ring ? 0 : loop_weight(op) * analysis::conversion_cost(bytes_of(v))});
     }
   }
 
@@ -519,7 +522,7 @@ class LayoutChoice::Chooser {
     double cost = 0;
     for (const Op* access : node.accesses) {
       cost += loop_weight(access) * analysis::access_cost(axis_, access, layout);
-      if (comes_by_ring(access) &&
+      if (by_ring_.contains(access) &&
           axis_.vector_width(access, layout) * size_of(access->operand(0)->type.dtype) < kLeastCopyBytes)
         cost += loop_weight(access) * kCyclesOfLatency;
     }
@@ -573,6 +576,7 @@ class LayoutChoice::Chooser {
   std::vector<const Op*> of_registers_;  // wgmma whose first operand is
   std::vector<PendingEdge> pending_;
   std::vector<std::pair<int, LinearLayout>> anchors_;  // slots whose layout an instruction dictates
+  std::unordered_set<const Op*> by_ring_;              // loads that pipeline_loads is going to copy ahead
   std::unordered_map<int, int> node_of_root_;
   std::vector<Node> nodes_;
   std::vector<Edge> edges_;
