@@ -69,7 +69,7 @@ class Recognizer {
     for (Op* store : stores)
       if (auto access = block_access(store);
           access && writes_once(store, stores) && access->outer == kRows && is_bounded(*access) &&
-          fills_units(access->sizes[kColumns], size_of(store->operand(0)->type.dtype)))
+          fills_units(access->sizes[kColumns], size_of(store->operand(0)->type.dtype)) && !is_told(*store))
         rewrite(*access);
     if (!dots.empty()) recognize_beside(dots);
   }
@@ -155,6 +155,41 @@ class Recognizer {
     const Op* loop = store->parent->parent;
     while (loop && loop->kind == OpKind::kIf) loop = loop->parent->parent;
     return !loop || depends_on(store->operand(0), *loop);
+  }
+  /// Whether the kernel may tell other programs that the tensor is there, or read it again itself. A copy by TMA may
+  /// not have ended then: it is waited for at the end.
+  bool is_told(const Op& store) {
+    std::vector<const Op*> told, barriers, readers;
+    const auto origins = analysis::pointer_origins(store.operand(0));
+    ir::walk(module_.body(), [&](const Op* op) {
+      const auto sem = op->find_word<ir::Sem>();
+      if (op->kind == OpKind::kAsmEffect || (sem && *sem != ir::Sem::kRelaxed && *sem != ir::Sem::kAcquire))
+        told.push_back(op);
+      if (op->kind == OpKind::kBarrier) barriers.push_back(op);
+      const bool is_flag = op->kind == OpKind::kStore && !op->operand(0)->type.is_tile();
+      if (is_flag || (op->kind == OpKind::kLoad && origins.meets(analysis::pointer_origins(op->operand(0)))))
+        readers.push_back(op);
+    });
+    // Behind a barrier all threads see the tensor, and may say so by an ordinary store.
+    for (const Op* barrier : barriers)
+      if (std::ranges::any_of(readers, [&](const Op* op) { return may_follow(*op, *barrier); }))
+        told.push_back(barrier);
+    const auto found = std::ranges::find_if(told, [&](const Op* op) { return may_follow(*op, store); });
+    if (found == told.end()) return false;
+    if (remarks_)
+      remarks_->add(because(Reason::kStoreIsTold, ir::info((*found)->kind).mnemonic, place_of((*found)->range).line),
+                    store.range);
+    return true;
+  }
+  /// Whether `other` may run after `op`, in its iteration of the loops around both or in a later one.
+  static bool may_follow(const Op& other, const Op& op) {
+    for (const Op* a = &op; a; a = a->parent->parent)
+      for (const Op* o = &other; o; o = o->parent->parent)
+        if (a->parent == o->parent) {
+          const bool is_loop = a->kind == OpKind::kFor || a->kind == OpKind::kWhile;
+          return is_in_loop(a->parent) || (a == o ? is_loop : a->is_before(o));
+        }
+    return false;
   }
   /// Whether the value is computed inside of the loop, from what changes in it.
   static bool depends_on(const Value* value, const Op& loop) {

@@ -448,6 +448,50 @@ TEST(StagedProducts, EpiloguesUseTheRings) {
   EXPECT_EQ(m->shared_bytes, (c.block_m + c.block_n) * c.block_k * size_of(c.dtype) * c.stages) << ir::print(*m);
 }
 
+/// A copy by TMA is waited for at the end: what tells others before that the result is there keeps it with the threads.
+TEST(StagedProducts, WhatIsToldIsStoredByThreads) {
+  struct Told {
+    const char *before, *after;
+    bool by_tma;
+  };
+  const Told cases[] = {
+      {"", "", true},
+      {"", "    tl.atomic_add(index, 1, sem='relaxed')", true},
+      {"    tl.atomic_add(index, 1)", "", true},
+      {"", "    tl.debug_barrier()\n    tl.load(q + n)", true},
+      {"", "    tl.debug_barrier()\n    tl.atomic_add(index, 1)", false},
+      {"", "    if M > 100:\n        tl.atomic_cas(index, 0, 1, sem='release')", false},
+      {"", "    tl.debug_barrier()\n    tl.store(index, 1)", false},
+      {"", "    tl.debug_barrier()\n    tl.store(q + n, tl.load(c + n).to(tl.int8))", false},
+  };
+  for (const Told& told : cases) {
+    const std::string text = fmt::format(R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def product(a, b, c, q, index, M, N, K, L, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+{}
+    acc = tl.zeros((BM, BN), tl.float32)
+    for t in range(0, L, BK):
+        k = t + tl.arange(0, BK)
+        x = tl.load(a + m[:, None] * K + k[None, :], mask=(m < M)[:, None] & (k < L)[None, :], other=0.0)
+        y = tl.load(b + k[:, None] * N + n[None, :], mask=(k < L)[:, None] & (n < N)[None, :], other=0.0)
+        acc = tl.dot(x, y, acc)
+    tl.store(c + m[:, None] * N + n[None, :], acc.to(c.dtype.element_ty), mask=(m < M)[:, None] & (n < N)[None, :])
+{}
+)",
+                                         told.before, told.after);
+    Case c;
+    c.whole = text.c_str(), c.out = DType::kF16;
+    const auto m = distributed(c);
+    ASSERT_TRUE(m) << text;
+    EXPECT_EQ(count(*m, OpKind::kTmaStore) > 0, told.by_tma) << text << ir::print(*m);
+  }
+}
+
 /// What the kernel below keeps in flight: two rings, copies behind the product, one wait for the last.
 TEST(StagedProducts, PlantedErrorsAreFound) {
   Case c;
