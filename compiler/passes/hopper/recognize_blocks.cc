@@ -54,6 +54,7 @@ class Recognizer {
   Recognizer(ir::Module& module, const target::Target& target, Remarks* remarks)
       : module_(module), target_(target), remarks_(remarks), axis_(module), b_(module) {
     number(*module.body());
+    waits_ = waiting_loops(module);
   }
 
   void run() {
@@ -109,6 +110,8 @@ class Recognizer {
       if (side == 0 && is_made_of_product(operand, recognized_)) continue;  // it will be in registers
       if (!operand->op || operand->op->kind != OpKind::kLoad || !only_feeds_dots(operand))
         return refuse_computed(*dot, side, operand);
+      if (const Op* wait = wait_before(*operand->op, waits_))
+        return refuse(*dot, side, because(Reason::kBehindWait, place_of(wait->range).line));
       auto access = block_access(operand->op);
       if (!access) return refuse(*dot, side, why_);
       if (access->wraps[static_cast<size_t>(1 - kept)]) return refuse(*dot, side, because(Reason::kWrapsAlongK));
@@ -180,16 +183,6 @@ class Recognizer {
       remarks_->add(because(Reason::kStoreIsTold, ir::info((*found)->kind).mnemonic, place_of((*found)->range).line),
                     store.range);
     return true;
-  }
-  /// Whether `other` may run after `op`, in its iteration of the loops around both or in a later one.
-  static bool may_follow(const Op& other, const Op& op) {
-    for (const Op* a = &op; a; a = a->parent->parent)
-      for (const Op* o = &other; o; o = o->parent->parent)
-        if (a->parent == o->parent) {
-          const bool is_loop = a->kind == OpKind::kFor || a->kind == OpKind::kWhile;
-          return is_in_loop(a->parent) || (a == o ? is_loop : a->is_before(o));
-        }
-    return false;
   }
   /// Whether the value is computed inside of the loop, from what changes in it.
   static bool depends_on(const Value* value, const Op& loop) {
@@ -505,6 +498,7 @@ class Recognizer {
   std::unordered_set<const Op*> recognized_;  // dots whose operands are blocks, or computed from such
   analysis::AxisAnalysis axis_;
   ir::Builder b_;
+  std::vector<const Op*> waits_;                      // loops that wait for others
   std::unordered_map<const Value*, size_t> numbers_;  // of the values that were there from the start, in order
 };
 

@@ -43,7 +43,7 @@ bool is_vector_of_slot(const Op& load, const std::unordered_set<const ir::Block*
 }  // namespace
 
 LoadsBesideProducts::LoadsBesideProducts(ir::Module& module, std::span<Op* const> dots, const target::Target& target)
-    : written_(analysis::written_origins(module)) {
+    : written_(analysis::written_origins(module)), waits_(waiting_loops(module)) {
   std::map<const ir::Block*, std::vector<const Op*>> of_block;  // loads of operands
   std::vector<const Value*> work;
   for (const Op* dot : dots) {
@@ -71,7 +71,7 @@ LoadsBesideProducts::LoadsBesideProducts(ir::Module& module, std::span<Op* const
 }
 
 bool LoadsBesideProducts::may_be_written(const Op& load) const {
-  return written_.unknown || written_.meets(analysis::pointer_origins(load.operand(0)));
+  return written_.unknown || wait_before(load, waits_) || written_.meets(analysis::pointer_origins(load.operand(0)));
 }
 
 bool LoadsBesideProducts::meets_product(const Value* tile) const {

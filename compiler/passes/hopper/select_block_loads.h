@@ -28,7 +28,7 @@ class LoadsBesideProducts {
   /// operation, in another block of code than theirs, nothing writes to its tensor, and there is room, which it then
   /// takes.
   Answer take(const ir::Op& load);
-  /// Whether the kernel may write to the tensor of `load`.
+  /// Whether the kernel may write to the tensor of `load`, or wait for others that do.
   bool may_be_written(const ir::Op& load) const;
   /// Bytes that are left.
   int64_t room() const { return room_; }
@@ -39,6 +39,7 @@ class LoadsBesideProducts {
   std::unordered_set<const ir::Block*> blocks_;  // in which dots are, or loads of their operands
   std::unordered_set<const ir::Value*> made_;    // of results of dots, element by element
   analysis::PointerOrigins written_;
+  std::vector<const ir::Op*> waits_;
   int64_t room_ = 0;
 };
 

@@ -95,6 +95,7 @@ std::vector<Candidate> candidates(ir::Module& module, const Target& target, cons
   // A tensor that the kernel writes itself must not be read ahead.
   const analysis::PointerOrigins written = analysis::written_origins(module);
   const bool waits = waits_in_branches(module);
+  const std::vector<const Op*> waiting = waiting_loops(module);
   std::vector<Candidate> found;
   std::unordered_set<const Op*> products;
   auto stop = [&](const Op* dot, int operand, Cause cause) {
@@ -107,6 +108,8 @@ std::vector<Candidate> candidates(ir::Module& module, const Target& target, cons
     if (!operand.load || banned.contains(operand.load)) return stop(dot, i, because(Reason::kBlockReadElsewhere));
     if (!analysis::has_tensor_map(*operand.load->operand(0)->op, axis, /*stored=*/false))
       return stop(dot, i, because(Reason::kNoTensorMap, kTensorMapAlignment));
+    if (const Op* wait = wait_before(*operand.load, waiting))
+      return stop(dot, i, because(Reason::kBehindWait, place_of(wait->range).line));
     return !written.meets(analysis::pointer_origins(operand.load->operand(0))) ||
            stop(dot, i, because(Reason::kWrittenToo));
   };

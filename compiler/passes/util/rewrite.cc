@@ -70,6 +70,33 @@ int loops_around(const ir::Block* block) {
   return loops;
 }
 
+bool may_follow(const Op& other, const Op& op) {
+  for (const Op* a = &op; a; a = a->parent->parent)
+    for (const Op* o = &other; o; o = o->parent->parent)
+      if (a->parent == o->parent) {
+        const bool is_loop = a->kind == OpKind::kFor || a->kind == OpKind::kWhile;
+        return is_in_loop(a->parent) || (a == o ? is_loop : a->is_before(o));
+      }
+  return false;
+}
+
+std::vector<const Op*> waiting_loops(ir::Module& module) {
+  auto reads_others = [](const Op* op) {
+    return op->kind == OpKind::kAtomicRmw || op->kind == OpKind::kAtomicCas || op->kind == OpKind::kAsmEffect ||
+           (op->kind == OpKind::kLoad && op->flag(ir::AttrName::kVolatile));
+  };
+  std::vector<const Op*> waits;
+  ir::walk(module.body(), [&](const Op* op) {
+    if (op->kind == OpKind::kWhile && ir::any_nested(op, reads_others)) waits.push_back(op);
+  });
+  return waits;
+}
+
+const Op* wait_before(const Op& load, const std::vector<const Op*>& waits) {
+  const auto at = std::ranges::find_if(waits, [&](const Op* wait) { return may_follow(load, *wait); });
+  return at == waits.end() ? nullptr : *at;
+}
+
 std::vector<const Value*> carried_on(const ir::Use& use) {
   const Op* op = use.op;
   if (ir::is_pure(op) && ir::is_elementwise(op)) return {op->results.begin(), op->results.end()};

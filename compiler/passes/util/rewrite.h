@@ -33,6 +33,12 @@ inline bool is_in_loop(const ir::Block* block) { return loops_around(block) > 0;
 std::vector<const ir::Value*> carried_on(const ir::Use& use);
 /// Whether all that `v` is carried on as, sums of dots included, keeps its shape and ends in uses that `is_end` takes.
 bool ends_in(const ir::Value* v, const std::function<bool(const ir::Use&)>& is_end);
+/// Whether `other` may run after `op`, in its iteration of the loops around both or in a later one.
+bool may_follow(const ir::Op& other, const ir::Op& op);
+/// The `while` loops that read, by atomics, volatile loads or inline assembly, what others write: they wait for others.
+std::vector<const ir::Op*> waiting_loops(ir::Module& module);
+/// One of these that a load may come behind, or null. A load that runs ahead of it may read what is not there yet.
+const ir::Op* wait_before(const ir::Op& load, const std::vector<const ir::Op*>& waits);
 /// Reduce or scan: its region is closed, so nothing moves into or out of it.
 inline bool has_combine_region(const ir::Op* op) {
   return op->kind == ir::OpKind::kReduce || op->kind == ir::OpKind::kScan;

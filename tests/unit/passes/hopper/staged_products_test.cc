@@ -492,6 +492,50 @@ def product(a, b, c, q, index, M, N, K, L, BM: tl.constexpr, BN: tl.constexpr, B
   }
 }
 
+/// What is loaded behind a loop that waits for others may not be there before: no producer brings it.
+TEST(StagedProducts, NoProducerRunsPastALoopThatWaits) {
+  struct Waits {
+    const char* loop;
+    bool by_producer;
+  };
+  const Waits cases[] = {
+      {"", true},
+      {"    i = 0\n    while i < M:\n        i += tl.load(index + i)", true},
+      {"    while tl.atomic_add(index, 0) == 0:\n        pass", false},
+      {"    while tl.load(index, volatile=True) == 0:\n        pass", false},
+      {"    i = 0\n    while i == 0:\n        i = tl.atomic_cas(index, 1, 1, sem='acquire')", false},
+  };
+  for (const char* loads :
+       {"tl.load(a + m[:, None] * K + k[None, :], mask=(m < M)[:, None] & (k < L)[None, :], other=0.0)",
+        "rows.load([tl.program_id(0) * BM, t])"})
+    for (const Waits& waits : cases) {
+      const std::string text = fmt::format(R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def product(a, b, c, q, index, M, N, K, L, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    n = tl.program_id(1) * BN
+    rows = tl.make_tensor_descriptor(a, [M, L], [K, 1], [BM, BK])
+    columns = tl.make_tensor_descriptor(b, [L, N], [N, 1], [BK, BN])
+{}
+    acc = tl.zeros((BM, BN), tl.float32)
+    for t in range(0, L, BK):
+        k = t + tl.arange(0, BK)
+        acc = tl.dot({}, columns.load([t, n]), acc)
+    tl.store(c + m[:, None] * N + (n + tl.arange(0, BN))[None, :], acc)
+)",
+                                           waits.loop, loads);
+      Case c;
+      c.whole = text.c_str();
+      const auto m = distributed(c);
+      ASSERT_TRUE(m) << text;
+      EXPECT_EQ(count(*m, OpKind::kWgmma), 1) << text;
+      EXPECT_EQ(count(*m, OpKind::kWarpSpecialize) > 0, waits.by_producer) << text << ir::print(*m);
+    }
+}
+
 /// What the kernel below keeps in flight: two rings, copies behind the product, one wait for the last.
 TEST(StagedProducts, PlantedErrorsAreFound) {
   Case c;
