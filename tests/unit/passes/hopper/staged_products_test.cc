@@ -448,6 +448,35 @@ TEST(StagedProducts, EpiloguesUseTheRings) {
   EXPECT_EQ(m->shared_bytes, (c.block_m + c.block_n) * c.block_k * size_of(c.dtype) * c.stages) << ir::print(*m);
 }
 
+/// Nor does a loop copy ahead past a volatile load in it, which may wait for what the copies read.
+TEST(StagedProducts, NothingRunsAheadOfAVolatileLoad) {
+  for (const bool waits : {false, true}) {
+    const std::string text = fmt::format(R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def product(a, b, c, q, index, M, N, K, L, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m = tl.load(index + tl.arange(0, BM))
+    n = tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for t in range(0, L, BK):
+        {}
+        k = t + tl.arange(0, BK)
+        x = tl.load(a + m[:, None] * K + k[None, :], mask=(m < M)[:, None] & (k < L)[None, :], other=0.0)
+        y = tl.load(b + k[:, None] * N + n[None, :], mask=(k < L)[:, None] & (n < N)[None, :], other=0.0)
+        acc = tl.dot(x, y, acc)
+    tl.store(c + m[:, None] * N + n[None, :], acc)
+)",
+                                         waits ? "while tl.load(index + t, volatile=True) == 0: pass" : "pass");
+    Case c;
+    c.whole = text.c_str();
+    const auto m = distributed(c);
+    ASSERT_TRUE(m) << text;
+    EXPECT_EQ(count(*m, OpKind::kAsyncCopy) > 0, !waits) << text << ir::print(*m);
+  }
+}
+
 /// A copy by TMA is waited for at the end: what tells others before that the result is there keeps it with the threads.
 TEST(StagedProducts, WhatIsToldIsStoredByThreads) {
   struct Told {
