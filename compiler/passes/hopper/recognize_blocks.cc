@@ -64,9 +64,9 @@ class Recognizer {
       if (op->kind == OpKind::kStore) stores.push_back(op);
     });
     // What is stored may be a block wherever warp groups multiply, also what is staged for them.
-    const bool by_groups = std::ranges::any_of(dots, [&](Op* dot) { return fits_group(*dot); });
+    std::erase_if(dots, [&](Op* dot) { return !fits_group(*dot); });
+    if (dots.empty()) return;
     std::erase_if(dots, [&](Op* dot) { return !recognize(dot); });
-    if (!by_groups) return;
     for (Op* store : stores)
       if (auto access = block_access(store);
           access && writes_once(store, stores) && access->outer == kRows && is_bounded(*access) &&
@@ -96,7 +96,6 @@ class Recognizer {
   }
 
   bool recognize(Op* dot) {
-    if (!fits_group(*dot)) return false;
     std::vector<BlockAccess> found;
     for (int side : {0, 1}) {
       const Value* operand = dot->operand(side);

@@ -31,7 +31,7 @@ class EarlyExit {
       if (op->kind != OpKind::kIf || guard_) return false;
       guard_ = op;
     }
-    return guard_ && follows_from_kept(guard_->operand(0)) && !decides_.empty() && leaves_the_rest();
+    return guard_ && follows_from_kept(guard_->operand(0)) && varies_ && leaves_the_rest();
   }
 
   void rewrite(ir::Module& module) {
@@ -91,8 +91,8 @@ class EarlyExit {
     return next->op == guard_ && guard_->region(1)->terminator()->operands[next->index] == argument(i);
   }
 
-  /// Whether a value in the loop is computed from what such an iteration keeps and from what is outside; `decides_`
-  /// gets the former, and `slice_` the ops.
+  /// Whether a value in the loop is computed, by ops that `slice_` gets, from what such an iteration keeps and from
+  /// what is outside; `varies_`: not from the latter alone.
   bool follows_from_kept(const Value* value) {
     std::vector<const Value*> work = {value};
     while (!work.empty()) {
@@ -100,7 +100,7 @@ class EarlyExit {
       work.pop_back();
       if (v->block == body_) {
         if (v->index == 0 || !is_kept(v->index - 1)) return false;
-        decides_.insert(v);
+        varies_ = true;
       }
       if (!v->op || v->op->parent != body_ || !slice_.insert(v->op).second) continue;
       if (v->op == guard_ || !v->op->regions.empty() || v->op->results.size() != 1) return false;
@@ -139,8 +139,8 @@ class EarlyExit {
   Op* loop_;
   Block* body_;
   Op* guard_ = nullptr;
-  std::unordered_set<const Value*> decides_;  // what the loop carries that the condition is computed from
-  std::unordered_set<const Op*> slice_;       // ops of the body that compute it
+  std::unordered_set<const Op*> slice_;  // ops of the body that compute the condition
+  bool varies_ = false;                  // it is computed from what the loop carries
 };
 
 }  // namespace

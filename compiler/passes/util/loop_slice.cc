@@ -45,18 +45,6 @@ int stages_of(const Op* loop, const ir::Module& module) {
   return static_cast<int>(loop->int_or(AttrName::kNumStages, module.num_stages));
 }
 
-namespace {
-
-/// Whether a volatile load stands in a `while` of the loop, which then waits for what others write.
-bool waits_in(const Op* op, const Op* loop) {
-  if (op->kind != OpKind::kLoad || !op->flag(AttrName::kVolatile)) return false;
-  const Op* around = op->parent->parent;
-  while (around && around != loop && around->kind != OpKind::kWhile) around = around->parent->parent;
-  return around && around != loop;
-}
-
-}  // namespace
-
 std::optional<analysis::PointerOrigins> stored_origins(const Op* loop, const Op** unknown) {
   analysis::PointerOrigins stored;
   const Op* last = nullptr;
@@ -66,7 +54,8 @@ std::optional<analysis::PointerOrigins> stored_origins(const Op* loop, const Op*
     if (has_rings && (op->kind == OpKind::kAsyncCopy || op->kind == OpKind::kBarrier)) return false;
     if (op->kind == OpKind::kStore || op->kind == OpKind::kDescriptorStore)
       stored.join(analysis::pointer_origins(op->operand(0)));
-    else if (op->kind == OpKind::kGdcWait || waits_in(op, loop) || (op->regions.empty() && changes_memory(op)))
+    else if (op->kind == OpKind::kGdcWait || (op != loop && waits_for_others(op)) ||
+             (op->regions.empty() && changes_memory(op)))
       last = op;
     return false;
   });

@@ -80,14 +80,18 @@ bool may_follow(const Op& other, const Op& op) {
   return false;
 }
 
+bool waits_for_others(const Op* op) {
+  return op->kind == OpKind::kWhile && ir::any_nested(op, [](const Op* inner) {
+           return inner->kind == OpKind::kAtomicRmw || inner->kind == OpKind::kAtomicCas ||
+                  inner->kind == OpKind::kAsmEffect ||
+                  (inner->kind == OpKind::kLoad && inner->flag(ir::AttrName::kVolatile));
+         });
+}
+
 std::vector<const Op*> waiting_loops(ir::Module& module) {
-  auto reads_others = [](const Op* op) {
-    return op->kind == OpKind::kAtomicRmw || op->kind == OpKind::kAtomicCas || op->kind == OpKind::kAsmEffect ||
-           (op->kind == OpKind::kLoad && op->flag(ir::AttrName::kVolatile));
-  };
   std::vector<const Op*> waits;
   ir::walk(module.body(), [&](const Op* op) {
-    if (op->kind == OpKind::kWhile && ir::any_nested(op, reads_others)) waits.push_back(op);
+    if (waits_for_others(op)) waits.push_back(op);
   });
   return waits;
 }

@@ -35,7 +35,9 @@ std::vector<const ir::Value*> carried_on(const ir::Use& use);
 bool ends_in(const ir::Value* v, const std::function<bool(const ir::Use&)>& is_end);
 /// Whether `other` may run after `op`, in its iteration of the loops around both or in a later one.
 bool may_follow(const ir::Op& other, const ir::Op& op);
-/// The `while` loops that read, by atomics, volatile loads or inline assembly, what others write: they wait for others.
+/// Whether it is a `while` that reads, by atomics, volatile loads or inline assembly, what others write.
+bool waits_for_others(const ir::Op* op);
+/// All of these.
 std::vector<const ir::Op*> waiting_loops(ir::Module& module);
 /// One of these that a load may come behind, or null. A load that runs ahead of it may read what is not there yet.
 const ir::Op* wait_before(const ir::Op& load, const std::vector<const ir::Op*>& waits);
