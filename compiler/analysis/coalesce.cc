@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "compiler/layout/algebra.h"
+#include "compiler/layout/reduce_plan.h"
 
 namespace kiln::analysis {
 
@@ -132,6 +133,24 @@ double reduction_cost(const ir::Op& reduce, const LinearLayout& layout, int num_
     cost += conversion_cost(num_warps * result.shape.numel() * size_of(result.dtype));
   }
   return cost;
+}
+
+double scan_cost(const ir::Op& scan, const LinearLayout& layout, int num_warps) {
+  if (!layout::has_unit_bases(layout)) return 0;
+  const layout::ScanPlan plan = layout::plan_scan(layout, static_cast<int>(scan.int_attr(ir::AttrName::kAxis)),
+                                                  scan.flag(ir::AttrName::kReverse));
+  const int registers = layout.bits(In::kRegister);
+  double cost = 0;
+  for (const layout::ScanStep& step : plan.steps) {
+    // A thread adds what it brought to all registers that take part, and brings it once.
+    const double added = 1 << (registers - std::popcount(step.active.reg_mask));
+    const double brought = 1 << (registers - std::popcount(step.active.reg_mask | step.sources.reg_mask));
+    cost += num_warps * added * kCyclesPerOperation;
+    if (step.reach == layout::ScanReach::kShuffle) cost += num_warps * brought * kCyclesPerInstruction;
+    if (step.reach == layout::ScanReach::kShared)
+      cost += conversion_cost(static_cast<int64_t>(num_warps * added) * kLanes * size_of(scan.result()->type.dtype));
+  }
+  return cost * static_cast<double>(scan.results.size());
 }
 
 double conversion_cost(int64_t bytes) {

@@ -30,6 +30,10 @@ double arithmetic_cost(const AxisAnalysis& axis, const ir::Op* op, const layout:
 /// Approximate SM cycles of a reduction's steps between lanes, for each of what a thread holds then, and between warps.
 double reduction_cost(const ir::Op& reduce, const layout::LinearLayout& layout, int num_warps);
 
+/// Approximate SM cycles of a scan's steps: within threads, between lanes for each of what a thread holds apart, and
+/// between warps.
+double scan_cost(const ir::Op& scan, const layout::LinearLayout& layout, int num_warps);
+
 /// Approximate cycles of converting so many bytes through shared memory.
 double conversion_cost(int64_t bytes);
 

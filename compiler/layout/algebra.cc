@@ -154,6 +154,27 @@ LinearLayout product(const LinearLayout& a, const LinearLayout& b) {
   return r;
 }
 
+LinearLayout neighbours_along(const LinearLayout& layout, int dim) {
+  auto runs_along = [&](const Coord& basis) {
+    Coord alone;
+    alone[dim] = basis[dim];
+    return basis[dim] != 0 && basis == alone;
+  };
+  std::vector<int32_t> positions;
+  for (In in : {In::kRegister, In::kLane, In::kWarp})
+    for (const Coord& basis : layout.bases(in))
+      if (runs_along(basis)) positions.push_back(basis[dim]);
+  std::ranges::sort(positions);
+  LinearLayout r(layout.shape());
+  auto next = positions.begin();
+  for (In in : {In::kRegister, In::kLane, In::kWarp})
+    for (Coord basis : layout.bases(in)) {
+      if (runs_along(basis)) basis[dim] = *next++;
+      r.push(in, basis);
+    }
+  return r;
+}
+
 LinearLayout without_register_copies(const LinearLayout& layout) {
   LinearLayout r(layout.shape());
   uint32_t free = free_variables(layout).reg;

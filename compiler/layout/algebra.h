@@ -79,6 +79,9 @@ LinearLayout join(const LinearLayout& layout);
 bool can_split(const LinearLayout& layout);
 /// The layout of both results of such a split.
 LinearLayout split(const LinearLayout& layout);
+/// The same with the positions along `dim` dealt out anew: the lowest to the registers that ran along it, then those to
+/// the lanes, then to the warps, so that each thread has neighbours. Bases that run along another dimension too stay.
+LinearLayout neighbours_along(const LinearLayout& layout, int dim);
 /// Drops register bits that only make copies.
 LinearLayout without_register_copies(const LinearLayout& layout);
 

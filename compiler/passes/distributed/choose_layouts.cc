@@ -95,7 +95,7 @@ class LayoutChoice::Chooser {
   /// A set of values and ops that have one layout.
   struct Node {
     ir::Shape shape;
-    std::vector<const Op*> accesses, reduces;
+    std::vector<const Op*> accesses, reduces, scans;
     std::vector<const Op*> numbers;  // integer operations that give this layout: indices, addresses, masks
     std::vector<int> edges;
     std::optional<LinearLayout> layout;
@@ -273,6 +273,7 @@ class LayoutChoice::Chooser {
       for (const Value* v : op->operands)
         if (is_tile(v) && !cheap_.has(v)) tie(slot_of(v), own);
       if (ir::is_elementwise(op)) numbers_.emplace_back(op, own);
+      if (op->kind == OpKind::kScan) ops_.emplace_back(op, own);
     } else {  // memory, and effects such as print
       int own = slot(op, &tile->type.shape);
       ops_.emplace_back(op, own);
@@ -308,7 +309,7 @@ class LayoutChoice::Chooser {
   void build_nodes() {
     for (int s = 0; s < static_cast<int>(parent_.size()); ++s) {
       auto [it, is_new] = node_of_root_.try_emplace(root(s), static_cast<int>(nodes_.size()));
-      if (is_new) nodes_.push_back({shapes_[static_cast<size_t>(s)], {}, {}, {}, {}, {}});
+      if (is_new) nodes_.push_back({shapes_[static_cast<size_t>(s)], {}, {}, {}, {}, {}, {}});
     }
     for (const auto& [op, s] : numbers_) add_numbers(op, nodes_[node_at(s)]);
     for (Node& node : nodes_) {
@@ -319,6 +320,7 @@ class LayoutChoice::Chooser {
       Node& node = nodes_[node_at(s)];
       if (is_memory(op)) node.accesses.push_back(op);
       if (op->kind == OpKind::kReduce) node.reduces.push_back(op);
+      if (op->kind == OpKind::kScan) node.scans.push_back(op);
     }
     for (const auto& [s, layout] : anchors_) nodes_[node_at(s)].layout = layout;
     for (bool mma : {true, false})  // of several dots in one node, one on tensor cores decides
@@ -366,7 +368,7 @@ class LayoutChoice::Chooser {
     if (cheap_.has(operand) || !analysis::is_computed(operand) || layout::free_variables(layout).warp != 0) return;
     const int from = static_cast<int>(node_at(slot(operand))), to = static_cast<int>(nodes_.size());
     const int number = static_cast<int>(edges_.size());
-    nodes_.push_back({operand->type.shape, {}, {}, {}, {number}, layout});
+    nodes_.push_back({operand->type.shape, {}, {}, {}, {}, {number}, layout});
     edges_.push_back({from, to, nullptr, 0, loop_weight(&dot) * analysis::conversion_cost(bytes_of(operand))});
     nodes_[static_cast<size_t>(from)].edges.push_back(number);
   }
@@ -460,6 +462,9 @@ class LayoutChoice::Chooser {
                               [&](int e) { return reduced_behind(edges_[static_cast<size_t>(e)], number); }) > 1)
       add(contiguous_layout(node.shape, module_.num_warps, node.shape.numel()));
     if (candidates.empty()) add(default_layout(node.shape, module_.num_warps));
+    for (const Op* scan : node.scans)
+      for (size_t i = 0, n = candidates.size(); i < n; ++i)
+        add(layout::neighbours_along(candidates[i], static_cast<int>(scan->int_attr(ir::AttrName::kAxis))));
     double best = 0;
     for (const LinearLayout& candidate : candidates) {
       double cost = cost_of(number, candidate);
@@ -529,6 +534,7 @@ class LayoutChoice::Chooser {
     for (const Op* op : node.numbers) cost += loop_weight(op) * analysis::arithmetic_cost(axis_, op, layout);
     for (const Op* reduce : node.reduces)
       cost += loop_weight(reduce) * analysis::reduction_cost(*reduce, layout, module_.num_warps);
+    for (const Op* scan : node.scans) cost += loop_weight(scan) * analysis::scan_cost(*scan, layout, module_.num_warps);
     return cost;
   }
 

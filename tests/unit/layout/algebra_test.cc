@@ -146,6 +146,15 @@ TEST(Algebra, Blocked) {
             "[16, 64] register (0,1)(0,2)(0,32)(8,0) lane (0,4)(0,8)(0,16)(1,0)(2,0) warp (4,0)");
 }
 
+TEST(Algebra, NeighboursAlongADimensionMoveIntoThreads) {
+  const auto before =
+      *parse_layout("[4, 64] register (1,0)(0,8)(0,16) lane (2,0)(0,1)(0,0)(0,0)(0,0) warp (0,2)(0,32)(0,4)");
+  const auto after =
+      *parse_layout("[4, 64] register (1,0)(0,1)(0,2) lane (2,0)(0,4)(0,0)(0,0)(0,0) warp (0,8)(0,16)(0,32)");
+  EXPECT_EQ(to_string(neighbours_along(before, 1)), to_string(after));
+  EXPECT_EQ(neighbours_along(after, 1), after);
+}
+
 TEST(Algebra, TensorCoreExamplesAreBijections) {
   // The fragments of the PTX ISA's mma.m16n8k16 and the 128-byte swizzle, as LAYOUTS.md writes them.
   for (const char* text : {"[16, 8] register (0,1)(8,0) lane (0,2)(0,4)(1,0)(2,0)(4,0)",

@@ -191,6 +191,37 @@ TEST(AssignLayouts, RowsOfATileReduceInsideTheirWarps) {
   EXPECT_EQ(widths(*m), (std::vector<int>{4, 4, 1}));
 }
 
+/// Rows lie side by side in memory and are scanned along the other dimension: lanes have neighbours in memory, and each
+/// thread neighbours of the scan, so that all but its last steps stay inside of it.
+TEST(AssignLayouts, ScansAcrossMemoryStayInsideThreads) {
+  auto m = distributed(
+      "  %r = arange {start = 0, end = 32} : i32[32]\n"
+      "  %c = arange {start = 0, end = 64} : i32[64]\n"
+      "  %r2 = expand_dims %r {axis = 1} : i32[32, 1]\n"
+      "  %c2 = expand_dims %c {axis = 0} : i32[1, 64]\n"
+      "  %rb = broadcast %r2 : i32[32, 64]\n"
+      "  %cb = broadcast %c2 : i32[32, 64]\n"
+      "  %ns = splat %n : i32[32, 64]\n"
+      "  %far = mul %cb, %ns : i32[32, 64]\n"
+      "  %at = add %far, %rb : i32[32, 64]\n"
+      "  %ps = splat %x : *f32[32, 64]\n"
+      "  %p = addptr %ps, %at : *f32[32, 64]\n"
+      "  %v = load %p : f32[32, 64]\n"
+      "  %s = scan %v {axis = 1} : f32[32, 64] (%a: f32, %b: f32) {\n"
+      "    %t = add %a, %b : f32\n"
+      "    yield %t\n"
+      "  }\n"
+      "  %os = splat %o : *f32[32, 64]\n"
+      "  %q2 = addptr %os, %at : *f32[32, 64]\n"
+      "  store %q2, %s\n");
+  EXPECT_TRUE(all(*m, OpKind::kConvertLayout).empty());
+  const layout::LinearLayout& l = *all(*m, OpKind::kScan)[0]->result()->type.layout;
+  for (const layout::Coord& lane : l.bases(layout::In::kLane))
+    for (const layout::Coord& own : l.bases(layout::In::kRegister))
+      EXPECT_TRUE(lane[1] == 0 || own[1] < lane[1]) << to_string(l);
+  EXPECT_EQ(widths(*m), (std::vector{4, 4}));
+}
+
 TEST(AssignLayouts, TransposedStoreConvertsOnce) {
   std::string tile = kTile2d;
   auto m = distributed(tile +
