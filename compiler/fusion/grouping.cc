@@ -71,6 +71,8 @@ class Grouper {
         for (size_t n = 0; n < dag_.nodes.size(); ++n) join_operands(n);
       join_siblings();
       join_readers_of_rows();
+      // What two of those read is stored for neither now.
+      for (size_t n = 0; n < dag_.nodes.size(); ++n) join_operands(n);
       if (options_.variant == Variant::kFused && options_.machine.gpu())
         for (size_t c = 0; c < clusters_.size(); ++c)
           for (size_t i : {0, 1}) join_operand(static_cast<int>(c), i);
@@ -329,6 +331,15 @@ class Grouper {
     return out;
   }
 
+  /// Whether it reads a tensor that has fewer elements than its loops.
+  bool repeats_a_tensor(const Cluster& c) const {
+    return std::ranges::any_of(c.members, [&](int m) {
+      return std::ranges::any_of(dag_.nodes[at(m)].operands, [&](const Operand& o) {
+        return !o.is_number() && !c.contains(o.node) && numel(dag_.nodes[at(o.node)].shape) < numel(c.dims);
+      });
+    });
+  }
+
   /// A tensor of full size that both read along the same loops.
   bool share_read(const Cluster& x, const Cluster& y) const {
     const std::vector<FullRead> left = full_reads(x), right = full_reads(y);
@@ -376,7 +387,9 @@ class Grouper {
             rows.members.size() + pointwise.members.size() > kMostMembers || operands(rows, pointwise) > kMostOperands)
           continue;
         const auto to = shared_dims(pointwise, rows);
-        if (!to || adjacent(rows, pointwise) || path_outside(static_cast<int>(p), static_cast<int>(r)) ||
+        // Where each element divides its place for what it shares with others, a CPU is three times as slow.
+        if (!to || (!options_.machine.gpu() && repeats_a_tensor(pointwise)) || adjacent(rows, pointwise) ||
+            path_outside(static_cast<int>(p), static_cast<int>(r)) ||
             path_outside(static_cast<int>(r), static_cast<int>(p)))
           continue;
         Cluster c = rows;

@@ -88,9 +88,7 @@ class ChainOf {
           from.kind != DagKind::kLeaf && grouping_.cluster_of[at(o.node)] == grouping_.cluster_of[at(node)];
       const bool stored = from.kind == DagKind::kLeaf || grouping_.stored[at(o.node)];
       constexpr int64_t kRow = 64;  // elements of the value for each of what its rows share
-      // Of a kernel of rows, which stays; one of elements would be left with this value alone.
-      const bool is_of_rows = numel(from.shape) * kRow <= elements_ && here &&
-                              grouping_.clusters[at(grouping_.cluster_of[at(node)])].reduces();
+      const bool is_of_rows = numel(from.shape) * kRow <= elements_ && here && is_of_each_row(o.node);
       if (here && !stored && (from.kind == DagKind::kProduct || is_of_rows)) {
         to_store_.push_back(o.node);
         stores_product_ = stores_product_ || !is_of_rows;
@@ -108,6 +106,17 @@ class ChainOf {
     }
     chain_.push_back(node);
     loops_.push_back(loops);
+    return true;
+  }
+
+  /// Whether a kernel of rows computes the node for each of them, and none twice. Such a kernel stays; one of elements
+  /// would be left with this value alone. What all rows share (a root for each column) all its programs would store.
+  bool is_of_each_row(int node) const {
+    const Cluster& c = grouping_.clusters[at(grouping_.cluster_of[at(node)])];
+    if (!c.reduces()) return false;
+    const std::vector<int>& map = c.map_of(node);
+    for (int d = 0; d < c.kept; ++d)
+      if (std::ranges::find(map, d) == map.end()) return false;
     return true;
   }
 

@@ -375,6 +375,49 @@ TEST_F(PlanTest, LargeCheapValuesAreComputedAgain) {
   for (const Value& v : made.values) EXPECT_TRUE(v.slot < 0 || numel(v.shape) < 512 * 1024) << plan_text(made);
 }
 
+/// What all rows share is computed by each kernel of rows that reads it, and stored by none: all programs would store
+/// it.
+TEST_F(PlanTest, NoProgramStoresWhatItsRowsShare) {
+  ExprAttributes rows, f32;
+  rows.axes = {1};
+  f32.dtype = DType::kF32;
+  const int g = op(ExprOp::kCast, {tensor(DType::kBF16, {4096, 64}, "g")}, f32), square = op(ExprOp::kMul, {g, g});
+  const int columns = op(ExprOp::kAdd, {axis(ExprOp::kMean, square, {0}), number(1)});
+  const int scaled = op(ExprOp::kMul, {op(ExprOp::kRsqrt, {columns}), g});
+  const int norms = op(ExprOp::kSum, {op(ExprOp::kMul, {scaled, scaled})}, rows);
+  const int update = op(ExprOp::kDiv, {scaled, op(ExprOp::kSum, {norms}, {})});
+  const Plan made = check({columns, update}, Variant::kFused, hopper_machine());
+  for (const Value& v : made.values) EXPECT_TRUE(v.slot < 0 || v.shape != Shape{64}) << plan_text(made);
+}
+
+/// A small tensor that two kernels read is computed in both once they are one.
+TEST_F(PlanTest, WhatJoinedKernelsReadJoinsThem) {
+  const int dt = op(ExprOp::kAdd, {tensor(DType::kF32, {6, 1536}, "dt"), tensor(DType::kF32, {1536}, "bias")});
+  ExprAttributes wide;
+  wide.shape = {6, 1536, 1};
+  const int plus = op(ExprOp::kLog1p, {op(ExprOp::kExp, {dt})});
+  const int soft = op(ExprOp::kReshape, {op(ExprOp::kWhere, {op(ExprOp::kGt, {dt, number(20)}), dt, plus})}, wide);
+  const int a = op(ExprOp::kNeg, {op(ExprOp::kExp, {tensor(DType::kF32, {1536, 16}, "a")})});
+  const int b = tensor(DType::kF32, {6, 1, 16}, "b"), x = tensor(DType::kF32, {6, 1536, 1}, "x");
+  const Plan made =
+      check({op(ExprOp::kExp, {op(ExprOp::kMul, {soft, a})}), op(ExprOp::kMul, {op(ExprOp::kMul, {soft, b}), x})},
+            Variant::kFused, hopper_machine());
+  EXPECT_EQ(made.groups.size(), 1u) << plan_text(made);
+}
+
+/// The loss and what is computed beside it from the same tensors are one kernel of a GPU. On a CPU an element would
+/// divide its place for the time that it shares with others.
+TEST_F(PlanTest, ATotalAndItsReadersAreOneKernel) {
+  const int x = tensor(DType::kBF16, {60, 3, 32, 32}, "x"), y = tensor(DType::kBF16, {60, 3, 32, 32}, "y");
+  const int time = tensor(DType::kBF16, {60, 1, 1, 1}, "time");
+  const int moved = op(ExprOp::kAdd, {op(ExprOp::kMul, {time, x}), y}), apart = op(ExprOp::kSub, {x, y});
+  const int loss = op(ExprOp::kMean, {op(ExprOp::kMul, {apart, apart})});
+  EXPECT_EQ(check({moved, loss}, Variant::kFused, hopper_machine()).groups.size(), 1u);
+  const Plan made = check({moved, loss});
+  EXPECT_TRUE(std::ranges::any_of(made.groups, [](const Group& g) { return g.shape.ends_with("elements"); }))
+      << plan_text(made);
+}
+
 /// Small products through pointers, and sums of columns, have programs or warps for every processor.
 TEST_F(PlanTest, CoordinatesThatAreReadApartJoinTheirReaders) {
   // Of a grid of points, as an affine one is made: x and y are slices of what is computed for both.
