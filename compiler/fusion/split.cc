@@ -204,7 +204,9 @@ ScanParts parts_of_scan(const DagNode& n, const Machine& machine) {
   if (across && length <= kWholeScan) return {};
   const int64_t wanted =
       std::min({cdiv(programs, now), cdiv(length, unit), across ? kMostParts / kScanRows : kMostParts});
-  const int64_t chunk = cdiv(cdiv(length, wanted), unit) * unit;
+  int64_t chunk = cdiv(cdiv(length, wanted), unit) * unit;
+  constexpr int64_t kMostAtOnce = 512;  // columns of a tile
+  if (across && chunk <= kMostAtOnce) chunk = power_of_two(chunk);
   return {cdiv(length, chunk), chunk};
 }
 

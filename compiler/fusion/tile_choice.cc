@@ -149,7 +149,9 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
   const int64_t of_one_row = w.widest > 2 || w.exponentials ? 16 : 8;
   const int64_t most_warps = w.tensors <= 2 && t.block * w.widest <= 2 * kMostColumns ? of_one_row : 32;
   if (w.splits > 1 || t.block > kMostColumns || crowded) {
-    t.block = std::min<int64_t>(t.block, waits ? 2 * kSplitUnit : kSplitUnit);
+    // Two loads of 16 bytes for each thread: with more of them, no second program has room beside it (rows of 12720
+    // floats on an H200: 42 us with four and 38 with two).
+    t.block = std::min<int64_t>(t.block, waits && w.widest <= 2 ? 2 * kSplitUnit : kSplitUnit);
     if (w.splits > 1) t.block = std::min(t.block, power_of_two(cdiv(w.n_cols, w.splits)));
     // A part is whole blocks: of as many as leave the last one something.
     auto part = [&] { return cdiv(cdiv(w.n_cols, w.splits), t.block) * t.block; };
@@ -217,11 +219,15 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
 
 RowTile scan_tile(const Machine& machine, const RowWork& w) {
   RowTile t;
+  bool few = false, whole = false;
   const bool gpu = machine.gpu();
   const int64_t processors = machine.multiprocessors;
   t.block = power_of_two(w.n_cols);
   if (w.along) {
-    t.block = std::min<int64_t>(t.block, kSplitUnit);
+    // Rows that leave processors idle are taken whole: a loop waits for memory at each block.
+    constexpr int64_t kMostWhole = 4 * kSplitUnit;
+    whole = gpu && w.splits == 1 && w.n_rows <= processors && t.block <= kMostWhole;
+    if (!whole) t.block = std::min<int64_t>(t.block, kSplitUnit);
     if (gpu) t.rows = std::clamp<int64_t>(kShortRow / t.block, 1, power_of_two(w.n_rows));
     while (t.rows > 1 && cdiv(w.n_rows, t.rows) < kProgramsPerProcessor * processors) t.rows /= 2;
   } else if (gpu && w.splits == 1 && t.block <= kWholeScan) {  // rows lie side by side, and a program holds them whole
@@ -236,9 +242,15 @@ RowTile scan_tile(const Machine& machine, const RowWork& w) {
   } else {  // a tile takes whole cache lines of them
     t.rows = std::min<int64_t>(power_of_two(w.n_rows), gpu ? std::min<int64_t>(256 / w.widest, kScanRows) : kScanRows);
     t.block = std::min<int64_t>(t.block, std::clamp<int64_t>(4096 / t.rows, 1, kScanRows));
+    // Few programs: each block waits for the sums of the one before it, so there are fewer of them, with more warps.
+    constexpr int64_t kMostElements = 16384;
+    const int64_t part = w.chunk > 0 ? w.chunk : w.n_cols;
+    few = gpu && cdiv(w.n_rows, t.rows) * w.splits < kProgramsPerProcessor * processors;
+    while (few && t.rows * t.block * 2 <= kMostElements && t.block * 2 <= part && w.chunk % (t.block * 2) == 0)
+      t.block *= 2;
   }
   t.loop = t.block < w.n_cols;
-  t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 512, 1, 8));
+  t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 512, 1, whole ? 32 : few ? 16 : 8));
   while (gpu && w.along && t.warps < 8 && t.rows * t.block >= 256 * t.warps &&
          cdiv(w.n_rows, t.rows) * t.warps < kWarpsPerProcessor * processors)
     t.warps *= 2;

@@ -37,6 +37,7 @@ inline constexpr int64_t kWarpsPerProcessor = 16;
 struct RowWork {
   int64_t n_rows, n_cols;
   int64_t splits = 1;         // parts of a row
+  int64_t chunk = 0;          // columns of a part, where they are settled
   int64_t tensors = 0;        // read along the columns
   int widest = 1;             // element in bytes
   int depth = 1;              // of reductions that need each other

@@ -335,6 +335,7 @@ class RowWriter : LoopWriter {
   void scan() {
     const int64_t n_rows = size_of_runs(kept_), n_cols = size_of_runs(reduced_);
     RowWork work = row_work(n_rows, n_cols);
+    work.chunk = c_.chunk;
     work.along = work.along || work.depth > 0;  // what is reduced beside it needs whole rows
     const RowTile t = scan_tile(r_.machine, work);
     KILN_ASSERT(!t.loop || work.depth == 0, "reductions beside a scan in a loop");

@@ -90,5 +90,40 @@ TEST(ScanTile, ShortColumnsAreHeldWhole) {
   EXPECT_TRUE(scan_tile(hopper_machine(), part).loop);
 }
 
+TEST(RowTile, WideFloatsLeaveASecondProgramRoom) {
+  RowWork w = halves(3000, 40000);
+  w.stores_rows = true;
+  EXPECT_EQ(row_tile(hopper_machine(), w).block, 8192);
+  w.widest = 4;
+  const RowTile floats = row_tile(hopper_machine(), w);
+  EXPECT_EQ(floats.block, 4096);
+  EXPECT_EQ(floats.warps, 16);
+}
+
+TEST(ScanTile, FewRowsAreTakenWhole) {
+  RowWork w = halves(23, 15800);
+  const RowTile whole = scan_tile(hopper_machine(), w);
+  EXPECT_EQ(whole.block, 16384);
+  EXPECT_EQ(whole.warps, 32);
+  EXPECT_FALSE(whole.loop);
+  w.n_rows = 3000;
+  EXPECT_EQ(scan_tile(hopper_machine(), w).block, 4096);
+}
+
+/// Columns, 64 rows of them side by side, in parts: a part is one tile where it fits, and whole tiles else.
+TEST(ScanTile, FewProgramsHaveLargeTiles) {
+  RowWork w = halves(64, 32768);
+  w.along = false;
+  w.splits = 64;
+  for (int64_t chunk : {512, 192}) {
+    w.chunk = chunk;
+    const RowTile t = scan_tile(hopper_machine(), w);
+    EXPECT_EQ(chunk % t.block, 0);
+    EXPECT_EQ(t.block, chunk == 512 ? 256 : 64);
+  }
+  w.n_rows = 100000;
+  EXPECT_EQ(scan_tile(hopper_machine(), w).block, 64) << "other programs work meanwhile";
+}
+
 }  // namespace
 }  // namespace kiln::fusion
