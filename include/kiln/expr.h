@@ -85,7 +85,8 @@ class Expr {
     bool is_factor;
   };
   std::vector<Part> pending_parts() const;
-  /// The memory of the tensors with as many elements as the result that it is computed from.
+  /// The memory of the tensors that it is computed from with as many elements as the result, or as the largest of what
+  /// is computed for it.
   std::vector<const runtime::Storage*> read_in_full() const;
   runtime::ExprNode* node() const { return node_.get(); }
   const std::shared_ptr<runtime::ExprNode>& shared() const { return node_; }

@@ -386,9 +386,12 @@ std::vector<Expr::Part> Expr::pending_parts() const {
 
 std::vector<const Storage*> Expr::read_in_full() const {
   ExprWalk walk(*node_);
+  int64_t largest = 0;
+  for (const ExprNode* n : walk.order) largest = std::max(largest, fusion::numel(n->node.shape));
   std::vector<const Storage*> out;
   for (const ExprNode* leaf : walk.leaves)
-    if (leaf->value.numel() == numel()) out.push_back(leaf->value.storage().get());
+    if (const int64_t size = leaf->value.numel(); size == numel() || size == largest)
+      out.push_back(leaf->value.storage().get());
   return out;
 }
 

@@ -329,6 +329,16 @@ TEST(Expr, SeveralResultsShareAPlan) {
   EXPECT_EQ(*shifted.tensor()->to_doubles(), *shifted1.tensor()->to_doubles());
 }
 
+TEST(Expr, ALossReadsInFullWhatItsElementsRead) {
+  Tensor x = random_tensor({64, 64}, 1), y = random_tensor({64, 64}, 2), row = random_tensor({64}, 3);
+  const Expr apart = op(ExprOp::kSub, {op(ExprOp::kMul, {x, row}), y}), loss = op(ExprOp::kSum, {apart});
+  for (const Expr& e : {apart, loss}) {
+    const auto read = e.read_in_full();
+    EXPECT_EQ(read.size(), 2u);
+    for (const Tensor& t : {x, y}) EXPECT_NE(std::ranges::find(read, t.storage().get()), read.end());
+  }
+}
+
 TEST(Expr, KnowsItsPartsAndWhatTheyCost) {
   Tensor x = random_tensor({64, 64}, 1, DType::kF16), w = random_tensor({64, 64}, 2);
   ExprAttributes wide;
