@@ -182,8 +182,16 @@ Value counts(Interp& in, NativeArgs& a) {
   return wrap(store_floats(in, b.device(), w.dtype() == DType::kF32 ? DType::kF32 : DType::kF64, {n}, out));
 }
 
+/// even_counts(input, number, low, high): how many elements each bin of one width has. None where they are counted from
+/// their bins.
+Value even_counts(Interp& in, NativeArgs& a) {
+  if (!runs_kernels(in, seen_tensor(in, a[0], "histc()").device())) return Value::none();
+  return by_kernels(in, "torch._device", "even_counts", a.slots);
+}
+
 constexpr NativeDef kSorting[] = {
     {"counts(bins, weights, number)", counts, "how often each number occurs, or the sums of weights"},
+    {"even_counts(input, number, low, high)", even_counts, "a histogram of even bins; None on the host"},
     {"logcumsumexp(input, dim)", logcumsumexp, "running logarithms of sums of exponentials"},
     {"searchsorted(sorted, values, right)", searchsorted, "where values would be put in"},
     {"sort(input, dim, descending)", sort, "sorted, and where the elements were"},

@@ -82,17 +82,36 @@ def searchsorted(sorted, values, right):
 
 
 @triton.jit
+def _counted(bin, inside, first, BINS: tl.constexpr):
+    """How many elements are in each of BINS bins from the first on, counted in shared memory."""
+    inside &= (bin >= first) & (bin < first + BINS)
+    return kl.bucket_place(tl.where(inside, bin - first, BINS).to(tl.int32), BINS)[1]
+
+
+@triton.jit
 def _histogram_kernel(bins, out, n, number, blocks, BINS: tl.constexpr, BLOCK: tl.constexpr):
-    """Counts in shared memory over several blocks, of BINS bins from the program's on, and adds them to those of all."""
+    """Counts over several blocks, of BINS bins from the program's on, and adds them to those of all."""
     first = tl.program_id(1) * BINS
     found = tl.zeros((BINS,), tl.int32)
     for block in range(tl.program_id(0) * blocks, tl.program_id(0) * blocks + blocks):
         at = block.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
         b = tl.load(bins + at, mask=at < n, other=0).to(tl.int64)
-        inside = (at < n) & (b >= first) & (b < first + BINS)
-        found += kl.bucket_place(tl.where(inside, b - first, BINS).to(tl.int32), BINS)[1]
+        found += _counted(b, at < n, first, BINS)
     bin = first + tl.arange(0, BINS)
     tl.atomic_add(out + bin, found.to(tl.int64), mask=(found > 0) & (bin < number), sem="relaxed")
+
+
+@triton.jit
+def _even_histogram_kernel(x, out, n, number, low, high, span, blocks, BINS: tl.constexpr, BLOCK: tl.constexpr):
+    """The same of values, in bins of one width from low to high, all of which a program counts."""
+    found = tl.zeros((BINS,), tl.int32)
+    for block in range(tl.program_id(0) * blocks, tl.program_id(0) * blocks + blocks):
+        at = block.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+        v = tl.load(x + at, mask=at < n, other=0.0).to(tl.float32)
+        bin = tl.minimum(tl.div_rn((v - low) * number, span).to(tl.int32), number - 1)
+        found += _counted(bin, (at < n) & (v >= low) & (v <= high), 0, BINS)
+    bin = tl.arange(0, BINS)
+    tl.atomic_add(out + bin, found.to(tl.float32), mask=(found > 0) & (bin < number), sem="relaxed")
 
 
 @triton.jit
@@ -104,6 +123,29 @@ def _amounts_kernel(bins, weights, out, n, number, WEIGHTED: tl.constexpr, BLOCK
     if WEIGHTED:
         amount = tl.load(weights + at, mask=inside, other=0)
     tl.atomic_add(out + b, amount, mask=inside, sem="relaxed")
+
+
+_MOST_BINS = 1024  # of a program
+
+
+def even_counts(x, number, low, high):
+    """How many of float32 or halves are in each bin of one width, in float32. None where one program does not count
+    all bins."""
+    if number > _MOST_BINS or x.dtype is torch.float64:
+        return None
+    out = torch.zeros((number,), dtype=torch.float32, device=x.device)
+    n, x = x.numel(), x.contiguous()
+    if n == 0:
+        return out
+    # Small blocks for few elements, so that all processors have some; many of them for many, which meet less often.
+    block, warps = (1024, 4) if n < 2**20 else (4096, 8)
+    programs = triton.cdiv(n, block)
+    blocks = max(1, programs // 1024)
+    low, high = float(low), float(high)
+    _even_histogram_kernel[(triton.cdiv(programs, blocks),)](x, out, n, number, low, high, high - low, blocks,
+                                                             BINS=max(16, triton.next_power_of_2(number)),
+                                                             BLOCK=block, num_warps=warps)
+    return out
 
 
 def counts(bins, weights, number):
@@ -119,7 +161,7 @@ def counts(bins, weights, number):
     bins = bins.contiguous()
     programs = triton.cdiv(n, block)
     if weights is None and number <= 4096:  # few bins meet often
-        wide = min(1024, max(16, triton.next_power_of_2(number)))
+        wide = min(_MOST_BINS, max(16, triton.next_power_of_2(number)))
         blocks = max(1, programs // 1024)
         _histogram_kernel[(triton.cdiv(programs, blocks), triton.cdiv(number, wide))](bins, out, n, number, blocks,
                                                                                       BINS=wide, BLOCK=block,

@@ -216,6 +216,9 @@ def histc(input, bins=100, min=0, max=0):
         min, max = min - 1, max + 1
     if not min < max or min == float("-inf") or max == float("inf"):
         raise RuntimeError(f"histc() from {min} to {max}")
+    even = _kiln.even_counts(x, bins, min, max)
+    if even is not None:
+        return even.to(input.dtype)
     w = _wide(x)
     # In as few bytes as say all places: they are written once and read once.
     integer = torch.int16 if bins < 2**15 else torch.int32 if bins < 2**31 else torch.int64

@@ -99,6 +99,11 @@ s2 = torch.randn(5, 33).sort(-1)[0]
 same("searchsorted lines", lambda: torch.searchsorted(s2, torch.ones(5, 9)))
 same("nonzero nan", lambda: torch.nonzero(torch.tensor([nan, 0.0, -0.0, 1.0])))
 same("histc", lambda: torch.histc(torch.arange(100).float(), 7))
+for n in (1, 1000, 5000):
+    for dt in (torch.float32, torch.bfloat16, torch.float16, torch.float64):
+        x = specials((torch.randn(n) * 2).to(dt))
+        bins = r.choice([1, 7, 64, 1000, 1500])
+        same(f"histc of {n} {dt} in {bins}", lambda: torch.histc(x, bins, -3, 2))
 # Putting elements: whole numbers, so that sums do not depend on their order, and places that differ where the last of
 # equal ones would stay.
 kinds = [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16,
