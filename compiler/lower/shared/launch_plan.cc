@@ -246,8 +246,9 @@ RegisterShares register_shares(const LaunchPlan& plan, const ir::Module& module,
     return target::registers_for(target, block, blocks) / target::kMovedRegisters * target::kMovedRegisters;
   };
   auto share = [&](int blocks, int given) { return target::registers_moved(target, block, own, given, blocks); };
-  // What addresses, descriptors and an epilogue's temporaries take.
-  const int needed = plan.wgmma_registers + (plan.has_math ? 64 : 40);
+  // What addresses, descriptors and an epilogue's temporaries take; of functions, those grow with what they are of
+  // (attention with sums of 160 registers spills with 56 more, with sums of 80 not with 52).
+  const int needed = plan.wgmma_registers + 40 + (plan.has_math ? plan.wgmma_registers * 3 / 20 : 0);
   const int fit = std::min(target::occupancy(target, block).by_shared, most_blocks);
   for (int blocks = fit; blocks > 1; --blocks) {
     if (even(blocks) < plan.instruction_registers + kBesideInstruction) continue;
