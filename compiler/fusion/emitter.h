@@ -80,6 +80,7 @@ class Emitter {
   std::string row_mask, column_mask;    // names; empty where nothing lies outside
   std::string column_test;              // "cols < n_cols", to make a mask where a value does not vary along columns
   Evictions evictions;                  // of what lies along columns
+  std::set<int> read_back;              // members that are stored by now, to be loaded where they are needed again
   std::set<int> read_once;              // nodes of which no line is wanted again: evict_first, where evictions say none
   bool two_ranges = false;              // rows and columns are both tiles
   std::string tile_shape;               // "[BLOCK]" or "[ROWS, BLOCK]"
@@ -179,8 +180,9 @@ class Emitter {
   int64_t factor(int64_t size) const;
   bool outside_loop(unsigned level) const { return !loop_ || (hoist_ && !(level & kAlongColumns)); }
   Text load(const Access& a);
-  /// The text of a load through pointers; the level that these vary along, and what lies outside, go to `t`.
-  std::string load_of_pointers(const Access& a, Text* t);
+  /// The text of a load through pointers; the level that these vary along, and what lies outside, go to `t`. `output`:
+  /// of what the kernel itself has stored.
+  std::string load_of_pointers(const Access& a, Text* t, bool output = false);
   Text scalar(const Operand& o, DType type, bool is_stride);
   /// Whether a node of the cluster says where elements go, or are taken from.
   bool is_of_places(int node);

@@ -496,6 +496,38 @@ class RowWriter : LoopWriter {
     return out;
   }
 
+  /// Of what a loop stores along columns, what the loops behind it load instead of computing it again from several
+  /// tensors: these come from the L2, whose bandwidth rows that are read three times use up (the sum of two tensors and
+  /// its layer norm).
+  std::vector<int> to_read_back(std::vector<int> stored) const {
+    std::erase_if(stored, [&](int m) {
+      std::set<int> seen;
+      std::set<Access> loads;
+      add_loads(m, seen, loads);
+      return loads.size() < 2;
+    });
+    return stored;
+  }
+  void read_back(const std::vector<int>& stored) {
+    e_.read_back.insert(stored.begin(), stored.end());
+    // Each thread reads what it stored, if loads and stores have one layout, which nothing promises.
+    if (!stored.empty()) e_.line("tl.debug_barrier()");
+  }
+
+  /// The tensors that a member is computed from, read along the row, but for those behind a reduction.
+  void add_loads(int m, std::set<int>& seen, std::set<Access>& loads) const {
+    const DagNode& n = dag_.nodes[at(m)];
+    if (!seen.insert(m).second || n.kind == DagKind::kReduce) return;
+    for (size_t i = 0; i < n.operands.size(); ++i) {
+      if (n.operands[i].is_number()) continue;
+      if (c_.contains(n.operands[i].node)) {
+        add_loads(n.operands[i].node, seen, loads);
+      } else if (const Access a = e_.access(m, i); !dag_.nodes[at(a.node)].counts && full(a)) {
+        loads.insert(a);
+      }
+    }
+  }
+
   /// A part of the program for each depth of reductions, and one that stores what is left; each reads the row.
   void parts() {
     const auto depth = depths();
@@ -504,8 +536,10 @@ class RowWriter : LoopWriter {
       std::vector<std::pair<int, Text>> tiles;
       e_.begin_part();
       for (int m : reductions_of(depth, d)) tiles.emplace_back(m, e_.reduced(m));
-      for (int m : stored_behind(depth, d - 1)) e_.store(m);
+      const std::vector<int> stored = stored_behind(depth, d - 1);
+      for (int m : stored) e_.store(m);
       e_.end_loop();
+      read_back(to_read_back(stored));
       for (const auto& [m, tile] : tiles) e_.set(m, e_.named(e_.combine(m, tile), dag_.nodes[at(m)].name));
     }
     e_.evictions = kReadLast;
@@ -572,6 +606,8 @@ class RowWriter : LoopWriter {
       std::erase_if(here, [&](int m) { return found.count(m) > 0; });
       const std::vector<int> stored = stored_behind(depth, d - 1);
       if (here.empty() && stored.empty()) continue;
+      const std::vector<int> back = again ? to_read_back(stored) : std::vector<int>();
+      if (!back.empty()) e_.evictions.own = {};
       // What each accumulates is a tile, reduced once at the end.
       std::vector<std::string> sums;
       while (sums.size() < here.size()) sums.push_back(e_.names.fresh("acc"));
@@ -595,6 +631,8 @@ class RowWriter : LoopWriter {
         e_.column_mask = mask;
       }
       sum(loop.whole.empty() ? head : loop.rest);
+      read_back(back);
+      if (again) e_.evictions = kReadAgain;
       for (size_t i = 0; i < here.size(); ++i) {
         const int m = here[i];
         e_.set(m, e_.named(total(m, sums[i]), dag_.nodes[at(m)].name));

@@ -418,6 +418,24 @@ TEST_F(PlanTest, ATotalAndItsReadersAreOneKernel) {
       << plan_text(made);
 }
 
+/// The loops over a wide row read what the first of them stored, not again what it is the sum of.
+TEST_F(PlanTest, WideRowsReadBackWhatTheyStored) {
+  for (int64_t columns : {14336, 14344}) {
+    p = {};
+    const int x = tensor(DType::kF32, {140, columns}, "x"), r = tensor(DType::kF32, {140, columns}, "r");
+    const int sum = op(ExprOp::kAdd, {x, r});
+    const int away = op(ExprOp::kSub, {sum, axis(ExprOp::kMean, sum, {1}, true)});
+    const int norm = op(ExprOp::kRsqrt, {axis(ExprOp::kMean, op(ExprOp::kMul, {away, away}), {1}, true)});
+    const Plan made = check({sum, op(ExprOp::kMul, {away, norm})}, Variant::kFused, hopper_machine());
+    ASSERT_EQ(made.groups.size(), 1u) << plan_text(made);
+    const std::string& source = made.groups[0].source;
+    const size_t first = source.find("tl.load(x_ptr");
+    EXPECT_NE(first, std::string::npos) << source;
+    EXPECT_EQ(source.find("tl.load(x_ptr", first + 1), std::string::npos) << source;
+    EXPECT_NE(source.find("tl.debug_barrier()"), std::string::npos) << source;
+  }
+}
+
 /// Small products through pointers, and sums of columns, have programs or warps for every processor.
 TEST_F(PlanTest, CoordinatesThatAreReadApartJoinTheirReaders) {
   // Of a grid of points, as an affine one is made: x and y are slices of what is computed for both.

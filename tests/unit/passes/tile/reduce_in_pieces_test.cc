@@ -29,8 +29,7 @@ std::unique_ptr<ir::Module> kernel(std::string_view body) {
     KILN_TRY(auto module, parse::parse_module(SourceText::make("r.py", std::string(kHead) + std::string(body))));
     KILN_TRY(auto functions, frontend::jit_functions(module));
     const std::vector<std::pair<std::string, frontend::Global>> constants = {{"B", ast::Constant(ast::Int{kBlock})}};
-    KILN_TRY(auto args,
-             frontend::parse_signature(*functions.back(), "*i32, *fp32, *i32, i32, fp32", constants));
+    KILN_TRY(auto args, frontend::parse_signature(*functions.back(), "*i32, *fp32, *i32, i32, fp32", constants));
     return frontend::lower_kernel(*functions.back(), args, {});
   }();
   EXPECT_TRUE(made.ok()) << (made.ok() ? "" : render(made.error()));
@@ -56,9 +55,9 @@ class ReduceInPieces : public ::testing::Test {
     memory.allow(x.data(), static_cast<size_t>(n) * sizeof(int32_t));
     memory.allow(y.data(), static_cast<size_t>(n) * sizeof(float));
     memory.allow(out.data(), out.size() * sizeof(int32_t));
-    const std::vector<uint64_t> slots = {
-        reinterpret_cast<uint64_t>(x.data()), reinterpret_cast<uint64_t>(y.data()),
-        reinterpret_cast<uint64_t>(out.data()), static_cast<uint32_t>(n), std::bit_cast<uint32_t>(0.25F)};
+    const std::vector<uint64_t> slots = {reinterpret_cast<uint64_t>(x.data()), reinterpret_cast<uint64_t>(y.data()),
+                                         reinterpret_cast<uint64_t>(out.data()), static_cast<uint32_t>(n),
+                                         std::bit_cast<uint32_t>(0.25F)};
     const Status done = interp::run(m, {1, 1, 1}, slots, memory);
     EXPECT_TRUE(done.ok()) << render(done.error());
     return out;
