@@ -22,6 +22,7 @@ std::atomic<bool> g_ends_program{true};
 std::atomic<int64_t> g_last_press_ms{0};
 constexpr int64_t kOnePress_ms = 300;  // a key that is held repeats: what comes sooner is the same press
 int g_idle[2] = {-1, -1};              // a byte per SIGINT between statements; never closed
+std::atomic<int> g_exit_code{0};
 struct sigaction g_before_running, g_before_idle;
 
 void while_running(int) {
@@ -53,6 +54,11 @@ void while_idle(int) {
   const int saved_errno = errno;
   [[maybe_unused]] const ssize_t n = write(g_idle[1], "", 1);  // full: the reader is woken anyway
   errno = saved_errno;
+}
+
+void while_ending(int) {
+  editor::restore_terminal();
+  _exit(g_exit_code);
 }
 
 void handle(void (*handler)(int), struct sigaction* before) {
@@ -87,7 +93,15 @@ IdleInterrupts::IdleInterrupts() {
   handle(while_idle, &g_before_idle);
 }
 
-IdleInterrupts::~IdleInterrupts() { sigaction(SIGINT, &g_before_idle, nullptr); }
+IdleInterrupts::~IdleInterrupts() {
+  if (!ends_) sigaction(SIGINT, &g_before_idle, nullptr);
+}
+
+void IdleInterrupts::end_with(int exit_code) {
+  g_exit_code = exit_code;
+  handle(while_ending, nullptr);
+  ends_ = true;
+}
 
 int IdleInterrupts::descriptor() { return g_idle[0]; }
 

@@ -30,6 +30,9 @@ class InterruptGuard {
 class IdleInterrupts {
  public:
   IdleInterrupts();
+  /// From here on, also behind its end, Ctrl-C ends the program at once, with this code: it frees what it holds, which
+  /// may wait for a kernel.
+  void end_with(int exit_code);
   ~IdleInterrupts();
   IdleInterrupts(const IdleInterrupts&) = delete;
   IdleInterrupts& operator=(const IdleInterrupts&) = delete;
@@ -38,6 +41,9 @@ class IdleInterrupts {
   static int descriptor();
   /// Forgets those that came so far.
   static void forget();
+
+ private:
+  bool ends_ = false;
 };
 
 }  // namespace kiln::repl

@@ -213,7 +213,9 @@ int Shell::prompt(EntrySource& entries) {
     std::fflush(stdout);
     if (!status.ok()) print_error(status.error(), options_.json, context_.wants_color(STDERR_FILENO));
   }
-  return session_.exit_code().value_or(kExitOk);
+  const int code = session_.exit_code().value_or(kExitOk);
+  idle.end_with(code);
+  return code;
 }
 
 editor::Completion Shell::complete(std::string_view before_cursor) { return complete_line(session_, before_cursor); }

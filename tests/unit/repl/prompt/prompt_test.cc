@@ -1,6 +1,9 @@
 // The kiln program on a pseudo-terminal, typed at.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "support/files.h"
 #include "tests/unit/repl/prompt/prompt_fixture.h"
 
@@ -151,6 +154,22 @@ TEST_F(Prompt, AHeldCtrlCEndsTheStatementAlone) {
   EXPECT_TRUE(t->wait_for("interrupted")) << t->screen().text();
   t->type("x + 1\r");
   EXPECT_TRUE(t->wait_for("\n42\n")) << t->screen().text();
+}
+
+TEST_F(Prompt, CtrlCBehindQuitEndsItSooner) {
+  auto t = start();
+  t->type("x = [[] for i in range(3000000)]\r");  // freeing them takes a moment
+  EXPECT_TRUE(t->wait_for("\n[2]"));
+  const size_t before = t->raw_output().size();
+  t->send("quit\r");
+  // The line is taken, so that no Ctrl-C drops it.
+  EXPECT_TRUE(t->wait([&] { return t->raw_output().find("\033[?2004l", before) != std::string::npos; }));
+  for (int i = 0; i < 1000; ++i) {
+    t->signal(SIGINT);
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+  }
+  EXPECT_EQ(t->end(), 0);
+  EXPECT_TRUE(t->is_cooked());
 }
 
 /// Presses Ctrl-C, with time for the answer: the terminal drops what it has not shown when the next one comes. More
