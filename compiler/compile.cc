@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "compiler/analysis/const_pointers.h"
 #include "compiler/analysis/layout_report.h"
 #include "compiler/codegen/backend.h"
 #include "compiler/codegen/host.h"
@@ -134,6 +135,7 @@ Result<CompiledKernel> compile(const frontend::JitFunction& function, std::span<
   if (const target::Target* target = target::find(options.target); target && target->is_cuda())
     seen.capability = target->sm;
   KILN_TRY(auto module, frontend::lower_kernel(function, args, seen));
+  KILN_CHECK_OK(analysis::check_const_pointers(*module));
   CompiledKernel out;
   add_phase(out, "frontend", watch.ms());
   return finish(std::move(module), function.def->name_range, options.frontend, options, std::move(out));

@@ -123,7 +123,11 @@ Result<Value> dot(Codegen& g, const BoundArgs& a) {
   KILN_TRY(const auto precision, precision_arg(g, a, x->type, kPrecision, kAllowTf32));
   // Limits of imprecise fp8 accumulation are promises of more precision than asked for when they are ignored.
   if (a.has(kImprecise)) {
-    KILN_TRY([[maybe_unused]] ast::Int terms, g.const_int(a, kImprecise));
+    KILN_TRY(const ast::Int terms, g.const_int(a, kImprecise));
+    const int64_t k = x->type.shape[x->type.shape.rank - 1];
+    if (is_fp8(x->type.dtype) && is_fp8(y->type.dtype) && terms > k)
+      return g.fail(a.at(kImprecise), ErrorKind::kValue, "max_num_imprecise_acc of tl.dot is {}, and K is {}", terms,
+                    k);
   }
   Shape shape = x->type.shape;
   shape[shape.rank - 1] = y->type.shape[shape.rank - 1];

@@ -189,7 +189,9 @@ Value Codegen::argument(const ast::Param& param, const ArgSpec& spec, const std:
   }
   if (spec.is_constexpr) return from_global(spec.value);
   if (!spec.block.empty()) return host_descriptor(param, spec, name);
-  module.params.push_back({name, spec.divisibility});
+  const bool is_const =
+      spec.type.pointer && (spec.is_const || (param.annotation && ast::is_const_annotation(*param.annotation)));
+  module.params.push_back({name, spec.divisibility, is_const});
   return Value(module.add_arg(module.body(), spec.type, name));
 }
 
@@ -247,6 +249,9 @@ Result<std::unique_ptr<ir::Module>> lower_kernel(const JitFunction& function, st
       return error_at(p.range, ErrorKind::kUnsupported, "a kernel with *{} is not supported; name each parameter",
                       p.name);
   }
+  for (const ast::Param& p : def.params)
+    if (is_constexpr(p) && std::ranges::find(function.do_not_specialize, p.name) != function.do_not_specialize.end())
+      return error_at(p.range, ErrorKind::kType, "{} is a constexpr and is listed in do_not_specialize", p.name);
   if (args.size() != def.params.size())
     return error_at(def.name_range, ErrorKind::kType, "{} has {} parameters, got {} arguments", def.name,
                     def.params.size(), args.size());

@@ -78,9 +78,10 @@ Status check_language(const JitFunction& function);
 /// How one parameter is bound: a runtime value of a type, or a constexpr.
 struct ArgSpec {
   bool is_constexpr = false;
-  Global value;          // constexpr: its value
-  ir::Type type;         // runtime: a scalar or a pointer
-  int divisibility = 1;  // runtime: 16 when the launcher checked it, of an integer also 8 or 4
+  Global value;           // constexpr: its value
+  ir::Type type;          // runtime: a scalar or a pointer
+  int divisibility = 1;   // runtime: 16 when the launcher checked it, of an integer also 8 or 4
+  bool is_const = false;  // a pointer that the kernel does not write through: "*kfp32", or annotated as tl.const
   /// A tensor descriptor made by the host, when not empty: its block. `type` is then a pointer to the elements, and the
   /// kernel gets descriptor_params(rank) runtime parameters for it: the base, the sizes (i32), and the strides but the
   /// last (i64, in elements). The launcher has checked that base and strides are multiples of 16 bytes.

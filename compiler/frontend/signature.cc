@@ -106,7 +106,8 @@ Result<ArgSpec> parse_entry(const ast::Param& param, std::string_view entry, Sou
   }
   bool pointer = type.starts_with('*');
   std::string_view element = pointer ? type.substr(1) : type;
-  if (pointer && element.starts_with('k')) element.remove_prefix(1);  // a pointer to const
+  spec.is_const = pointer && element.starts_with('k');
+  if (spec.is_const) element.remove_prefix(1);
   std::optional<DType> dtype = parse_dtype(element);
   if (!dtype) {
     std::vector<std::string> names = {"constexpr", "fp16", "fp32", "fp64", "bf16"};

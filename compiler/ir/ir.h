@@ -181,7 +181,8 @@ enum class Stage : uint8_t { kTile, kDistributed };
 /// A runtime parameter of the kernel: facts that the launcher checked and that analyses may use.
 struct ParamInfo {
   std::string name;
-  int divisibility = 1;  // pointers: bytes of alignment; integers: a known factor (16 or 1)
+  int divisibility = 1;   // pointers: bytes of alignment; integers: a known factor (16 or 1)
+  bool is_const = false;  // a pointer that nothing is written through
 };
 
 class Module {

@@ -88,10 +88,11 @@ def _operand(x, scale, format: tl.constexpr, k_pack: tl.constexpr, fast_math: tl
             factor = _from_e8m0(scale, fast_math)
         k: tl.constexpr = value.shape[len(value.shape) - 1]
         groups: tl.constexpr = scale.shape[len(scale.shape) - 1]
-        tl.static_assert(len(scale.shape) == len(value.shape) and k % groups == 0 and (k // groups == 32 or
-                                                                                       k // groups == 16),
-                         "a scale of tl.dot_scaled has a value for each 16 or 32 elements along K, which is its last "
-                         "dimension")
+        each: tl.constexpr = 16 if scale.dtype.is_fp8() else 32
+        tl.static_assert(len(scale.shape) == len(value.shape) and groups * each == k and
+                         scale.shape[len(scale.shape) - 2] == value.shape[len(value.shape) - 2],
+                         "a scale of tl.dot_scaled has a row for each of its operand's, and there a value for each 32 "
+                         "elements along K, as float8e4nv for each 16")
         wide = tl.broadcast_to(tl.expand_dims(factor, len(scale.shape)), _grouped_shape(scale.shape, k // groups))
         # The product is exact in float32, and is rounded once.
         return (value.to(tl.float32) * tl.reshape(wide, value.shape)).to(dtype)

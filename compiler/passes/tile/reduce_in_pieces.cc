@@ -61,8 +61,8 @@ class Slice {
     b.set_range(reduce_->range);
     const Type index = ir::scalar_type(DType::kI32);
     const std::vector<Value*> first = operands_at(b, b.constant_int(index, 0), piece);
-    Op* loop = b.for_loop(b.constant_int(index, piece), b.constant_int(index, length()),
-                          b.constant_int(index, piece), first);
+    Op* loop =
+        b.for_loop(b.constant_int(index, piece), b.constant_int(index, length()), b.constant_int(index, piece), first);
     b.set_to_end(loop->region());
     std::vector<Value*> both(loop->region()->args.begin() + 1, loop->region()->args.end());
     const std::vector<Value*> next = operands_at(b, loop->region()->args[0], piece);
@@ -104,8 +104,7 @@ class Slice {
   }
 
   static bool is_unused(const Op* op) {
-    return ir::is_pure(op) &&
-           std::ranges::all_of(op->results, [](const Value* r) { return r->uses.empty(); });
+    return ir::is_pure(op) && std::ranges::all_of(op->results, [](const Value* r) { return r->uses.empty(); });
   }
 
   /// The type of an op's result for a piece.
