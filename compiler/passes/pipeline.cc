@@ -31,9 +31,9 @@
 #include "compiler/passes/tile/index_pointers.h"
 #include "compiler/passes/tile/leave_loops.h"
 #include "compiler/passes/tile/licm.h"
+#include "compiler/passes/tile/loop_over_pieces.h"
 #include "compiler/passes/tile/narrow_halves.h"
 #include "compiler/passes/tile/place_grid_dependencies.h"
-#include "compiler/passes/tile/reduce_in_pieces.h"
 #include "support/diag.h"
 
 namespace kiln::passes {
@@ -117,7 +117,7 @@ constexpr Pass kCuda[] = {
   {"narrow_halves",         kFmaFused, kLayouts, kNothing, kDeadRemoved, on_target<narrow_halves>},
   {"index_integers",        kDescriptorsExpanded, kLayouts, kNothing, kDeadRemoved, on_tiles<index_integers>},
   {"dce",                   kNothing, kLayouts, kDeadRemoved, kNothing, on_tiles<dce>},
-  {"reduce_in_pieces",      kDescriptorsExpanded, kLayouts, kNothing, kDeadRemoved, on_target<reduce_in_pieces>},
+  {"loop_over_pieces",      kDescriptorsExpanded, kLayouts, kNothing, kDeadRemoved, on_target<loop_over_pieces>},
   {"dce",                   kNothing, kLayouts, kDeadRemoved, kNothing, on_tiles<dce>},
   {"choose_mma",            kWgmmaSelected, kLayouts, kMmaChosen, kDeadRemoved, on_target<choose_mma>},
   {"assign_layouts",        kMmaChosen | kDescriptorsExpanded, kLayouts, kLayouts, kDeadRemoved,

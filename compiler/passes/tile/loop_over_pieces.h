@@ -1,4 +1,4 @@
-// Reductions of more elements than a program's registers hold become loops over pieces of their dimension.
+// Reductions and stores of more elements than a program's registers hold become loops over pieces of a dimension.
 //
 //   %p = addptr %ptrs, %cols                   %acc = what is reduced of columns 0 to 4095
 //   %x = load %p : f32[131072]                 %r = for %i = 4096 to 131072 step 4096 iter (%a = %acc) {
@@ -14,10 +14,11 @@
 
 namespace kiln::passes {
 
-/// Takes the reductions whose operands are computed element by element from loads, indices and what is the same along
-/// the dimension, where no use but such reductions needs them whole. Loads move to the reduction: nothing between may
-/// write memory. What was reduced by neighbours first is now reduced piece by piece, as combining functions allow that
-/// are associative and commutative; Triton asks for as much.
-Status reduce_in_pieces(ir::Module& module, const target::Target& target, Remarks* remarks = nullptr);
+/// Takes the reductions and stores whose operands are computed element by element from loads, indices and what is the
+/// same along the dimension, where none but such need what was loaded whole: those of a softmax together, each of which
+/// loads again then. Loads move to their reduction or store: nothing between may write memory. What was reduced by
+/// neighbours first is reduced piece by piece, as combining functions allow that are associative and commutative;
+/// Triton asks for as much.
+Status loop_over_pieces(ir::Module& module, const target::Target& target, Remarks* remarks = nullptr);
 
 }  // namespace kiln::passes
