@@ -462,6 +462,7 @@ class LayoutChoice::Chooser {
                               [&](int e) { return reduced_behind(edges_[static_cast<size_t>(e)], number); }) > 1)
       add(contiguous_layout(node.shape, module_.num_warps, node.shape.numel()));
     if (candidates.empty()) add(default_layout(node.shape, module_.num_warps));
+    // A thread scans neighbours by itself.
     for (const Op* scan : node.scans)
       for (size_t i = 0, n = candidates.size(); i < n; ++i)
         add(layout::neighbours_along(candidates[i], static_cast<int>(scan->int_attr(ir::AttrName::kAxis))));

@@ -1,9 +1,10 @@
 #include "compiler/passes/tile/loop_over_pieces.h"
 
 #include <algorithm>
-#include <bit>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "compiler/analysis/pointer_origins.h"
@@ -104,13 +105,31 @@ class Slice {
     return longest;
   }
 
-  /// Whether a piece's store might change what the next one loads. Of one tensor for two parameters, as in place, a
-  /// piece changes what it has loaded.
+  /// Whether a piece's store might change what the next one loads: through the same parameter, or through another one
+  /// for which a launch gives the same tensor, unless each element is stored where it was loaded.
   bool stores_what_it_loads() const {
     return end_->kind == OpKind::kStore && std::ranges::any_of(along_, [&](const Along& each) {
-             return is_load(each) && analysis::pointer_origins(each.first->operand(0))
-                                         .meets(analysis::pointer_origins(end_->operand(0)));
+             if (!is_load(each)) return false;
+             const Value *from = each.first->operand(0), *to = end_->operand(0);
+             return analysis::pointer_origins(from).meets(analysis::pointer_origins(to)) || !have_same_places(from, to);
            });
+  }
+
+  /// Whether two addresses are computed alike from the bases of two tensors.
+  static bool have_same_places(const Value* a, const Value* b) {
+    std::set<std::pair<const Value*, const Value*>> seen;
+    std::vector<std::pair<const Value*, const Value*>> work = {{a, b}};
+    while (!work.empty()) {
+      const auto [p, q] = work.back();
+      work.pop_back();
+      if (p == q || !seen.insert({p, q}).second) continue;
+      if (!p->op && !q->op && p->type.pointer && q->type.pointer && p->block == q->block && !p->block->parent) continue;
+      if (!p->op || !q->op || p->op->kind != q->op->kind || p->op->attrs != q->op->attrs ||
+          p->op->operands.size() != q->op->operands.size() || !ir::is_pure(p->op) || !p->op->regions.empty())
+        return false;
+      for (size_t i = 0; i < p->op->operands.size(); ++i) work.emplace_back(p->op->operands[i], q->op->operands[i]);
+    }
+    return true;
   }
 
   /// Takes in what makes `v`, whose dimension `dim` is the slice's.

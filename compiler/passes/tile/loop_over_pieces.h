@@ -16,9 +16,9 @@ namespace kiln::passes {
 
 /// Takes the reductions and stores whose operands are computed element by element from loads, indices and what is the
 /// same along the dimension, where none but such need what was loaded whole: those of a softmax together, each of which
-/// loads again then. Loads move to their reduction or store: nothing between may write memory. What was reduced by
-/// neighbours first is reduced piece by piece, as combining functions allow that are associative and commutative;
-/// Triton asks for as much.
+/// loads again then. Loads move to their reduction or store: nothing between may write memory, and what is stored lies
+/// where it was loaded, if in another tensor. What was reduced by neighbours first is reduced piece by piece, as
+/// combining functions allow that are associative and commutative; Triton asks for as much.
 Status loop_over_pieces(ir::Module& module, const target::Target& target, Remarks* remarks = nullptr);
 
 }  // namespace kiln::passes

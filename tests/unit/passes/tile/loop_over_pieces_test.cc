@@ -126,7 +126,7 @@ TEST_F(LoopOverPieces, StoresInPiecesWhatElseWouldBeHeld) {
     a = tl.load(x + i, mask=i < n, other=0)
     most = tl.max(a, axis=0)
     total = tl.sum(most - a)
-    tl.store(out + 32 + (i >> 11), a - a + total - most, mask=(i & 2047) == 0)
+    tl.store(out + i, a - total - most, mask=i < 64)
 )",
         3);
 }
@@ -147,6 +147,13 @@ TEST_F(LoopOverPieces, LeavesWhatIsNeededWhole) {
     tl.store(out + 1, tl.max(a, axis=0))
 )";
   check(written, 0);
+  // The launch may give x as `out`, too, and the first pieces would then be stored over the last.
+  const auto* turned = R"(
+    i = tl.arange(0, B)
+    a = tl.load(x + i, mask=i < n, other=0)
+    tl.store(out + 63 - i, a - tl.max(a, axis=0), mask=i < 64)
+)";
+  check(turned, 0);
   // Both stores would load x, and the launch may give it as `out`, too.
   const auto* twice = R"(
     i = tl.arange(0, B)
