@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -31,6 +32,8 @@ struct ImageRequest {
   std::string target = {};                   // "sm_90a", "host"; empty: of `device`
   Device device = {};                        // empty: Device::open_default(); not asked for when there is a target
   CodeOptions options = {};
+  /// Gets each line of tl.static_print, in the thread that compiles; null: standard error. Code from a cache has none.
+  std::function<void(const std::string&)> on_static_print = {};
 };
 
 /// One parameter of the code, constexprs being gone: a slot of 8 bytes, of which the low `bytes` count.

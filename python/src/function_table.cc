@@ -117,10 +117,14 @@ PyObject* compile(PyObject* self, PyObject* args) {
       if (!known) raise(PyExc_KeyError, "Kiln has no launch option %R", key);
     }
     const FunctionTable kept = table(self);
+    std::vector<std::string> printed;
+    request.on_static_print = [&](const std::string& line) { printed.push_back(line); };
     auto compiled = [&] {
       WithoutGil without;
       return kept.compile(static_cast<FunctionId>(id), list, request);
     }();
+    // As Triton prints it: where Python has redirected its output.
+    for (const std::string& line : printed) PySys_FormatStdout("%s\n", line.c_str());
     return image_object(value_of(std::move(compiled)));
   });
 }

@@ -109,8 +109,10 @@ Result<Image> runtime::compile_specs(const std::shared_ptr<const frontend::JitFu
       device && device.impl()->target() == target ? device.impl()->backend().assembler() : nullptr;
   auto impl = std::make_shared<ImageImpl>();
   impl->closure = make_closure(function);
-  KILN_TRY(impl->kernel, Jit::instance().compile({function.get(), &impl->closure, args, frontend_options(options),
-                                                  std::move(target), assembler}));
+  frontend::Options seen = frontend_options(options);
+  seen.on_static_print = request.on_static_print;
+  KILN_TRY(impl->kernel, Jit::instance().compile(
+                             {function.get(), &impl->closure, args, std::move(seen), std::move(target), assembler}));
   return image_with_params(std::move(impl));
 }
 

@@ -1,5 +1,8 @@
 """kiln._kiln: what the package's own code stands on."""
+import contextlib
+import io
 import unittest
+import uuid
 
 import kiln
 from kiln import _kiln
@@ -46,6 +49,18 @@ class FunctionTable(unittest.TestCase):
         self.assertIn("power of two", e.message)
         self.assertIn("^^^", str(e))
         with self.assertRaises(kiln.Error): functions.add("def f(:", "file.py", 1)
+
+    def test_static_prints_go_where_python_prints(self):
+        for text, fails in ((ADD, False), (ADD + "    tl.static_assert(False)\n", True)):
+            word = uuid.uuid4().hex  # code from a cache prints nothing
+            text = text.replace("    tl.store", f"    tl.static_print('{word}', BLOCK, '%s')\n    tl.store")
+            functions, add = table(text)
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                try:
+                    functions.compile(add, [*POINTERS, ("type", "i32"), ("value", 64)], "sm_90a", {}, "")
+                except kiln.Error:
+                    self.assertTrue(fails)
+            self.assertEqual(out.getvalue(), f"{word} 64 %s\n")
 
     def test_python_computes_constexpr_functions(self):
         seen = []
