@@ -310,8 +310,9 @@ Value issuperset(Interp& in, NativeArgs& a) {
   return Value::boolean(all);
 }
 Value isdisjoint(Interp& in, NativeArgs& a) {
-  const Value common = in.binary(ast::BinaryOp::kAnd, as_set(in, *a.self), as_set(in, a[0]));
-  return Value::boolean(in.length(common) == 0);
+  bool none = true;  // up to the first in common
+  in.for_each(a[0], [&](const Value& v) { return none = !in.truth(in.compare(ast::CompareOp::kIn, v, *a.self)); });
+  return Value::boolean(none);
 }
 Value set_pop(Interp& in, NativeArgs& a) {
   const std::vector<Table::Entry> entries = set(a).live();

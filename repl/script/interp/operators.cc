@@ -109,6 +109,9 @@ std::optional<Value> container_op(Interp& in, BinaryOp op, const Value& a, const
     Value count = a_is_many ? b : a;
     auto* index = count.get<Instance>();
     if (index && index->type->find("__index__")) count = Value::integer(in.to_int(count, "how often to repeat"));
+    const auto* wide = count.get<WideInt>();
+    if (wide && !wide->fits() && (many.get<Str>() || many.get<List>() || many.get<Tuple>()))
+      in.fail_as("OverflowError", "how often to repeat does not fit into 64 bits: {}", in.repr(count));
     if (auto* s = many.get<Str>(); s && index && count.is_small_int()) return in.binary(op, Value::str(s->text), count);
     if (count.small_int_or_bool()) {
       if (auto* l = many.get<List>()) return Value(make<List>(repeated(in, l->items, count.integer())));
@@ -571,7 +574,7 @@ int64_t Interp::to_int(const Value& v, std::string_view what) {
   if (v.small_int_or_bool()) return v.integer();
   if (auto* o = v.object(); o && !v.get<WideInt>())
     if (auto n = find_attribute(v, "__index__"); n && o->kind() != Kind::kType) return to_int(call(*n, {}), what);
-  if (auto* w = v.get<WideInt>(); w && w->value >= INT64_MIN && w->value <= INT64_MAX)
+  if (auto* w = v.get<WideInt>(); w && w->fits())
     return static_cast<int64_t>(w->value);  // an int of a class of its own
   if (v.get<WideInt>()) fail(ErrorKind::kValue, "{} does not fit into 64 bits: {}", what, repr(v));
   fail(ErrorKind::kType, "{} must be an int, got '{}'", what, type_name(v));

@@ -109,7 +109,7 @@ std::string Interp::percent_format(const std::string& text, const Value& args) {
     if (value.missing()) value = next();
     std::string spec;
     bool left = flags.find('-') != std::string::npos;
-    bool textual = type == 's' || type == 'r' || type == 'a';
+    bool textual = type == 's' || type == 'r' || type == 'a' || type == 'c';
     if (left)
       spec += '<';
     else if (textual)
@@ -118,7 +118,7 @@ std::string Interp::percent_format(const std::string& text, const Value& args) {
       spec += '+';
     else if (!textual && flags.find(' ') != std::string::npos)
       spec += ' ';
-    if (flags.find('#') != std::string::npos) spec += '#';
+    if (!textual && flags.find('#') != std::string::npos) spec += '#';
     if (!textual && !left && flags.find('0') != std::string::npos) spec += '0';
     spec += width;
     if (type == 's' || type == 'r' || type == 'a') {
@@ -127,7 +127,7 @@ std::string Interp::percent_format(const std::string& text, const Value& args) {
       out += take(format_constant(type == 'a' ? ascii_of(shown) : std::move(shown), spec));
     } else if (type == 'c' && value.get<Str>()) {
       if (length(value) != 1) fail(ErrorKind::kType, "'%c' needs an int or one character, got {}", repr(value));
-      out += take(format_constant(str(value), (left ? "" : ">") + spec));
+      out += take(format_constant(str(value), spec));
     } else if (type == 'd' || type == 'i' || type == 'u' || type == 'x' || type == 'X' || type == 'o' || type == 'c') {
       auto c = value.constant();
       const bool decimal = type == 'd' || type == 'i' || type == 'u';

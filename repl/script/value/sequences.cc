@@ -133,12 +133,18 @@ std::string joined(Interp& in, const Object* of, const std::vector<Value>& items
 }  // namespace
 
 Interp::SliceSpan Interp::slice_span(const SliceObject& s, int64_t length) {
-  int64_t step = s.step.is_none() ? 1 : to_int(s.step, "a slice's step");
+  // What does not fit into 64 bits is beyond the end, in its direction.
+  auto clamped = [&](const Value& v, std::string_view what) {
+    const auto* wide = v.get<WideInt>();
+    if (wide && !wide->fits()) return wide->value < 0 ? INT64_MIN : INT64_MAX;
+    return to_int(v, what);
+  };
+  int64_t step = s.step.is_none() ? 1 : clamped(s.step, "a slice's step");
   if (step == 0) fail(ErrorKind::kValue, "a slice's step cannot be 0");
   int64_t low = step > 0 ? 0 : -1, high = step > 0 ? length : length - 1;
   auto bound = [&](const Value& v, int64_t otherwise) {
     if (v.is_none()) return otherwise;
-    int64_t i = to_int(v, "a slice's bound");
+    const int64_t i = clamped(v, "a slice's bound");
     return std::clamp(i < 0 ? i + length : i, low, high);
   };
   int64_t start = bound(s.lower, step > 0 ? low : high), stop = bound(s.upper, step > 0 ? high : low);
@@ -152,6 +158,8 @@ int64_t Interp::index_in(const Value& index, int64_t length, std::string_view wh
   auto* wide = index.get<WideInt>();  // of a class of its own, or too large
   if (!index.small_int_or_bool() && !wide)
     fail(ErrorKind::kType, "a {}'s index must be an int or a slice, got '{}'", what, type_name(index));
+  if (wide && !wide->fits())
+    fail_as("IndexError", "index {} is outside of the {} of length {}", repr(index), what, length);
   int64_t i = wide ? to_int(index, "an index") : index.integer();
   if (i < -length || i >= length) fail_as("IndexError", "index {} is outside of the {} of length {}", i, what, length);
   return i < 0 ? i + length : i;

@@ -248,6 +248,8 @@ class WideInt : public Object {
   explicit WideInt(ast::Int v) : Object(kKind), value(v) {}
   std::string repr(Interp&) override { return ast::to_string(value); }
   bool truth(Interp&) override { return value != 0; }
+  /// Into 64 bits: a number of a class of its own does.
+  bool fits() const { return value >= INT64_MIN && value <= INT64_MAX; }
   const ast::Int value;
 };
 
