@@ -7,6 +7,7 @@
 
 #include "compiler/fusion/grouping.h"
 #include "compiler/fusion/pointer_product.h"
+#include "compiler/fusion/writer.h"
 
 namespace kiln::fusion {
 

@@ -1,4 +1,5 @@
 // Expressions planned, run and compared on the CPU.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
