@@ -88,13 +88,21 @@ Value power_modulo(Interp& in, const Value& base_value, const Value& exponent_va
   };
   const ast::Int base = whole(base_value), exponent = whole(exponent_value), modulus = whole(modulus_value);
   if (modulus == 0) in.fail(ErrorKind::kValue, "pow()'s modulus cannot be 0");
-  constexpr ast::Int kMostModulus = ast::Int{1} << 63;  // products of two numbers below it are within 128 bits
+  constexpr ast::Int kMostModulus = ast::Int{1} << 126;  // sums of two numbers below it are within 128 bits,
+  constexpr ast::Int kMostFactor = ast::Int{1} << 63;    // and products of two below this
   if (modulus > kMostModulus || modulus < -kMostModulus)
     in.fail(ErrorKind::kValue, "pow() modulo {} needs more than 128 bits, which Kiln's integers have",
             ast::to_string(modulus));
   auto wrap = [&](ast::Int v) {
     v %= modulus;
     return v != 0 && (v < 0) != (modulus < 0) ? v + modulus : v;
+  };
+  auto product = [&](ast::Int x, ast::Int y) {
+    if (modulus <= kMostFactor && modulus >= -kMostFactor) return wrap(x * y);
+    ast::Int sum = 0;
+    for (unsigned __int128 bits = y < 0 ? -y : y; bits > 0; bits >>= 1, x = wrap(x + x))
+      if (bits & 1) sum = wrap(sum + x);
+    return wrap(y < 0 ? -sum : sum);
   };
   ast::Int result = wrap(1), factor = wrap(base);
   // Not negated: the least int has no positive counterpart.
@@ -106,8 +114,8 @@ Value power_modulo(Interp& in, const Value& base_value, const Value& exponent_va
       in.fail(ErrorKind::kValue, "{} has no inverse modulo {}, which a negative exponent needs", ast::to_string(base),
               ast::to_string(modulus));
   }
-  for (; left > 0; left >>= 1, factor = wrap(factor * factor))
-    if (left & 1) result = wrap(result * factor);
+  for (; left > 0; left >>= 1, factor = product(factor, factor))
+    if (left & 1) result = product(result, factor);
   return Value::wide(result);
 }
 
