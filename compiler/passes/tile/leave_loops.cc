@@ -1,7 +1,6 @@
 #include "compiler/passes/tile/leave_loops.h"
 
 #include <algorithm>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -49,7 +48,7 @@ class EarlyExit {
       for (size_t i = 0; i < carried(); ++i) region->args[i + 2]->name = argument(i)->name;
     }
 
-    std::unordered_map<const Value*, Value*> of_test;
+    Copies of_test;
     for (size_t i = 0; i < carried(); ++i) of_test[argument(i)] = test->args[i + 2];
     b.set_to_end(test);
     Value* goes_on = b.binary(OpKind::kAnd, test->args[1], copied_condition(b, of_test));
@@ -118,18 +117,12 @@ class EarlyExit {
   }
 
   /// The condition of the `if`, computed again; `copies`: what stands for the loop's arguments.
-  Value* copied_condition(ir::Builder& b, std::unordered_map<const Value*, Value*>& copies) const {
-    auto copy_of = [&](Value* v) {
-      const auto known = copies.find(v);
-      return known == copies.end() ? v : known->second;
-    };
-    for (const Op* op : *body_) {
-      if (!slice_.contains(op)) continue;
-      std::vector<Value*> operands;
-      for (Value* o : op->operands) operands.push_back(copy_of(o));
-      copies[op->result()] = b.create(op->kind, operands, std::span(&op->result()->type, 1), op->attrs)->result();
-    }
-    return copy_of(guard_->operand(0));
+  Value* copied_condition(ir::Builder& b, Copies& copies) const {
+    for (const Op* op : *body_)
+      if (slice_.contains(op))
+        copies[op->result()] =
+            b.create(op->kind, copies_of(copies, op->operands), std::span(&op->result()->type, 1), op->attrs)->result();
+    return copies_of(copies, guard_->operands)[0];
   }
 
   static Value* as_unsigned(ir::Builder& b, Value* v) {

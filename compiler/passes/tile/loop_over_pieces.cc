@@ -24,7 +24,7 @@ using ir::Value;
 /// Loaded elements of a thread beyond which what they are for is a loop, since its registers do not hold more; and of a
 /// program, from which on they fill an SM's. Softmaxes on an H200: 500 x 32000 take 52 us held in 4 warps and 73 by
 /// pieces, 1000 x 50257 in 8, 16 and 32 warps 260, 176 and 208 held and 230, 164 and 155 by pieces.
-constexpr int64_t kMostOfThread = 256, kAllRegisters = 65536;
+constexpr int64_t kMostOfThread = 256;
 /// Elements that a thread has of a piece, of each load.
 constexpr int64_t kOfPiece = 32;
 
@@ -34,7 +34,7 @@ class Slice {
   explicit Slice(Op* end) : end_(end), dim_(dim_of(*end)) {}
 
   Op* end() const { return end_; }
-  int64_t length() const { return shape().dims[static_cast<size_t>(dim_)]; }
+  int64_t length() const { return shape()[dim_]; }
   int64_t elements() const { return shape().numel(); }
   bool has(const Op* op) const { return along_.contains(op); }
   int64_t loads() const { return std::ranges::count_if(along_, is_load); }
@@ -177,11 +177,7 @@ class Slice {
 
   /// The end's operands, of the columns from `start` on.
   std::vector<Value*> operands_at(ir::Builder& b, Value* start, int64_t piece) const {
-    std::unordered_map<const Value*, Value*> copies;
-    auto copy_of = [&](Value* v) {
-      const auto known = copies.find(v);
-      return known == copies.end() ? v : known->second;
-    };
+    Copies copies;
     for (const Op* op = end_->parent->first; op != end_; op = op->next) {
       if (!has(op)) continue;
       const Type type = type_of(op, piece);
@@ -191,33 +187,27 @@ class Slice {
         const auto from = static_cast<int>(op->int_attr(ir::AttrName::kStart));
         copy = b.binary(OpKind::kAdd, b.splat(start, type.shape), b.arange(from, from + static_cast<int>(piece)));
       } else {
-        std::vector<Value*> operands;
-        for (Value* o : op->operands) operands.push_back(copy_of(o));
-        copy = b.create(op->kind, operands, std::span(&type, 1), op->attrs)->result();
+        copy = b.create(op->kind, copies_of(copies, op->operands), std::span(&type, 1), op->attrs)->result();
       }
       copy->name = op->result()->name;
       copies[op->result()] = copy;
     }
-    std::vector<Value*> out;
-    for (Value* v : end_->operands) out.push_back(copy_of(v));
-    return out;
+    return copies_of(copies, end_->operands);
   }
 
   /// What the reduction's region makes of two pieces, element by element.
   std::vector<Value*> combined(ir::Builder& b, const std::vector<Value*>& both) const {
     const Block* region = end_->region();
-    std::unordered_map<const Value*, Value*> copies;
+    Copies copies;
     for (size_t i = 0; i < both.size(); ++i) copies[region->args[i]] = both[i];
-    std::vector<Value*> out;
     for (const Op* op : *region) {
-      std::vector<Value*> operands;
-      for (const Value* o : op->operands) operands.push_back(copies.at(o));
-      if (ir::is_terminator(op)) return operands;
+      if (ir::is_terminator(op)) break;
       Type type = op->result()->type;
       type.shape = both[0]->type.shape;
-      copies[op->result()] = b.create(op->kind, operands, std::span(&type, 1), op->attrs)->result();
+      copies[op->result()] =
+          b.create(op->kind, copies_of(copies, op->operands), std::span(&type, 1), op->attrs)->result();
     }
-    return out;
+    return copies_of(copies, region->terminator()->operands);
   }
 
   Op* end_;
@@ -227,9 +217,9 @@ class Slice {
 
 }  // namespace
 
-Status loop_over_pieces(ir::Module& module, const target::Target&, Remarks* remarks) {
+Status loop_over_pieces(ir::Module& module, const target::Target& target, Remarks* remarks) {
   const int64_t threads = int64_t{32} * module.num_warps;
-  auto is_too_much = [&](int64_t held) { return held > kMostOfThread || held * threads >= kAllRegisters; };
+  auto is_too_much = [&](int64_t held) { return held > kMostOfThread || held * threads >= target.registers_per_sm; };
   std::vector<Slice> taken;
   ir::walk(module.body(), [&](Op* op) {
     if (op->kind != OpKind::kReduce && op->kind != OpKind::kStore) return;

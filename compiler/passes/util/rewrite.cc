@@ -38,6 +38,13 @@ void replace(Op* op, Value* value) {
   op->erase();
 }
 
+std::vector<Value*> copies_of(const Copies& copies, std::span<Value* const> values) {
+  std::vector<Value*> out(values.begin(), values.end());
+  for (Value*& v : out)
+    if (const auto known = copies.find(v); known != copies.end()) v = known->second;
+  return out;
+}
+
 void erase_result(Op* op, int index) {
   op->results.erase(op->results.begin() + index);
   for (size_t i = static_cast<size_t>(index); i < op->results.size(); ++i)

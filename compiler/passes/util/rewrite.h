@@ -2,6 +2,8 @@
 #pragma once
 #include <functional>
 #include <optional>
+#include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "compiler/ir/builder.h"
@@ -17,6 +19,9 @@ ir::Value* make_constant(ir::Builder& b, const ir::Type& type, uint64_t bits);
 bool has_op(ir::Module& module, ir::OpKind kind);
 /// Replaces the uses of op's only result by `value` (which takes its name, if it has none) and erases op.
 void replace(ir::Op* op, ir::Value* value);
+/// What stands for values in a copy of ops; a value without one stands for itself.
+using Copies = std::unordered_map<const ir::Value*, ir::Value*>;
+std::vector<ir::Value*> copies_of(const Copies& copies, std::span<ir::Value* const> values);
 /// Removes a result that has no uses.
 void erase_result(ir::Op* op, int index);
 /// Moves the block's ops, except its terminator, in front of `before`.

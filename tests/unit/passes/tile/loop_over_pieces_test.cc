@@ -1,4 +1,4 @@
-// Reductions that became loops over pieces give what they gave, where none but they need the values whole.
+// Reductions and stores that became loops over pieces give what they gave, where none but they need the values whole.
 #include "compiler/passes/tile/loop_over_pieces.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ class LoopOverPieces : public ::testing::Test {
     return out;
   }
 
-  /// Takes `loops` reductions apart, and gives the same.
+  /// Takes `loops` reductions and stores apart, and gives the same.
   void check(std::string_view body, int loops) {
     SCOPED_TRACE(body);
     auto made = kernel(body);
