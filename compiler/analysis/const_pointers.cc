@@ -14,10 +14,10 @@ Status check_const_pointers(ir::Module& module) {
     if (!found.ok() || !ir::writes_memory(op) || op->operands.empty()) return;
     for (int param : pointer_origins(op->operand(0)).params) {
       const ir::ParamInfo& p = module.params[static_cast<size_t>(param)];
-      if (!p.is_const || !found.ok()) continue;
-      found = with_note(
-          error_at(op->range, ErrorKind::kType, "{} is a pointer to constants, and nothing is stored there", p.name),
-          "help: leave out its annotation tl.const, or the k of its type in the signature");
+      if (p.is_const)
+        found = with_note(
+            error_at(op->range, ErrorKind::kType, "{} is a pointer to constants, and nothing is stored there", p.name),
+            "help: leave out its annotation tl.const, or the k of its type in the signature");
     }
   });
   return found;

@@ -355,9 +355,9 @@ std::string Emitter::named_inside(const std::string& text, const std::string& hi
   return name;
 }
 
-std::string Emitter::load_of_pointers(const Access& a, Text* t, bool output) {
+std::string Emitter::load_of_pointers(const Access& a, Text* t) {
   const DagNode& n = dag_.nodes[at(a.node)];
-  const std::string place = address(a, pointer(a.node, a.offset, output), &t->level);
+  const std::string place = address(a, pointer(a.node, a.offset, read_back.contains(a.node)), &t->level);
   std::string text = "tl.load(" + place;
   if (const std::string m = mask(t->level); !m.empty()) {
     text += ", mask=" + m;
@@ -520,13 +520,7 @@ Text Emitter::converted(Text t, DType to) {
 
 Text Emitter::compute(int node) {
   const DagNode& n = dag_.nodes[at(node)];
-  if (read_back.contains(node)) {
-    Text t;
-    t.text = load_of_pointers(store_access(node), &t, true);
-    t.type = n.dtype;
-    t.binds = 10;
-    return register_type(n.dtype) == n.dtype ? t : converted(std::move(t), register_type(n.dtype));
-  }
+  if (read_back.contains(node)) return load(store_access(node));
   if (n.kind == DagKind::kReduce) return combine(node, reduced(node));
   if (n.op == ExprOp::kTake) return taken(node);
   std::vector<Text> in;

@@ -180,9 +180,8 @@ class Emitter {
   int64_t factor(int64_t size) const;
   bool outside_loop(unsigned level) const { return !loop_ || (hoist_ && !(level & kAlongColumns)); }
   Text load(const Access& a);
-  /// The text of a load through pointers; the level that these vary along, and what lies outside, go to `t`. `output`:
-  /// of what the kernel itself has stored.
-  std::string load_of_pointers(const Access& a, Text* t, bool output = false);
+  /// The text of a load through pointers; the level that these vary along, and what lies outside, go to `t`.
+  std::string load_of_pointers(const Access& a, Text* t);
   Text scalar(const Operand& o, DType type, bool is_stride);
   /// Whether a node of the cluster says where elements go, or are taken from.
   bool is_of_places(int node);

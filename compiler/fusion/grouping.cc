@@ -66,13 +66,12 @@ class Grouper {
     }
     if (options_.variant != Variant::kUnfused) {
       // What stood between two of them may have joined one meanwhile.
-      for (size_t n = 0; n < dag_.nodes.size(); ++n) join_operands(n);
-      if (unload_epilogues())
-        for (size_t n = 0; n < dag_.nodes.size(); ++n) join_operands(n);
+      join_all();
+      if (unload_epilogues()) join_all();
       join_siblings();
       join_readers_of_rows();
       // What two of those read is stored for neither now.
-      for (size_t n = 0; n < dag_.nodes.size(); ++n) join_operands(n);
+      join_all();
       if (options_.variant == Variant::kFused && options_.machine.gpu())
         for (size_t c = 0; c < clusters_.size(); ++c)
           for (size_t i : {0, 1}) join_operand(static_cast<int>(c), i);
@@ -129,6 +128,10 @@ class Grouper {
   void join_operands(size_t n) {
     for (const Operand& o : dag_.nodes[n].operands)
       if (!o.is_number() && cluster_of_[at(o.node)] >= 0) join(cluster_of_[at(o.node)], cluster_of_[n]);
+  }
+
+  void join_all() {
+    for (size_t n = 0; n < dag_.nodes.size(); ++n) join_operands(n);
   }
 
   void replace(int a, int b, Cluster c) {

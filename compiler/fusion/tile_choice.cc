@@ -219,15 +219,17 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
 
 RowTile scan_tile(const Machine& machine, const RowWork& w) {
   RowTile t;
-  bool few = false, whole = false;
+  int most_warps = 8;
   const bool gpu = machine.gpu();
   const int64_t processors = machine.multiprocessors;
   t.block = power_of_two(w.n_cols);
   if (w.along) {
     // Rows that leave processors idle are taken whole: a loop waits for memory at each block.
     constexpr int64_t kMostWhole = 4 * kSplitUnit;
-    whole = gpu && w.splits == 1 && w.n_rows <= processors && t.block <= kMostWhole;
-    if (!whole) t.block = std::min<int64_t>(t.block, kSplitUnit);
+    if (gpu && w.splits == 1 && w.n_rows <= processors && t.block <= kMostWhole)
+      most_warps = 32;
+    else
+      t.block = std::min<int64_t>(t.block, kSplitUnit);
     if (gpu) t.rows = std::clamp<int64_t>(kShortRow / t.block, 1, power_of_two(w.n_rows));
     while (t.rows > 1 && cdiv(w.n_rows, t.rows) < kProgramsPerProcessor * processors) t.rows /= 2;
   } else if (gpu && w.splits == 1 && t.block <= kWholeScan) {  // rows lie side by side, and a program holds them whole
@@ -245,12 +247,13 @@ RowTile scan_tile(const Machine& machine, const RowWork& w) {
     // Few programs: each block waits for the sums of the one before it, so there are fewer of them, with more warps.
     constexpr int64_t kMostElements = 16384;
     const int64_t part = w.chunk > 0 ? w.chunk : w.n_cols;
-    few = gpu && cdiv(w.n_rows, t.rows) * w.splits < kProgramsPerProcessor * processors;
+    const bool few = gpu && cdiv(w.n_rows, t.rows) * w.splits < kProgramsPerProcessor * processors;
+    if (few) most_warps = 16;
     while (few && t.rows * t.block * 2 <= kMostElements && t.block * 2 <= part && w.chunk % (t.block * 2) == 0)
       t.block *= 2;
   }
   t.loop = t.block < w.n_cols;
-  t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 512, 1, whole ? 32 : few ? 16 : 8));
+  t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 512, 1, most_warps));
   while (gpu && w.along && t.warps < 8 && t.rows * t.block >= 256 * t.warps &&
          cdiv(w.n_rows, t.rows) * t.warps < kWarpsPerProcessor * processors)
     t.warps *= 2;

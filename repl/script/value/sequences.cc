@@ -158,11 +158,10 @@ int64_t Interp::index_in(const Value& index, int64_t length, std::string_view wh
   auto* wide = index.get<WideInt>();  // of a class of its own, or too large
   if (!index.small_int_or_bool() && !wide)
     fail(ErrorKind::kType, "a {}'s index must be an int or a slice, got '{}'", what, type_name(index));
-  if (wide && !wide->fits())
-    fail_as("IndexError", "index {} is outside of the {} of length {}", repr(index), what, length);
-  int64_t i = wide ? to_int(index, "an index") : index.integer();
-  if (i < -length || i >= length) fail_as("IndexError", "index {} is outside of the {} of length {}", i, what, length);
-  return i < 0 ? i + length : i;
+  const ast::Int i = wide ? wide->value : index.integer();
+  if (i < -length || i >= length)
+    fail_as("IndexError", "index {} is outside of the {} of length {}", ast::to_string(i), what, length);
+  return static_cast<int64_t>(i < 0 ? i + length : i);
 }
 
 // --- str
