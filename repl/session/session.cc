@@ -2,72 +2,23 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <new>
 #include <set>
-#include <stdexcept>
 
 #include "compiler/ast/walk.h"
 #include "compiler/parse/parser.h"
 #include "kiln/interrupt.h"
 #include "repl/modules/modules.h"
 #include "repl/modules/results/results.h"
-#include "repl/modules/results/table_object.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/triton/kernel.h"
-#include "repl/modules/triton/language.h"
 #include "repl/modules/triton/launch_state.h"
 #include "repl/script/interp/interp.h"
 #include "repl/session/describe.h"
+#include "repl/session/guarded.h"
 #include "runtime/launch/args.h"
 #include "support/trace.h"
 
 namespace kiln::script {
-
-namespace {
-
-/// Runs something of the interpreter and turns what it throws into a Diagnostic.
-template <class F>
-Status guarded(Interp& in, F&& run) {
-  struct Forget {
-    Interp& in;
-    ~Forget() { in.set_where({}); }  // the text may go now
-  } forget{in};
-  try {
-    run();
-  } catch (ScriptError& e) {
-    auto* raised = e.exception.get<Instance>();
-    if (!raised || !raised->type->derives_from(in.exception_type("SystemExit").get())) return std::move(e.diagnostic);
-    try {
-      in.exit_code = in.exit_status(e.exception);
-    } catch (ScriptError& in_its_text) {
-      return std::move(in_its_text.diagnostic);
-    }
-  } catch (const std::bad_alloc&) {
-    return error(ErrorKind::kMemory, "the script needs more memory than there is");
-  } catch (const std::length_error&) {  // of a container that cannot grow so far
-    return error(ErrorKind::kMemory, "the script needs more memory than there is");
-  }
-  return {};
-}
-
-/// The value of "a.b.c", without running anything that a call could do; missing when there is none.
-Value look_up(Interp& in, std::string_view path) {
-  size_t dot = path.find('.');
-  Globals::Slot* slot = in.globals().find(path.substr(0, dot));
-  if (!slot) return {};
-  Value v = slot->value.missing() ? slot->builtin : slot->value;
-  while (dot != std::string_view::npos && !v.missing()) {
-    path.remove_prefix(dot + 1);
-    dot = path.find('.');
-    std::optional<Value> next;
-    // An attribute that can only be had after a launch, say, has nothing to show yet.
-    if (!guarded(in, [&] { next = in.find_attribute(v, path.substr(0, dot)); }).ok() || !next) return {};
-    v = *next;
-  }
-  return v;
-}
-
-}  // namespace
 
 Session::Session(Options options) : interp_(std::make_unique<Interp>(tensor_host())) {
   interp_->output = options.output ? std::move(options.output)
@@ -155,8 +106,6 @@ Result<std::function<Status()>> Session::prepare(std::string expression, std::st
       [this, e] { return guarded(*interp_, [&] { interp_->evaluate(e.program, *e.expr); }); });
 }
 
-namespace {
-
 Result<Value> value_of(Interp& in, std::string expression) {
   KILN_TRY(Expression e, parse_one(in, std::move(expression), "<expression>"));
   Value v;
@@ -164,8 +113,6 @@ Result<Value> value_of(Interp& in, std::string expression) {
   if (v.missing()) return error(ErrorKind::kValue, "the expression ended the script");
   return v;
 }
-
-}  // namespace
 
 Result<Value> Session::value(std::string expression) { return value_of(*interp_, std::move(expression)); }
 
@@ -461,29 +408,6 @@ Status Session::assign(const std::string& target, const Value& value) {
   return done;
 }
 
-std::vector<std::string> Session::complete(std::string_view word) const {
-  size_t dot = word.rfind('.');
-  std::vector<std::string> names;
-  std::string head;
-  if (dot == std::string_view::npos) {
-    for (const auto& slot : interp_->globals().slots())
-      if (!slot.value.missing() || !slot.builtin.missing()) names.push_back(slot.name);
-  } else {
-    head = word.substr(0, dot + 1);
-    Value base = look_up(*interp_, word.substr(0, dot));
-    if (base.missing()) return {};
-    interp_->method_names(base.kind(), names);
-    if (auto* o = base.object()) o->attribute_names(names);
-  }
-  std::string_view start = dot == std::string_view::npos ? word : word.substr(dot + 1);
-  std::vector<std::string> out;
-  for (const std::string& n : names)
-    if (n.rfind(start, 0) == 0 && (n[0] != '_' || !start.empty())) out.push_back(head + n);
-  std::sort(out.begin(), out.end());
-  out.erase(std::unique(out.begin(), out.end()), out.end());
-  return out;
-}
-
 std::vector<Variable> Session::variables() const {
   std::vector<Variable> out;
   for (const auto& slot : interp_->globals().slots()) {
@@ -495,125 +419,6 @@ std::vector<Variable> Session::variables() const {
     out.push_back(std::move(v));
   }
   return out;
-}
-
-Result<std::string> Session::describe(std::string expression) const {
-  Value v = look_up(*interp_, expression);
-  // Not a name, but perhaps a short expression, such as `x[0]`.
-  if (v.missing()) {
-    KILN_TRY(v, value_of(*interp_, std::move(expression)));
-  }
-  std::string text;
-  KILN_CHECK_OK(guarded(*interp_, [&] { text = describe_value(*interp_, v); }));
-  return text;
-}
-
-std::string Session::preview(std::string_view expression) const {
-  const Value v = look_up(*interp_, expression);
-  if (v.missing()) return {};
-  const bool is_callable = v.get<Function>() || v.get<BoundMethod>() || v.get<Native>() || v.get<TypeObject>() ||
-                           v.get<KernelObject>() || v.get<KernelMember>() || v.get<MethodFunction>();
-  const bool is_safe = v.get<TensorObject>() || v.get<Str>() || v.get<ModuleObject>() || !v.object();
-  std::string text;
-  const Status described = guarded(*interp_, [&] {
-    if (is_callable)
-      text = describe_value(*interp_, v);
-    else if (is_safe)
-      text = fmt::format("{} · {}", interp_->type_name(v), summary_of(*interp_, v));
-    else
-      text = interp_->type_name(v);
-  });
-  return described.ok() ? text.substr(0, text.find('\n')) : std::string();
-}
-
-namespace {
-
-/// "f(a, *b, c=(1, 2), **rest)" → a, c.
-std::vector<std::string> names_in_signature(std::string_view signature) {
-  std::vector<std::string> names;
-  const size_t open = signature.find('(');
-  if (open == std::string_view::npos) return names;
-  int depth = 0;
-  std::string name;
-  bool in_name = true;
-  for (char c : signature.substr(open + 1)) {
-    if (depth == 0 && (c == ',' || c == ')')) {
-      if (!name.empty() && name[0] != '*' && name != "/") names.push_back(name);
-      name.clear();
-      in_name = true;
-      if (c == ')') break;
-      continue;
-    }
-    if (c == '(' || c == '[' || c == '{') ++depth;
-    if (c == ')' || c == ']' || c == '}') --depth;
-    if (c == '=' || c == ':') in_name = false;
-    if (in_name && c != ' ') name += c;
-  }
-  return names;
-}
-
-}  // namespace
-
-std::vector<std::string> Session::parameters(std::string_view path) const {
-  Value v = look_up(*interp_, path);
-  size_t bound = 0;  // parameters that the call does not give
-  if (auto* t = v.get<TypeObject>()) {
-    if (const Value* made = t->find("__init__"); made && t->constructor.missing())
-      v = *made, bound = 1;
-    else
-      v = t->constructor;
-  }
-  if (auto* m = v.get<BoundMethod>()) {
-    v = m->function;
-    bound = v.get<Function>() ? 1 : 0;
-  }
-  if (KernelObject* k = innermost_kernel(v)) {
-    std::vector<std::string> names;
-    for (const ParamDesc& p : k->kernel.params()) names.push_back(p.name);
-    return names;
-  }
-  if (auto* n = v.get<Native>()) return names_in_signature(n->def.signature);
-  std::vector<std::string> names;
-  if (auto* f = v.get<Function>())
-    for (size_t i = bound; i < f->params->size(); ++i) names.push_back((*f->params)[i].name);
-  return names;
-}
-
-std::vector<std::string> Session::keys(std::string_view path) const {
-  constexpr size_t kMost = 1000;
-  std::vector<std::string> keys;
-  const Value v = look_up(*interp_, path);
-  if (auto* table = v.get<TableObject>()) return table->keys();
-  auto* dict = v.get<Dict>();
-  if (!dict) return keys;
-  for (const Table::Entry& entry : dict->table.entries()) {
-    if (auto* text = entry.key.get<Str>()) keys.push_back(text->text);
-    if (keys.size() == kMost) break;
-  }
-  return keys;
-}
-
-bool Session::computed_tensor(std::string_view path) const {
-  auto* t = look_up(*interp_, path).get<TensorObject>();
-  return t && !t->is_pending();
-}
-
-std::vector<std::string> Session::kernel_names() const {
-  std::vector<std::string> names;
-  for (const auto& slot : interp_->globals().slots())
-    if (innermost_kernel(slot.value)) names.push_back(slot.name);
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-Result<std::string> Session::source_of(std::string expression) const {
-  Value v = look_up(*interp_, expression);
-  if (v.missing()) return error(ErrorKind::kName, "there is no '{}'", expression);
-  if (KernelObject* k = innermost_kernel(v)) return k->source();
-  auto* f = v.get<Function>();
-  if (f && f->def) return std::string(f->def->full_range.str());
-  if (f) return std::string(f->body->range.str());
-  return error(ErrorKind::kType, "'{}' has no source in this session: it is '{}'", expression, interp_->type_name(v));
 }
 
 void Session::interrupt() {
