@@ -21,7 +21,8 @@ struct CheckedLaunch {
 /// the memory of the tensor that its address was computed from (all of it, for a view). Others are skipped: loads give
 /// 0. kLaunch: the first of them in the first program that has one, or a failed assert; everything else was done.
 /// kUnsupported: the kernel compiles, but not with checks. The code is slower and compiled separately, once for each
-/// specialisation; of the options only num_warps and the stream have an effect on it.
+/// specialisation. Options count as in any launch, except that it is one block's (num_ctas), does not load ahead
+/// (num_stages) and waits for the launch before it (launch_pdl).
 Result<CheckedLaunch> launch_checked(const Kernel& kernel, std::array<int64_t, 3> grid,
                                      std::span<const std::optional<Arg>> args, const LaunchOptions& options = {});
 /// Compiles for such a launch; may be done ahead, on another thread.

@@ -4,6 +4,7 @@
 #include "runtime/launch/kernel_impl.h"
 #include "runtime/launch/kernel_options.h"
 #include "support/diag.h"
+#include "support/launch_options.h"
 #include "support/trace.h"
 
 namespace kiln::runtime {
@@ -96,13 +97,13 @@ Diagnostic finding_error(std::string_view kernel, const Guard& guard, const Guar
                                                 : "help: give it a mask that leaves such elements out");
 }
 
-/// What guarded code is compiled with: one block of threads, loops that do not run ahead, after all that came before.
-LaunchOptions plain_options(const LaunchOptions& options) {
-  LaunchOptions plain;
-  plain.num_warps = options.num_warps;
-  plain.num_stages = 1;
-  plain.stream = options.stream;
-  return plain;
+/// What guarded code is compiled and launched with: one block of threads, loops that do not run ahead, after all that
+/// came before. The other options count as ever, so that a checked launch computes and asserts what an unchecked one
+/// does, and ends in its time.
+LaunchOptions plain_options(LaunchOptions options) {
+  for (const LaunchOption& o : kLaunchOptions)
+    if (o.has('C')) o.set(options, o.least);
+  return options;
 }
 
 }  // namespace

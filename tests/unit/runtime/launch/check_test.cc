@@ -20,10 +20,11 @@ class CheckTest : public testing::Test {
     EXPECT_TRUE(t.ok());
     return *t;
   }
-  Result<CheckedLaunch> launch(const std::string& source, std::array<int64_t, 3> grid, const Args& args) {
+  Result<CheckedLaunch> launch(const std::string& source, std::array<int64_t, 3> grid, const Args& args,
+                               const LaunchOptions& options = {}) {
     auto kernel = Kernel::from_source("import triton\nimport triton.language as tl" + source, "k.py");
     EXPECT_TRUE(kernel.ok()) << render(kernel.error());
-    return launch_checked(*kernel, grid, args);
+    return launch_checked(*kernel, grid, args, options);
   }
   /// "line: message | note" of what a launch reports.
   std::string report(const std::string& source, std::array<int64_t, 3> grid, const Args& args) {
@@ -227,6 +228,54 @@ def claim(x, BLOCK: tl.constexpr):
   Tensor x = numbers(16);
   EXPECT_EQ(report(kClaim, {2, 3, 1}, {x, int64_t{16}}),
             "6: kernel 'claim': an assert failed in program (0, 0, 0): too large");
+}
+
+TEST_F(CheckTest, OptionsCountAsInAnyLaunch) {
+  constexpr const char* kRounds = R"(
+@triton.jit
+def rounds(x, o):
+    v = tl.load(x)
+    tl.device_assert(v < 0, "negative")
+    tl.store(o, v * v - 1.0002441555261612)
+)";
+  const int64_t shape[] = {1};
+  const float value = 1.0001220703125f;  // 1 + 2^-13, whose square has one bit more than a float
+  Tensor x = *Tensor::from_host(device, DType::kF32, shape, &value, 4), o = numbers(1);
+  LaunchOptions options;
+  EXPECT_FALSE(launch(kRounds, {1, 1, 1}, {x, o}, options).ok());
+  options.debug = false;
+  ASSERT_TRUE(launch(kRounds, {1, 1, 1}, {x, o}, options).ok());
+  const double fused = (*o.to_doubles())[0];
+  options.enable_fp_fusion = false;
+  ASSERT_TRUE(launch(kRounds, {1, 1, 1}, {x, o}, options).ok());
+  EXPECT_NE((*o.to_doubles())[0], fused);
+
+  constexpr const char* kEndless = R"(
+@triton.jit
+def endless(o):
+    i = 0
+    while i >= 0:
+        i = tl.load(o + i) * 0
+)";
+  options.timeout_s = 0.05;
+  Tensor zeros = numbers(1, DType::kI32);
+  auto stopped = launch(kEndless, {1, 1, 1}, {zeros}, options);
+  ASSERT_FALSE(stopped.ok());
+  EXPECT_NE(stopped.error().message.find("0.05 s, its timeout"), std::string::npos) << render(stopped.error());
+}
+
+TEST_F(CheckTest, OverflowIsReportedWhereTheOptionAsksForIt) {
+  constexpr const char* kSum = R"(
+@triton.jit
+def total(x):
+    tl.store(x, tl.load(x) + 2147483647)
+)";
+  Tensor x = numbers(1, DType::kI32);
+  EXPECT_TRUE(launch(kSum, {1, 1, 1}, {x}).ok());
+  LaunchOptions options;
+  options.sanitize_overflow = true;
+  x = numbers(1, DType::kI32);
+  EXPECT_FALSE(launch(kSum, {1, 1, 1}, {x}, options).ok());
 }
 
 TEST_F(CheckTest, ProgramsOfAGrid) {
