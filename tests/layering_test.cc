@@ -168,6 +168,18 @@ TEST(Layering, NoSmNumbersOutsideTheTargetTables) {
     }
 }
 
+// Nor do they know what a kernel costs on one of them: the models of plans ask target::rates_of.
+TEST(Layering, NoRatesOutsideTheTargetTables) {
+  const fs::path root = KILN_SOURCE_DIR;
+  const std::regex rate(R"(\bk\w*Us\b)");
+  for (const auto& entry : fs::recursive_directory_iterator(root / "compiler/fusion")) {
+    std::ifstream in(entry.path());
+    std::string line;
+    for (int n = 1; std::getline(in, line); ++n)
+      EXPECT_FALSE(std::regex_search(line, rate)) << entry.path() << ":" << n << ": " << line;
+  }
+}
+
 // Nor do texts name a generation: a help text asks for target::example_with, a default is target::kDefaultGpu.
 TEST(Layering, NoTargetNamesInStrings) {
   const std::vector<std::string> allowed = {

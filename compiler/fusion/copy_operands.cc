@@ -9,8 +9,7 @@ namespace kiln::fusion {
 
 namespace {
 
-constexpr double kCopyBytesPerUs = 2.5e6;  // read and written, in rows of any alignment (H200)
-constexpr double kWorth = 0.9;             // of the time without copies
+constexpr double kWorth = 0.9;  // of the time without copies
 
 /// The operand's elements, each once: dimensions along which it repeats have one. `along_k`: k becomes contiguous, else
 /// what is contiguous stays it.
@@ -46,8 +45,8 @@ Operand copied(Dag& dag, const Operand& o, size_t side, bool along_k) {
   return out;
 }
 
-double copy_us(const DagNode& n) {
-  return kKernelUs + 2.0 * static_cast<double>(numel(n.shape)) * size_of(n.dtype) / kCopyBytesPerUs;
+double copy_us(const DagNode& n, const target::Rates& rates) {
+  return rates.kernel_us + 2.0 * static_cast<double>(numel(n.shape)) * size_of(n.dtype) / rates.copy_bytes_per_us;
 }
 
 }  // namespace
@@ -79,7 +78,7 @@ void copy_operands(Dag& dag, const Machine& machine) {
       const DagNode p = with_copies(sides);
       if (const auto blocks = blocks_of(dag, p, machine)) {
         double us = product_us(p, *blocks, machine);
-        for (size_t copy = before; copy < dag.nodes.size(); ++copy) us += copy_us(dag.nodes[copy]);
+        for (size_t copy = before; copy < dag.nodes.size(); ++copy) us += copy_us(dag.nodes[copy], machine.rates());
         if (us < least) least = us, best = sides;
       }
       dag.nodes.resize(before);

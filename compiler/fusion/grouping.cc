@@ -20,9 +20,7 @@ constexpr int kMostRepeatedFlop = 24;
 constexpr size_t kMostOperands = 24;
 /// Elements of kernels whose launches are a good part of their time: two of them with the same loops are one.
 constexpr int64_t kMostOfSmall = int64_t{1} << 20;
-/// Memory that the epilogues of a product move in a microsecond beyond its own result, and that a pointwise kernel
-/// does; what a division or a root of a tile costs, whose exact forms branch for each element (bench/results, H100).
-constexpr double kEpilogueBytesPerUs = 1.6e6, kBytesPerUs = 2.95e6, kExactRootUs = 1.5;
+/// Of a product's tile, whose divisions and roots its program computes.
 constexpr int kTileElements = 128 * 128;
 /// Operations of one kernel: what compiles in a moment.
 constexpr size_t kMostMembers = 192;
@@ -298,9 +296,10 @@ class Grouper {
     const DagNode& p = dag_.nodes[at(product)];
     const double own = static_cast<double>(numel(p.shape)) * size_of(p.dtype);
     const int64_t rounds = cdiv(numel(p.shape), int64_t{kTileElements} * options_.machine.multiprocessors);
-    const double fused = (leaves(c, c, product) ? bytes : bytes - own) / kEpilogueBytesPerUs +
-                         static_cast<double>(rounds * exact_roots) * kExactRootUs;
-    return fused > (bytes + own) / kBytesPerUs + kKernelUs;
+    const target::Rates& rates = options_.machine.rates();
+    const double fused = (leaves(c, c, product) ? bytes : bytes - own) / rates.epilogue_bytes_per_us +
+                         static_cast<double>(rounds * exact_roots) * rates.exact_root_us;
+    return fused > (bytes + own) / rates.pointwise_bytes_per_us + rates.kernel_us;
   }
 
   bool adjacent(const Cluster& x, const Cluster& y) const {

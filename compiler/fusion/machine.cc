@@ -4,6 +4,8 @@
 
 namespace kiln::fusion {
 
+const target::Rates& Machine::rates() const { return target::rates_of(target); }
+
 std::optional<Machine> usual_machine(std::string_view target) {
   const target::Target* gpu = target::find(target);
   if (!gpu || !gpu->is_cuda()) return std::nullopt;

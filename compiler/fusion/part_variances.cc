@@ -51,7 +51,8 @@ class VarianceParter : RowParts {
   /// Whether rows are so long that those which the multiprocessors work on at a time leave the L2 before they are read
   /// again.
   bool reads_again(int64_t rows, int64_t columns, int bytes) const {
-    return columns > kMostColumns && std::min<int64_t>(rows, machine_.multiprocessors) * columns * bytes > kL2Bytes;
+    return columns > kMostColumns &&
+           std::min<int64_t>(rows, machine_.multiprocessors) * columns * bytes > machine_.rates().l2_bytes;
   }
 
   /// Whether a processor for each row takes longer to read it two times more than a second kernel takes: very long

@@ -50,7 +50,7 @@ class Planner {
     split_scans(dag_, options_.machine);
     split_reductions(dag_, options_.machine);
     grouping_ = group(dag_, options_);
-    if (!unfused) recompute_cheap(dag_, grouping_);
+    if (!unfused) recompute_cheap(dag_, grouping_, options_.machine);
     KILN_CHECK_OK(check_sizes());
     values();
     const target::Target* target = target::find(options_.machine.target);

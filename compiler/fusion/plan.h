@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler/fusion/graph.h"
+#include "compiler/target/rates.h"
 #include "kiln/result.h"
 
 namespace kiln::fusion {
@@ -30,6 +31,7 @@ struct Machine {
   int multiprocessors = 1;          // or cores
   int64_t shared_bytes = 48 << 10;  // of a block
   bool gpu() const { return target != "host"; }
+  const target::Rates& rates() const;
 };
 
 /// A GPU of that target with as many SMs as are usual, where there is none to ask; nullopt when the target is no GPU.

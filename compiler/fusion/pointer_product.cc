@@ -11,11 +11,9 @@ namespace kiln::fusion {
 
 namespace {
 
-// How busy one of its programs keeps a multiprocessor, two, three; of large tiles there are two at most, of those with
-// half as many columns in a step four.
-constexpr double kBusy[] = {0.45, 0.8, 1.0}, kBusyOfLarge[] = {0.6, 1.0}, kBusyOfShallow[] = {0.45, 0.8, 1.0, 1.1};
-constexpr double kLaunchUs = 3, kStepUs = 0.3;  // of a step, whatever its size
-constexpr int kLeastSide = 16;                  // of a tile
+using Rates = target::PointerProductRates;
+
+constexpr int kLeastSide = 16;  // of a tile
 
 /// From one row of an operand to the next.
 int64_t row_bytes(const Operand& o, int bytes) {
@@ -23,30 +21,27 @@ int64_t row_bytes(const Operand& o, int bytes) {
   return (o.strides[r - 1] == 1 ? o.strides[r - 2] : o.strides[r - 1]) * bytes;
 }
 
-/// One step of a 128 x 128 tile along 128 bytes of k, through pointers: what each operand costs (H200, mma.sync). Rows
-/// that begin at odd halves go through registers one by one (H100: 71 x 993 x 1399 takes 17.5 us so, 14.6 copied).
-double pointer_step_us(const Operand& o, int bytes, bool words) {
+/// One step of a 128 x 128 tile along 128 bytes of k, through pointers: what an operand costs.
+double pointer_step_us(const Operand& o, int bytes, bool words, const Rates& rates) {
   const size_t r = o.shape.size();
-  if (words) return 0.7;
-  if (o.strides[r - 1] != 1 && o.strides[r - 2] != 1) return 2.0;
+  if (words) return rates.words_us;
+  if (o.strides[r - 1] != 1 && o.strides[r - 2] != 1) return rates.singly_us;
   const int64_t row = row_bytes(o, bytes);
-  return row % 16 == 0 ? 0.3 : row % 8 == 0 ? 0.5 : row % 4 == 0 ? 1.1 : 2.0;
+  return row % 16 == 0 ? rates.by_16_us : row % 8 == 0 ? rates.by_8_us : row % 4 == 0 ? rates.by_4_us : rates.singly_us;
 }
 
 /// One step of a tile along its k, of a multiprocessor that has as many programs as it can use.
-double step_us(const DagNode& n, const MatmulTile& tile) {
+double step_us(const DagNode& n, const MatmulTile& tile, const Rates& rates) {
   const int bytes = size_of(n.operand_type);
-  constexpr double kFlopPerUs = 0.31e6;  // in registers (H100)
-  // A small tile reads more shared memory for each of its sums.
-  constexpr double kReadSides = 12;
+  const double sides = rates.read_sides;
   if (sums_elements(n))
-    return kStepUs * kBusy[0] + 2.0 * (tile.m + kReadSides) * (tile.n + kReadSides) * tile.k /
-                                    ((1 + kReadSides / 64) * (1 + kReadSides / 64) * kFlopPerUs);
+    return rates.step_us * rates.busy[0] + 2.0 * (tile.m + sides) * (tile.n + sides) * tile.k /
+                                               ((1 + sides / 64) * (1 + sides / 64) * rates.flop_per_us);
   const bool words = bytes == 4;
-  const double alone =
-      (tile.m * pointer_step_us(n.operands[0], bytes, words) + tile.n * pointer_step_us(n.operands[1], bytes, words)) /
-      128;
-  return (kStepUs + alone) * kBusy[0];
+  const double alone = (tile.m * pointer_step_us(n.operands[0], bytes, words, rates) +
+                        tile.n * pointer_step_us(n.operands[1], bytes, words, rates)) /
+                       128;
+  return (rates.step_us + alone) * rates.busy[0];
 }
 
 /// Sums in registers take small tiles: 128 x 64 of float32, of which a thread has 8 x 8, and 16 steps of k at a time
@@ -88,9 +83,10 @@ bool is_copied_singly(const DagNode& n, const MatmulTile& tile) {
 /// Programs that a multiprocessor has at once, as far as more make it busier.
 std::span<const double> busy_of(const DagNode& n, const MatmulTile& tile, const Machine& machine) {
   const bool is_shallow = sums_elements(n) && tile.m == kOtherSide && tile.n == kOtherSide && tile.k < kOtherDepth;
-  const std::span<const double> busy = is_large(n, tile) ? std::span<const double>(kBusyOfLarge)
-                                       : is_shallow      ? std::span<const double>(kBusyOfShallow)
-                                                         : kBusy;
+  const Rates& rates = machine.rates().pointer_product;
+  const std::span<const double> busy = is_large(n, tile) ? std::span<const double>(rates.busy_of_large)
+                                       : is_shallow      ? std::span<const double>(rates.busy_of_shallow)
+                                                         : rates.busy;
   const int64_t most = is_copied_singly(n, tile) ? 2 : std::ssize(busy);
   return busy.first(
       static_cast<size_t>(std::clamp<int64_t>(machine.shared_bytes / (tile.stages * stage_bytes(n, tile)), 1, most)));
@@ -114,10 +110,12 @@ double time_us(const DagNode& n, const MatmulTile& tile, int64_t splits, const M
   };
   const int64_t full = programs / room;
   const double rounds = static_cast<double>(full) * round(room) + round(programs % room);
-  double us = kLaunchUs + static_cast<double>(cdiv(steps, splits)) * rounds * step_us(n, tile);
+  const target::Rates& rates = machine.rates();
+  double us = rates.pointer_product.launch_us +
+              static_cast<double>(cdiv(steps, splits)) * rounds * step_us(n, tile, rates.pointer_product);
   if (splits > 1)
-    us += kKernelUs +
-          2.0 * size_of(sum_type(n)) * static_cast<double>(splits * tiles * tile.m * tile.n) / kPartBytesPerUs;
+    us += rates.kernel_us +
+          2.0 * size_of(sum_type(n)) * static_cast<double>(splits * tiles * tile.m * tile.n) / rates.part_bytes_per_us;
   return us;
 }
 

@@ -6,8 +6,6 @@
 #include <set>
 #include <tuple>
 
-#include "compiler/fusion/split.h"
-
 namespace kiln::fusion {
 
 namespace {
@@ -43,8 +41,9 @@ std::vector<int> loops_of(const Operand& o, const DagNode& from, const std::vect
 /// square) is computed from the product, which is stored instead.
 class ChainOf {
  public:
-  ChainOf(const Dag& dag, const Grouping& grouping, const std::vector<Reader>& readers, const Copies& copies)
-      : dag_(dag), grouping_(grouping), readers_(readers), copies_(copies) {
+  ChainOf(const Dag& dag, const Grouping& grouping, const std::vector<Reader>& readers, const Copies& copies,
+          double l2_bytes)
+      : dag_(dag), grouping_(grouping), readers_(readers), copies_(copies), l2_bytes_(l2_bytes) {
     for (const Reader& r : readers) clusters_.insert(r.cluster);
   }
 
@@ -67,7 +66,7 @@ class ChainOf {
     const double value = static_cast<double>(numel(n.shape)) * size_of(n.dtype);
     double most = stores_product_ ? 0.95 : 1.05;
     // What the L2 does not hold until it is read is written to memory, once for all readers.
-    if (!stores_product_ && value > kL2Bytes) most += 1 / static_cast<double>(std::max<size_t>(1, clusters_.size()));
+    if (!stores_product_ && value > l2_bytes_) most += 1 / static_cast<double>(std::max<size_t>(1, clusters_.size()));
     return bytes_ <= most * value ? chain_ : Chain{};
   }
 
@@ -142,6 +141,7 @@ class ChainOf {
   const Grouping& grouping_;
   const std::vector<Reader>& readers_;
   const Copies& copies_;
+  double l2_bytes_;
   std::set<int> clusters_;  // of the readers
   Chain chain_;
   std::vector<std::vector<std::vector<int>>> loops_;  // of each of its nodes, in each reader
@@ -198,7 +198,8 @@ bool is_read(const Dag& dag, const Grouping& grouping, int node) {
 
 class Recomputer {
  public:
-  Recomputer(Dag& dag, Grouping& grouping) : dag_(dag), grouping_(grouping) {}
+  Recomputer(Dag& dag, Grouping& grouping, const Machine& machine)
+      : dag_(dag), grouping_(grouping), l2_bytes_(static_cast<double>(machine.rates().l2_bytes)) {}
 
   void run() {
     const auto count = static_cast<int>(dag_.nodes.size());
@@ -255,7 +256,7 @@ class Recomputer {
         if (!loops) return false;
         readers.push_back({cluster, consumer, k, std::move(*loops)});
       }
-    ChainOf chain_of(dag_, grouping_, readers, copies_);
+    ChainOf chain_of(dag_, grouping_, readers, copies_, l2_bytes_);
     const Chain chain = chain_of(node);
     constexpr size_t kMostReaders = 4;  // that compute all of a kernel instead
     const bool whole = !at_home && grouping_.clusters[at(own)].members.size() == chain.size();
@@ -298,11 +299,12 @@ class Recomputer {
 
   Dag& dag_;
   Grouping& grouping_;
+  double l2_bytes_;
   Copies copies_;
 };
 
 }  // namespace
 
-void recompute_cheap(Dag& dag, Grouping& grouping) { Recomputer(dag, grouping).run(); }
+void recompute_cheap(Dag& dag, Grouping& grouping, const Machine& machine) { Recomputer(dag, grouping, machine).run(); }
 
 }  // namespace kiln::fusion

@@ -23,13 +23,15 @@ SplitTime best_split(const DagNode& n, const BlockPair& blocks, const Machine& m
   limits.most_ctas = 1;  // who shares a sum counts who has come, block by block
   int64_t best = 1;
   const int64_t batch = size.batch;
+  const target::Rates& rates = machine.rates();
   size.result_bytes = size_of(DType::kF32);
   for (int64_t splits : {2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32}) {
     if (steps < 2 * splits) break;
     size.splits = static_cast<int>(splits);
     size.batch = batch * splits;
     const double parts_bytes = static_cast<double>(splits) * size.result_bytes * static_cast<double>(numel(n.shape));
-    const double us = least_us(size, machine.multiprocessors, limits) + kKernelUs + parts_bytes / kPartBytesPerUs;
+    const double us =
+        least_us(size, machine.multiprocessors, limits) + rates.kernel_us + parts_bytes / rates.part_bytes_per_us;
     if (us < least * 0.97) least = us, best = splits;  // what is about the same is not split
   }
   return {best, least};

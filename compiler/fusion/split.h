@@ -6,12 +6,6 @@
 
 namespace kiln::fusion {
 
-/// What a kernel more takes on an H200: of parts, of copies.
-inline constexpr int64_t kL2Bytes = 48 << 20;  // what it keeps until it is read again
-inline constexpr double kKernelUs = 2.0;
-/// A second kernel adds the parts of products, which it reads from the L2 (H200).
-inline constexpr double kPartBytesPerUs = 3e6;
-
 /// How many programs share the sum over k of each tile of a product, and what it takes so, by the model of its tiles.
 struct SplitTime {
   int64_t splits;

@@ -1,0 +1,40 @@
+// What kernels cost on a machine, for the models that choose between plans of expressions: as measured, one row a chip.
+// matmul_tile.cc has those of products by blocks.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace kiln::target {
+
+/// A product whose operands are read through pointers, in tiles: compiler/fusion/pointer_product.
+struct PointerProductRates {
+  double launch_us, step_us;  // of a step along k, whatever its size
+  double flop_per_us;         // of a multiprocessor, in registers
+  double read_sides;          // a small tile reads more shared memory for each of its sums, as if so much larger
+  /// One step of 128 rows or columns along 128 bytes of k, for an operand: of 4-byte elements; whose rows lie 16, 8 or
+  /// 4 bytes apart; and else, where elements go through registers one by one.
+  double words_us, by_16_us, by_8_us, by_4_us, singly_us;
+  /// How busy one of its programs keeps a multiprocessor, two, three; of large tiles there are two at most, of those
+  /// with half as many columns in a step four.
+  std::array<double, 3> busy;
+  std::array<double, 2> busy_of_large;
+  std::array<double, 4> busy_of_shallow;
+};
+
+struct Rates {
+  std::string_view chip;          // as in arch.def
+  int64_t l2_bytes;               // that the L2 keeps until they are read again
+  double kernel_us;               // what one kernel more takes: of parts, of copies
+  double part_bytes_per_us;       // of products in parts, which a second kernel adds; it reads them from the L2
+  double copy_bytes_per_us;       // read and written, in rows of any alignment
+  double pointwise_bytes_per_us;  // of memory, by a pointwise kernel
+  double epilogue_bytes_per_us;   // by the epilogues of a product, beyond its own result
+  double exact_root_us;           // a division or root of a tile, whose exact forms branch for each element
+  PointerProductRates pointer_product;
+};
+
+/// The row of the target's chip; of one without, and of the host, the first.
+const Rates& rates_of(std::string_view target);
+
+}  // namespace kiln::target
