@@ -12,8 +12,8 @@ struct PointerProductRates {
   double launch_us, step_us;  // of a step along k, whatever its size
   double flop_per_us;         // of a multiprocessor, in registers
   double read_sides;          // a small tile reads more shared memory for each of its sums, as if so much larger
-  /// One step of 128 rows or columns along 128 bytes of k, for an operand: of 4-byte elements; whose rows lie 16, 8 or
-  /// 4 bytes apart; and else, where elements go through registers one by one.
+  /// One step of 128 rows or columns of an operand along 128 bytes of k: of 4-byte elements; whose rows begin at
+  /// multiples of 16, 8 or 4 bytes; and of others, whose elements go through registers one by one.
   double words_us, by_16_us, by_8_us, by_4_us, singly_us;
   /// How busy one of its programs keeps a multiprocessor, two, three; of large tiles there are two at most, of those
   /// with half as many columns in a step four.
