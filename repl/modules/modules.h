@@ -3,6 +3,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "repl/script/interp/interp.h"
 
@@ -15,6 +17,11 @@ std::optional<ModuleSource> find_source(Interp& in, std::string_view path);
 ModuleObject::Text library_module(std::string_view path);
 /// The nearest way without a module that Kiln does not have.
 std::string help_without(std::string_view path);
+/// The modules that an import could name, as far as the dot behind what is typed ("torch.n" → torch.nn): Kiln's own,
+/// and those in the folders of sys.path. Sorted, each once.
+std::vector<std::string> importable(Interp& in, std::string_view typed);
+/// What `from path import` could name, sorted. No text of the user's is run.
+std::vector<std::string> importable_names(Interp& in, std::string_view path);
 /// sys.path.
 Ref<List> search_path(Interp& in);
 std::span<const ModuleDef> tabulate_modules();       // tabulate
