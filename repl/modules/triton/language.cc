@@ -4,6 +4,7 @@
 
 #include "compiler/frontend/builtins.h"
 #include "repl/modules/modules.h"
+#include "support/text.h"
 
 namespace kiln::script {
 
@@ -12,11 +13,68 @@ Value KernelMember::call(Interp& in, CallArgs&) {
                     "help: put it into a function under @triton.jit"));
 }
 
+namespace {
+
+/// The function of the kernel language that a path names; null for what is none.
+const frontend::Builtin* builtin_of(std::string_view path) {
+  const auto value = frontend::resolve_path(path);
+  return value ? value->builtin() : nullptr;
+}
+
+}  // namespace
+
+std::vector<KernelMember::Parameter> KernelMember::parameters() const {
+  std::vector<Parameter> out;
+  const frontend::Builtin* b = builtin_of(path);
+  if (b && b->in_library()) {
+    for (const ast::Param& p : frontend::library_function(*b)->def->params)
+      out.push_back({p.name, p.default_value ? std::string(p.default_value->range.str()) : "", false});
+  } else if (b) {
+    // As the row writes them: no default there has a comma in it.
+    for (std::string_view rest = b->params; !rest.empty();) {
+      const size_t end = std::min(rest.find(','), rest.size());
+      std::string_view item = trimmed(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+      const bool takes_rest = item.starts_with('*');
+      if (takes_rest) item.remove_prefix(1);
+      const size_t equals = std::min(item.find('='), item.size());
+      out.push_back({std::string(item.substr(0, equals)), std::string(item.substr(std::min(equals + 1, item.size()))),
+                     takes_rest});
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> KernelMember::words_of(std::string_view parameter) const {
+  if (parameter == "propagate_nan") return {"tl.PropagateNan.ALL", "tl.PropagateNan.NONE"};
+  struct Row {
+    std::string_view parameter;
+    std::span<const ir::Word> words;
+  };
+  static constexpr Row kRows[] = {{"cache_modifier", ir::kWords<ir::Cache>},
+                                  {"eviction_policy", ir::kWords<ir::Eviction>},
+                                  {"fp_downcast_rounding", ir::kWords<ir::Rounding>},
+                                  {"input_precision", ir::kWords<ir::Precision>},
+                                  {"padding_option", ir::kWords<ir::Padding>},
+                                  {"scope", ir::kWords<ir::Scope>},
+                                  {"sem", ir::kWords<ir::Sem>}};
+  std::vector<std::string> out;
+  for (const Row& row : kRows)
+    if (row.parameter == parameter)
+      for (const ir::Word& word : row.words)
+        if (word.stands_on(path.substr(path.rfind('.') + 1))) out.push_back(fmt::format("'{}'", word.text));
+  if (parameter == "input_precision") out.insert(out.end(), {"'bf16x3'", "'bf16x6'"});  // parts, by dot itself
+  return out;
+}
+
 std::string KernelMember::signature() const {
-  const size_t dot = path.rfind('.');
-  for (const frontend::Builtin& b : frontend::builtins())
-    if (b.name == path.substr(dot + 1) && b.fn) return fmt::format("{}({})", b.display_name(), b.params);
-  return path;
+  const frontend::Builtin* b = builtin_of(path);
+  if (!b) return path;
+  std::string text;
+  for (const Parameter& p : parameters())
+    text += (text.empty() ? "" : ", ") + std::string(p.takes_rest ? "*" : "") + p.name +
+            (p.initial.empty() ? "" : "=" + p.initial);
+  return fmt::format("{}({})", b->display_name(), text);
 }
 
 namespace {

@@ -13,6 +13,14 @@ class KernelMember : public Object {
   std::string repr(Interp&) override { return "<" + path + ">"; }
   /// "tl.load(pointer, mask=None, …)"; the path alone where the compiler knows no more.
   std::string signature() const;
+  struct Parameter {
+    std::string name, initial;  // its default as code; empty: none
+    bool takes_rest = false;    // *name
+  };
+  /// Of a call in a kernel.
+  std::vector<Parameter> parameters() const;
+  /// What the argument of that name may be, as code, where that is a closed set: 'acquire', 'release'…
+  std::vector<std::string> words_of(std::string_view parameter) const;
   const std::string path;
 };
 
