@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <sstream>
 
@@ -29,15 +28,6 @@ struct Prepared {
   std::string assumptions;
 };
 
-Result<int> option_value(const LaunchOption& option, std::string_view text) {
-  int value = 0;
-  auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (option.flag && (text == "True" || text == "False")) return text == "True";
-  if (failed != std::errc{} || end != text.data() + text.size() || !option.allows(value))
-    return error(ErrorKind::kValue, "{} must be {}, not '{}'", option.name, option.allowed(), text);
-  return value;
-}
-
 Result<Prepared> prepare(const ShowRequest& request) {
   if (!target::find(request.target)) return error(ErrorKind::kValue, "unknown target '{}'", request.target);
   Prepared p;
@@ -59,8 +49,7 @@ Result<Prepared> prepare(const ShowRequest& request) {
     if (name == "signature") {
       signature = value;
     } else if (const LaunchOption* option = find_launch_option(name)) {
-      KILN_TRY(int number, option_value(*option, value));
-      option->set(p.options.frontend, number);
+      KILN_CHECK_OK(option->read(value, p.options.frontend));
     } else {
       KILN_TRY(constexprs.emplace_back(), parse_constexpr(word));
     }
@@ -108,6 +97,13 @@ std::vector<std::string_view> target_names() {
   std::vector<std::string_view> names;
   for (const target::Target& t : target::all()) names.push_back(t.name);
   return names;
+}
+
+std::string target_summary(std::string_view name) {
+  const target::Target* t = target::find(name);
+  if (!t || !t->is_cuda()) return "the CPU";
+  return fmt::format("{} KB of shared memory per block; {} registers, {} threads and {} blocks per SM",
+                     t->shared_per_block / 1024, t->registers_per_sm, t->threads_per_sm, t->blocks_per_sm);
 }
 
 bool is_gpu_target(std::string_view name) {

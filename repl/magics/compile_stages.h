@@ -47,6 +47,8 @@ std::string launched_target(const Kernel& kernel);
 /// Each once, in the order of the pipelines.
 std::vector<std::string_view> pass_names();
 std::vector<std::string_view> target_names();
+/// One line: what a block and an SM of it have.
+std::string target_summary(std::string_view name);
 /// Whether there is a target of that name, and it is a GPU.
 bool is_gpu_target(std::string_view name);
 

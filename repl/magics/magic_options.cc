@@ -22,6 +22,8 @@ std::string_view placeholder(Legal legal) {
   switch (legal) {
     case Legal::kFile:
       return "FILE";
+    case Legal::kFolder:
+      return "FOLDER";
     case Legal::kSeconds:
       return "SECONDS";
     case Legal::kCount:

@@ -14,6 +14,7 @@ enum class Legal {
   kCount,         // a whole number
   kSeconds,       // "10" or "10s"
   kFile,          // a path
+  kFolder,        // of a folder
   kDType,         // bf16, float32, …
   kTensor,        // a variable that is one
   kKernel,        // a kernel's name; NAME=VALUE behind it overrides what it is shown for

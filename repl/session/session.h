@@ -128,11 +128,29 @@ class Session {
   /// What a word may become: names, and after a dot attributes ("torch.ra" → "torch.rand", …). Evaluates
   /// names and attributes of modules and values only, never calls.
   std::vector<std::string> complete(std::string_view word) const;
-  /// The parameters that a call of it could name, in their order; of "a.b" and its like, which runs nothing of a
-  /// script. Empty when there is no such name or it takes none.
-  std::vector<std::string> parameters(std::string_view path) const;
-  /// The texts among the keys of a dict of that name.
-  std::vector<std::string> keys(std::string_view path) const;
+  /// Whether it names a kernel, and whether a function that only kernels call.
+  bool is_kernel(std::string_view path) const;
+  bool is_of_kernels(std::string_view path) const;
+  /// What an import could name: modules ("torch.n" → torch.nn), and names of one. Runs nothing of the user's.
+  std::vector<std::string> modules(std::string_view typed) const;
+  std::vector<std::string> names_of_module(std::string_view path) const;
+  struct Parameter {
+    std::string name;
+    bool by_position = true, by_name = true;
+    std::string initial = {};  // its default, as it is written; empty: none
+  };
+  /// The parameters of a call of it, in their order, without those that collect the rest; of "a.b" and its like, which
+  /// runs nothing of a script. Empty when there is no such name or it takes none.
+  std::vector<Parameter> parameters(std::string_view path) const;
+  /// What an argument of such a call may be, as code: the words of a closed set, both bools, or the default and what
+  /// the last launch gave.
+  std::vector<std::string> argument_values(std::string_view path, std::string_view parameter) const;
+  struct Key {
+    std::string text;  // of a string as it is, of others as code
+    bool is_string = false;
+  };
+  /// The keys of a dict or table: strings, numbers and None. The path may have indices that are literals: d['a'][0].
+  std::vector<Key> keys(std::string_view path) const;
   /// Whether it names a tensor that is not pending.
   bool computed_tensor(std::string_view path) const;
   /// The kernels among the variables.

@@ -1,6 +1,9 @@
 // What the prompt asks about names: completion, previews, descriptions. Runs nothing of a script that a call would.
 #include <algorithm>
+#include <charconv>
 
+#include "compiler/parse/parser.h"
+#include "repl/modules/modules.h"
 #include "repl/modules/results/table_object.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/triton/kernel.h"
@@ -8,20 +11,61 @@
 #include "repl/session/describe.h"
 #include "repl/session/guarded.h"
 #include "repl/session/session.h"
+#include "support/text.h"
 
 namespace kiln::script {
 
+namespace {
+
+/// The value of an index that is written as a literal: a string without escapes, or an int. Missing for anything else.
+Value literal_index(std::string_view text) {
+  if (text.size() >= 2 && (text[0] == '\'' || text[0] == '"') && text.find(text[0], 1) == text.size() - 1 &&
+      text.find('\\') == std::string_view::npos)
+    return Value::str(std::string(text.substr(1, text.size() - 2)));
+  int64_t n = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), n);
+  return code == std::errc{} && end == text.data() + text.size() ? Value::integer(n) : Value();
+}
+
+/// Of containers that are no class of a script.
+Value item_of(Interp& in, const Value& base, const Value& index) {
+  if (auto* dict = base.get<Dict>()) {
+    const Value* found = dict->table.find(in, index);
+    return found ? *found : Value();
+  }
+  if (!base.get<List>() && !base.get<Tuple>() && !base.get<TableObject>() && !base.get<RowObject>()) return {};
+  Value out;
+  const Status done = guarded(in, [&] { out = in.item(base, index); });
+  return done.ok() ? out : Value();
+}
+
+}  // namespace
+
 Value look_up(Interp& in, std::string_view path) {
-  size_t dot = path.find('.');
-  Globals::Slot* slot = in.globals().find(path.substr(0, dot));
+  const size_t first = path.find_first_of(".[");
+  Globals::Slot* slot = in.globals().find(path.substr(0, first));
   if (!slot) return {};
   Value v = slot->value.missing() ? slot->builtin : slot->value;
-  while (dot != std::string_view::npos && !v.missing()) {
-    path.remove_prefix(dot + 1);
-    dot = path.find('.');
+  path.remove_prefix(std::min(first, path.size()));
+  while (!path.empty() && !v.missing()) {
+    if (path[0] == '[') {
+      // A string may have a bracket in it.
+      const bool is_string = path.size() > 1 && (path[1] == '\'' || path[1] == '"');
+      const size_t end = path.find(']', is_string ? path.find(path[1], 2) : 1);
+      if (end == std::string_view::npos) return {};
+      const Value index = literal_index(trimmed(path.substr(1, end - 1)));
+      if (index.missing()) return {};
+      v = item_of(in, v, index);
+      path.remove_prefix(end + 1);
+      continue;
+    }
+    if (path[0] != '.') return {};
+    path.remove_prefix(1);
+    const std::string_view name = path.substr(0, path.find_first_of(".["));
+    path.remove_prefix(name.size());
     std::optional<Value> next;
     // An attribute that can only be had after a launch, say, has nothing to show yet.
-    if (!guarded(in, [&] { next = in.find_attribute(v, path.substr(0, dot)); }).ok() || !next) return {};
+    if (!guarded(in, [&] { next = in.find_attribute(v, name); }).ok() || !next) return {};
     v = *next;
   }
   return v;
@@ -79,35 +123,78 @@ std::string Session::preview(std::string_view expression) const {
   return described.ok() ? text.substr(0, text.find('\n')) : std::string();
 }
 
+std::vector<std::string> Session::modules(std::string_view typed) const { return importable(*interp_, typed); }
+
+std::vector<std::string> Session::names_of_module(std::string_view path) const {
+  std::vector<std::string> names;
+  // A module's text may be wrong.
+  const Status done = guarded(*interp_, [&] { names = importable_names(*interp_, path); });
+  return done.ok() ? names : std::vector<std::string>();
+}
+
 namespace {
 
-/// "f(a, *b, c=(1, 2), **rest)" → a, c.
-std::vector<std::string> names_in_signature(std::string_view signature) {
-  std::vector<std::string> names;
+using Parameter = Session::Parameter;
+
+/// "f(a, /, *b, c=(1, 2), **rest)" → a, c.
+std::vector<Parameter> parameters_in_signature(std::string_view signature) {
+  std::vector<Parameter> out;
   const size_t open = signature.find('(');
-  if (open == std::string_view::npos) return names;
+  if (open == std::string_view::npos) return out;
   int depth = 0;
-  std::string name;
-  bool in_name = true;
+  bool by_position = true, in_default = false;
+  Parameter next;
   for (char c : signature.substr(open + 1)) {
     if (depth == 0 && (c == ',' || c == ')')) {
-      if (!name.empty() && name[0] != '*' && name != "/") names.push_back(name);
-      name.clear();
-      in_name = true;
+      if (next.name == "/")
+        for (Parameter& before : out) before.by_name = false;
+      else if (next.name.starts_with('*'))
+        by_position = false;
+      else if (!next.name.empty() && next.name != "…")
+        out.push_back({next.name, by_position, true, next.initial});
+      next = {};
+      in_default = false;
       if (c == ')') break;
       continue;
     }
     if (c == '(' || c == '[' || c == '{') ++depth;
     if (c == ')' || c == ']' || c == '}') --depth;
-    if (c == '=' || c == ':') in_name = false;
-    if (in_name && c != ' ') name += c;
+    if (c == '=' && !in_default && depth == 0)
+      in_default = true;
+    else if (in_default)
+      next.initial += c;
+    else if (c != ' ')
+      next.name += c;
   }
-  return names;
+  return out;
+}
+
+std::vector<Parameter> parameters_of(const Function& f, size_t bound) {
+  std::vector<Parameter> out;
+  for (size_t i = bound; i < f.params->size(); ++i) {
+    const ast::Param& p = (*f.params)[i];
+    if (p.kind == ast::Param::Kind::kPlain || p.kind == ast::Param::Kind::kKeywordOnly)
+      out.push_back({p.name, p.kind == ast::Param::Kind::kPlain, !p.positional_only,
+                     p.default_value ? std::string(p.default_value->range.str()) : ""});
+  }
+  return out;
+}
+
+/// What the last `name[…](…)` gave for a parameter, as code.
+std::string launched_with(const std::string& launch, std::string_view parameter) {
+  auto module = parse::parse_module(SourceText::make("<launch>", launch));
+  const auto* only =
+      module.ok() && (*module)->body.size() == 1 ? ast::dyn_as<ast::ExprStmt>((*module)->body[0].get()) : nullptr;
+  const auto* call = only ? ast::dyn_as<ast::Call>(only->value.get()) : nullptr;
+  if (call)
+    for (const ast::Keyword& k : call->keywords)
+      if (k.name == parameter) return std::string(k.value->range.str());
+  return {};
 }
 
 }  // namespace
 
-std::vector<std::string> Session::parameters(std::string_view path) const {
+std::vector<Session::Parameter> Session::parameters(std::string_view path) const {
   Value v = look_up(*interp_, path);
   size_t bound = 0;  // parameters that the call does not give
   if (auto* t = v.get<TypeObject>()) {
@@ -120,30 +207,57 @@ std::vector<std::string> Session::parameters(std::string_view path) const {
     v = m->function;
     bound = v.get<Function>() ? 1 : 0;
   }
-  if (KernelObject* k = innermost_kernel(v)) {
-    std::vector<std::string> names;
-    for (const ParamDesc& p : k->kernel.params()) names.push_back(p.name);
-    return names;
-  }
-  if (auto* n = v.get<Native>()) return names_in_signature(n->def.signature);
-  std::vector<std::string> names;
-  if (auto* f = v.get<Function>())
-    for (size_t i = bound; i < f->params->size(); ++i) names.push_back((*f->params)[i].name);
-  return names;
+  if (KernelObject* k = innermost_kernel(v)) return parameters_of(*k->function, 0);
+  if (auto* f = v.get<Function>()) return parameters_of(*f, bound);
+  if (auto* n = v.get<Native>()) return parameters_in_signature(n->def.signature);
+  if (v.get<MethodFunction>()) return parameters_in_signature(summary_of(*interp_, v));
+  std::vector<Parameter> out;
+  if (auto* m = v.get<KernelMember>())
+    for (const KernelMember::Parameter& p : m->parameters())
+      if (!p.takes_rest) out.push_back({p.name, true, true, p.initial});
+  return out;
 }
 
-std::vector<std::string> Session::keys(std::string_view path) const {
+std::vector<std::string> Session::argument_values(std::string_view path, std::string_view parameter) const {
+  if (auto* m = look_up(*interp_, path).get<KernelMember>())
+    if (std::vector<std::string> words = m->words_of(parameter); !words.empty()) return words;
+  std::vector<std::string> out;
+  for (const Parameter& p : parameters(path))
+    if (p.name == parameter) {
+      if (p.initial == "True" || p.initial == "False") return {"True", "False"};
+      if (!p.initial.empty() && p.initial != "None") out.push_back(p.initial);
+    }
+  if (const auto launch = last_launch(path))
+    if (std::string given = launched_with(*launch, parameter); !given.empty() && (out.empty() || given != out[0]))
+      out.push_back(std::move(given));
+  return out;
+}
+
+std::vector<Session::Key> Session::keys(std::string_view path) const {
   constexpr size_t kMost = 1000;
-  std::vector<std::string> keys;
+  std::vector<Key> keys;
   const Value v = look_up(*interp_, path);
-  if (auto* table = v.get<TableObject>()) return table->keys();
+  auto* row = v.get<RowObject>();
+  if (auto* table = row ? row->table.get() : v.get<TableObject>()) {
+    for (std::string& key : table->keys()) keys.push_back({std::move(key), true});
+    return keys;
+  }
   auto* dict = v.get<Dict>();
   if (!dict) return keys;
   for (const Table::Entry& entry : dict->table.entries()) {
-    if (auto* text = entry.key.get<Str>()) keys.push_back(text->text);
+    if (entry.key.missing()) continue;  // removed
+    if (auto* text = entry.key.get<Str>())
+      keys.push_back({text->text, true});
+    else if (!entry.key.object())
+      keys.push_back({interp_->repr(entry.key), false});
     if (keys.size() == kMost) break;
   }
   return keys;
+}
+
+bool Session::is_kernel(std::string_view path) const { return innermost_kernel(look_up(*interp_, path)) != nullptr; }
+bool Session::is_of_kernels(std::string_view path) const {
+  return look_up(*interp_, path).get<KernelMember>() != nullptr;
 }
 
 bool Session::computed_tensor(std::string_view path) const {

@@ -25,19 +25,47 @@ void offer(Completion& to, std::string_view typed, std::string candidate, std::s
   to.candidates.push_back(std::move(candidate));
 }
 
-void offer_paths(Completion& to, std::string_view typed) {
+namespace {
+
+/// What a shell or a command would take for something else than a part of a name.
+constexpr std::string_view kNeedsQuotes = " \t'\"\\()[]{}$&;|<>*?#`!";
+
+/// The name as a word of a command; empty when no quotes make it one.
+std::string quoted_word(const std::string& name) {
+  if (name.find_first_of(kNeedsQuotes) == std::string::npos) return name;
+  for (const char quote : {'\'', '"'})
+    if (name.find(quote) == std::string::npos) return quote + name + quote;
+  return {};
+}
+
+}  // namespace
+
+void offer_paths(Completion& to, std::string_view typed, PathForm form) {
   namespace fs = std::filesystem;
   const size_t slash = typed.rfind('/');
   const std::string folder(slash == std::string_view::npos ? "" : typed.substr(0, slash + 1));
   const std::string_view start = slash == std::string_view::npos ? typed : typed.substr(slash + 1);
+  const auto home = environment("HOME");
+  const bool is_home = form.place != PathPlace::kString && folder.starts_with("~/") && home && !home->empty();
   std::vector<std::string> found;
   std::error_code failed;
-  for (fs::directory_iterator it(folder.empty() ? "." : folder, failed), end; !failed && it != end;
-       it.increment(failed)) {
+  for (fs::directory_iterator it(folder.empty() ? "."
+                                 : is_home      ? *home + folder.substr(1)
+                                                : folder,
+                                 failed),
+       end;
+       !failed && it != end; it.increment(failed)) {
     const std::string name = it->path().filename().string();
     std::error_code ignored;
-    if (name.starts_with(start) && (!name.starts_with('.') || start.starts_with('.')))
-      found.push_back(folder + name + (it->is_directory(ignored) ? "/" : ""));
+    if (!name.starts_with(start) || (name.starts_with('.') && !start.starts_with('.'))) continue;
+    const bool is_folder = it->is_directory(ignored);
+    if (form.folders_only && !is_folder) continue;
+    std::string path = folder + name + (is_folder ? "/" : "");
+    if (form.place == PathPlace::kQuoted && !is_folder) path += form.quote;
+    // Quotes would keep a shell from finding the home folder.
+    if (form.place == PathPlace::kWord)
+      path = quoted_word(is_home && name.find_first_of(kNeedsQuotes) != name.npos ? *home + path.substr(1) : path);
+    if (!path.empty()) found.push_back(std::move(path));
   }
   std::sort(found.begin(), found.end());
   to.candidates.insert(to.candidates.end(), found.begin(), found.end());
@@ -61,9 +89,9 @@ void offer_programs(Completion& to, std::string_view typed) {
 }
 
 void offer_values(script::Session& session, Completion& to, std::string_view typed, std::string_view before_value,
-                  Legal legal, std::string_view words) {
+                  Legal legal, std::string_view words, const std::string& about) {
   const std::string before(before_value);
-  for (std::string_view word : words_of_list(words)) offer(to, typed, before + std::string(word));
+  for (std::string_view word : words_of_list(words)) offer(to, typed, before + std::string(word), about);
   switch (legal) {
     case Legal::kAny:
     case Legal::kWords:
@@ -71,7 +99,8 @@ void offer_values(script::Session& session, Completion& to, std::string_view typ
     case Legal::kSeconds:
       return;
     case Legal::kFile:
-      if (before.empty()) offer_paths(to, typed);
+    case Legal::kFolder:
+      if (before.empty()) offer_paths(to, typed, {.place = PathPlace::kWord, .folders_only = legal == Legal::kFolder});
       return;
     case Legal::kDType:
       for (const DTypeInfo& row : kDTypes) offer(to, typed, before + std::string(row.name), std::string(row.torch));
@@ -87,7 +116,7 @@ void offer_values(script::Session& session, Completion& to, std::string_view typ
       for (std::string_view name : pass_names()) offer(to, typed, before + std::string(name));
       return;
     case Legal::kTarget:
-      for (std::string_view name : target_names()) offer(to, typed, before + std::string(name));
+      for (std::string_view name : target_names()) offer(to, typed, before + std::string(name), target_summary(name));
       return;
     case Legal::kBundle:
       for (const profiler::cupti::Bundle& b : profiler::cupti::bundles())
@@ -119,16 +148,15 @@ void offer_launch_keywords(Completion& to, std::string_view typed, const Kernel&
   for (const LaunchOption& o : kLaunchOptions) offer(to, typed, std::string(o.name) + "=", std::string(o.help));
 }
 
-void offer_launch_values(Completion& to, std::string_view typed, std::string_view before, std::string_view option) {
+std::vector<std::string> launch_values(std::string_view option) {
   const LaunchOption* o = find_launch_option(option);
-  if (!o) return;
-  if (o->flag) {
-    for (const char* word : {"True", "False"}) offer(to, typed, std::string(before) + word);
-    return;
-  }
+  if (!o) return {};
+  if (o->flag) return {"True", "False"};
   constexpr int kMostOffered = 32;
+  std::vector<std::string> out;
   for (int v = o->least; v <= std::min(o->most, kMostOffered); ++v)
-    if (o->allows(v)) offer(to, typed, std::string(before) + std::to_string(v));
+    if (o->allows(v)) out.push_back(std::to_string(v));
+  return out;
 }
 
 CursorPlace cursor_place(std::string_view text) {
@@ -164,6 +192,22 @@ std::string_view path_before(std::string_view text) {
   size_t start = text.size();
   while (start > 0 && (is_name_character(text[start - 1]) || text[start - 1] == '.')) --start;
   return text.substr(start);
+}
+
+std::string_view chain_before(std::string_view text) {
+  size_t start = text.size();
+  for (;;) {
+    start -= path_before(text.substr(0, start)).size();
+    if (start == 0 || text[start - 1] != ']') return text.substr(start);
+    const CursorPlace inside = cursor_place(text.substr(0, start - 1));
+    if (inside.bracket == std::string_view::npos || text[inside.bracket] != '[') return text.substr(start);
+    start = inside.bracket;
+  }
+}
+
+std::string_view word_before(std::string_view text) {
+  const std::string_view path = path_before(text);
+  return path.starts_with('.') ? chain_before(text) : path;
 }
 
 bool is_name_character(char c) {
