@@ -110,12 +110,11 @@ Status magic_asm(MagicContext& context, std::string_view arguments) {
 
 Status magic_cubin(MagicContext& context, std::string_view arguments) {
   KILN_TRY(KernelOperand o, operand(context, arguments));
-  size_t last = o.rest.rfind(' ');
-  std::string file = last == std::string::npos ? o.rest : o.rest.substr(last + 1);
+  const std::string_view last = parts_of(o.rest, Between::kBlanks).parts.back();
+  const std::string file(unquoted(last));
   if (file.empty()) return error(ErrorKind::kValue, "%cubin needs a file to write to: %cubin {} FILE", o.kernel.name());
   KILN_TRY(std::string target, gpu_target_of(context, o.kernel));
-  KILN_TRY(Shown shown,
-           show_stage({o.kernel, last == std::string::npos ? "" : o.rest.substr(0, last), target}, "cubin"));
+  KILN_TRY(Shown shown, show_stage({o.kernel, o.rest.substr(0, o.rest.size() - last.size()), target}, "cubin"));
   KILN_CHECK_OK(write_file_atomic(file, shown.text));
   if (!shown.assumptions.empty()) context.output("# " + shown.assumptions + "\n");
   context.output(fmt::format("{}: {} bytes for {}\n", file, shown.text.size(), target));

@@ -17,8 +17,7 @@ using parse::Tok;
 
 bool is_command_line(std::string_view line, Commands commands) {
   if (percent_command(line)) return true;
-  if (commands == Commands::kPercent || line.empty() || is_blank(line[0])) return false;
-  return question_of(line).has_value();
+  return commands != Commands::kPercent && question_of(line).has_value();
 }
 
 /// Words that are commands when they are all that is entered.
@@ -31,9 +30,9 @@ bool is_command_word(std::string_view text) {
 
 // Behind the '=' of an assignment no expression begins with % or !, so that it needs no other sign.
 std::optional<CommandLine> percent_command(std::string_view line) {
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
   if (line.starts_with('%') || line.starts_with('!')) return CommandLine{{}, line};
-  if (line.empty() || is_blank(line[0]) || line.find_first_of("%!") == std::string_view::npos ||
-      line.size() > UINT32_MAX)
+  if (line.empty() || line.find_first_of("%!") == std::string_view::npos || line.size() > UINT32_MAX)
     return std::nullopt;
   auto source = SourceText::make("", std::string(line));
   const std::vector<parse::Token> tokens = parse::lex(*source, 0, static_cast<uint32_t>(line.size())).tokens;
@@ -62,7 +61,10 @@ std::vector<Piece> split_program(std::string_view text, Commands commands) {
     const size_t end = std::min(text.find('\n', at), text.size());
     const std::string_view line = text.substr(at, end - at);
     at = end + 1;
-    if (is_command_line(line, commands) && (trimmed(code.text).empty() || !parse::is_incomplete(code.text + "\n"))) {
+    // Behind other code, an indented line belongs to its last block.
+    const bool may_be_command = trimmed(code.text).empty() ||
+                                !(is_blank(line.empty() ? 'x' : line[0]) || parse::is_incomplete(code.text + "\n"));
+    if (may_be_command && is_command_line(line, commands)) {
       flush();
       pieces.push_back({std::string(trimmed(line)), true, number});
       continue;

@@ -8,7 +8,6 @@
 #include <deque>
 
 #include "repl/editor/bindings.h"
-#include "repl/shell/completion.h"
 #include "repl/shell/entry_text.h"
 #include "repl/shell/interrupts.h"
 #include "repl/shell/question.h"
@@ -115,6 +114,18 @@ TEST(Prompt, APastedFileMayHoldCommands) {
   EXPECT_LT(t.out.find("%time"), t.out.find("\n3\n"));
   EXPECT_LT(t.out.find("\n3\n"), t.out.find("abs("));
   EXPECT_NE(t.err.find("[1]:10:"), std::string::npos) << t.err;  // lines are counted through
+}
+
+TEST(Prompt, BlanksMayLeadACommand) {
+  Terminal t = type({line("   %target sm_80"), line("  r = %target"), line("   r.target[0]?"), line("   exit")});
+  EXPECT_EQ(t.err, "");
+  EXPECT_EQ(t.out, "'host'\nstr\n");
+}
+
+TEST(Prompt, AnIndentedLineBehindCodeIsOfItsBlock) {
+  Terminal t = type({entry("for i in (1, 2):\n    print(i)\n    %target\n")});
+  EXPECT_EQ(t.out, "") << "nothing runs";
+  EXPECT_NE(t.err.find("a command stands outside of blocks"), std::string::npos) << t.err;
 }
 
 TEST(Prompt, NestedBlocksContinue) {
@@ -349,141 +360,6 @@ TEST(Questions, AboutKeys) {
   Terminal t = type({line("d = {'a?': 12345}"), line("d['a?']?"), line("?d[\"a?\"]"), line("'what?'")});
   EXPECT_EQ(t.err, "");
   EXPECT_EQ(t.out, "12345\nint\n12345\nint\n'what?'\n");
-}
-
-TEST(Completion, OpenCall) {
-  EXPECT_EQ(open_call("add_kernel[(4,)](x, BL"), "add_kernel");
-  EXPECT_EQ(open_call("torch.randn(4, de"), "torch.randn");
-  EXPECT_EQ(open_call("f(g(1), h[2]"), "f");
-  EXPECT_EQ(open_call("x = [1, 2"), "");
-  EXPECT_EQ(open_call("print(1)"), "");
-  EXPECT_EQ(open_call("f(')', "), "f");
-  EXPECT_EQ(open_call("f('(', "), "f");
-  EXPECT_EQ(open_call("f(1,  # (\n  "), "f");
-}
-
-TEST(Completion, CommandsNamesAndPaths) {
-  Options options;
-  options.device = "cpu";
-  Shell shell(options, [](std::string_view) {});
-  ASSERT_TRUE(shell.session().run("alphabet = 1", "t").ok());
-  EXPECT_EQ(shell.complete("%be").candidates, (std::vector<std::string>{"%bench "}));
-  editor::Completion names = shell.complete("1 + alph");
-  EXPECT_NE(std::find(names.candidates.begin(), names.candidates.end(), "alphabet"), names.candidates.end());
-  EXPECT_EQ(names.replaced, 4u);
-  editor::Completion paths = shell.complete("open('/pro");
-  EXPECT_EQ(paths.candidates, (std::vector<std::string>{"/proc/"}));
-  shell.complete("'");  // whatever is in the folder
-  EXPECT_EQ(shell.complete("# it's\n%be").candidates, (std::vector<std::string>{"%bench "}));
-  EXPECT_EQ(shell.complete("'''it's '/no\n").candidates, std::vector<std::string>{});
-}
-
-/// The candidates for what stands before the cursor, which must all begin as typed, separated by blanks.
-std::string candidates(Shell& shell, const std::string& before) {
-  const editor::Completion c = shell.complete(before);
-  std::string out;
-  for (const std::string& text : c.candidates) {
-    EXPECT_TRUE(text.starts_with(std::string_view(before).substr(before.size() - c.replaced))) << before << " " << text;
-    out += (out.empty() ? "" : " ") + text;
-  }
-  return out;
-}
-
-TEST(Completion, OptionsOfCommandsAndTheirValues) {
-  Options options;
-  options.device = "cpu";
-  Shell shell(options, [](std::string_view) {});
-  ASSERT_TRUE(shell.session()
-                  .run("import torch, triton, triton.language as tl\nx = torch.zeros(4)\n@triton.jit\n"
-                       "def add_kernel(x, n, BLOCK: tl.constexpr): pass\n",
-                       "t")
-                  .ok());
-  EXPECT_EQ(candidates(shell, "%bench x + 1 bud"), "budget=");
-  EXPECT_EQ(candidates(shell, "r = %bench x + 1 bud"), "budget=");
-  EXPECT_EQ(candidates(shell, "d['k'] = %benc"), "%bench ");
-  ASSERT_TRUE(shell.entry("r = %who").ok());
-  EXPECT_EQ(candidates(shell, "r['ty"), "type']");
-  EXPECT_EQ(candidates(shell, "r.sort('ty"), "type'");
-  EXPECT_EQ(candidates(shell, "r[0].nothing('/pro"), "/proc/");
-  EXPECT_EQ(candidates(shell, "%bench x budget=1 bud"), "");
-  const editor::Completion behind = shell.complete("r = %bench x + 1 ");
-  EXPECT_EQ(std::vector(behind.candidates.begin(), behind.candidates.begin() + 3),
-            (std::vector<std::string>{"bytes=", "flop=", "budget="}));
-  EXPECT_EQ(behind.leading, 3u) << "what was used more often does not come first";
-  EXPECT_GT(behind.candidates.size(), 3u);
-  EXPECT_EQ(shell.complete("%bench x + 1 b").leading, 0u) << "a name may be meant as well";
-  EXPECT_EQ(candidates(shell, "%compare x, x cache="), "cache=cold cache=hot");
-  EXPECT_EQ(candidates(shell, "%compare x, x out="), "out=x");
-  EXPECT_EQ(candidates(shell, "%compare x, x dtype=bf"), "dtype=bf16");
-  EXPECT_EQ(candidates(shell, "%source x --v"), "--variant ");
-  EXPECT_EQ(candidates(shell, "%source x --variant unf"), "unfused");
-  EXPECT_EQ(candidates(shell, "%ir "), "add_kernel");
-  EXPECT_EQ(candidates(shell, "%ir add_kernel lic"), "licm");
-  EXPECT_EQ(candidates(shell, "%ir add_kernel cse BL"), "BLOCK=");
-  EXPECT_EQ(candidates(shell, "%static add_kernel num_w"), "num_warps=");
-  EXPECT_EQ(candidates(shell, "%static add_kernel num_warps="),
-            "num_warps=1 num_warps=2 num_warps=4 num_warps=8 num_warps=16 num_warps=32");
-  EXPECT_EQ(candidates(shell, "%why add_k"), "add_kernel");
-  EXPECT_EQ(candidates(shell, "%why add_kernel pass=select_w"), "pass=select_wgmma");
-  EXPECT_EQ(candidates(shell, "%tune add_kernel[(1,)](x, 4, BLOCK=4) bud"), "budget=");
-  EXPECT_EQ(candidates(shell, "%tune add_kernel[(1,)](x, 4, BL"), "BLOCK=");
-  EXPECT_EQ(candidates(shell, "%target sm_9"), "sm_90 sm_90a");
-  EXPECT_EQ(candidates(shell, "%format m"), "markdown");
-  EXPECT_EQ(candidates(shell, "%help comp"), "compare");
-  EXPECT_EQ(candidates(shell, "%counters x bundle=m"), "bundle=memory");
-  EXPECT_EQ(candidates(shell, "%profile x sort=self_"), "sort=self_cpu sort=self_gpu sort=self_memory");
-  EXPECT_EQ(candidates(shell, "%cubin add_kernel /pro"), "/proc/");
-  EXPECT_EQ(candidates(shell, "%trace x > /pro"), "/proc/");
-  EXPECT_EQ(candidates(shell, "!ls /pro"), "/proc/");
-  EXPECT_EQ(candidates(shell, "r = !ls -l /pro"), "/proc/");
-  EXPECT_EQ(candidates(shell, "%sh cat /pro"), "/proc/");
-  EXPECT_EQ(candidates(shell, "!add_k"), "") << "no name of the session";
-  EXPECT_NE((" " + candidates(shell, "!l") + " ").find(" ls "), std::string::npos);
-  EXPECT_EQ(candidates(shell, "%set format m"), "markdown");
-  EXPECT_EQ(candidates(shell, "%set target sm_9"), "sm_90 sm_90a");
-  EXPECT_EQ(candidates(shell, "%set pag"), "pager");
-  EXPECT_EQ(shell.complete("%set pag").notes.at("pager"), "what is longer than the screen goes to a pager");
-  EXPECT_NE(shell.complete("%bench x bud").notes.at("budget=").find("default: 5"), std::string::npos);
-}
-
-TEST(Completion, KeywordsKeysAndValues) {
-  Options options;
-  options.device = "cpu";
-  Shell shell(options, [](std::string_view) {});
-  ASSERT_TRUE(shell.session()
-                  .run("import torch\ndef scale(alpha, beta=2, *rest): pass\n"
-                       "class C:\n    def __init__(self, width): pass\n    def grow(self, by): pass\n"
-                       "c = C(1)\nd = {'cold': 1, 'hot': 2, \"it's\": 3, 4: 5}\n",
-                       "t")
-                  .ok());
-  EXPECT_EQ(candidates(shell, "scale(alp"), "alpha=");
-  EXPECT_EQ(candidates(shell, "scale(1, bet"), "beta=");
-  EXPECT_EQ(candidates(shell, "C(wid"), "width=");
-  EXPECT_EQ(candidates(shell, "c.grow(b").substr(0, 3), "by=");
-  EXPECT_EQ(candidates(shell, "torch.zeros(4, dty"), "dtype=");
-  EXPECT_EQ(candidates(shell, "torch.zeros(4, dtype=torch.bfl"), "torch.bfloat16");
-  EXPECT_EQ(candidates(shell, "torch.zeros(4, device='c"), "cpu' cuda'");
-  EXPECT_EQ(candidates(shell, "d['c"), "cold']");
-  EXPECT_EQ(candidates(shell, "x = d[\"h"), "hot\"]");
-  EXPECT_TRUE(candidates(shell, "d[").starts_with("'cold'] 'hot'] "));
-  EXPECT_EQ(candidates(shell, "nothing['co"), "");
-}
-
-TEST(Completion, DescribesACandidateWithoutRunningScripts) {
-  Options options;
-  options.device = "cpu";
-  std::string out;
-  Shell shell(options, [&](std::string_view s) { out += s; });
-  constexpr const char* kScript =
-      "class C:\n    def __repr__(self):\n        print('ran')\n        return ''\nc = C()\nd = [c]\nx = 5\n";
-  ASSERT_TRUE(shell.session().run(kScript, "t").ok());
-  EXPECT_NE(shell.preview("%bench ").find("%bench EXPRESSION"), std::string::npos);
-  EXPECT_NE(shell.preview("abs").find("abs("), std::string::npos);
-  EXPECT_EQ(shell.preview("x"), "int · 5");
-  EXPECT_EQ(shell.preview("c"), "C");
-  EXPECT_EQ(shell.preview("d"), "list");
-  EXPECT_EQ(shell.preview("nothing") + shell.preview("x="), "");
-  EXPECT_EQ(out, "");
 }
 
 // docs/prompt.md has the table that the keys are dispatched by.
