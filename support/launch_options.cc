@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
+
+#include "support/diag.h"
 
 namespace kiln {
 
@@ -16,6 +19,30 @@ std::string LaunchOption::allowed() const {
   if (flag) return "True or False";
   return fmt::format("{}{}from {} to {}", takes_none() ? "None, or " : "", has('2') ? "a power of two " : "", least,
                      most);
+}
+
+std::string LaunchOption::text(const CodeOptions& options) const {
+  const int value = get(options);
+  if (takes_none() && value == get({})) return fmt::format("{}=None", name);
+  if (flag) return fmt::format("{}={}", name, value ? "True" : "False");
+  return fmt::format("{}={}", name, value);
+}
+
+Status LaunchOption::read(std::string_view text, CodeOptions& options) const {
+  if (takes_none() && text == "None") {
+    set_default(options);
+    return {};
+  }
+  if (flag && (text == "True" || text == "False")) {
+    set(options, text == "True");
+    return {};
+  }
+  int value = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failed != std::errc{} || end != text.data() + text.size() || !allows(value))
+    return error(ErrorKind::kValue, "{} must be {}, not '{}'", name, allowed(), text);
+  set(options, value);
+  return {};
 }
 
 const LaunchOption* find_launch_option(std::string_view name) {

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "kiln/launch_options.h"
+#include "kiln/result.h"
 
 namespace kiln {
 
@@ -41,6 +42,10 @@ struct LaunchOption {
   bool allows(int value) const;
   /// "a power of two from 1 to 32"
   std::string allowed() const;
+  /// "num_warps=8", "maxnreg=None", "debug=False": the keyword of a launch.
+  std::string text(const CodeOptions& options) const;
+  /// Sets it to what follows the '=' of such a text, where 0 and 1 do for a flag, too. kValue: it is not allowed.
+  Status read(std::string_view text, CodeOptions& options) const;
 };
 
 inline constexpr LaunchOption kLaunchOptions[] = {

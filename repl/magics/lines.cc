@@ -12,6 +12,7 @@
 #include "repl/views/lines_view.h"
 #include "repl/views/static_table.h"
 #include "support/diag.h"
+#include "support/launch_options.h"
 
 namespace kiln::repl {
 
@@ -112,8 +113,8 @@ Status show_static_expression(MagicContext& context, const Expr& expr, const std
   for (const ExprGroup& group : shape.groups) {
     if (group.source.empty()) continue;
     KILN_TRY(Kernel kernel, Kernel::from_source(group.source, "<" + group.name + ">", group.kernel));
-    std::string overrides =
-        fmt::format("num_warps={} num_stages={} num_ctas={}", group.num_warps, group.num_stages, group.num_ctas);
+    std::string overrides;
+    for (const LaunchOption& o : kLaunchOptions) overrides += (overrides.empty() ? "" : " ") + o.text(group);
     for (const auto& [name, value] : group.constants) overrides += fmt::format(" {}={}", name, value);
     KILN_CHECK_OK(show_static(context, {kernel, overrides, target}, why));
   }

@@ -34,6 +34,24 @@ TEST(LaunchOptions, EveryOptionIsPartOfTheKey) {
   EXPECT_TRUE(tuned_text({}).starts_with("num_warps: 4, num_stages: 3, num_ctas: 1")) << tuned_text({});
 }
 
+TEST(LaunchOptions, AreReadAsTheyAreWritten) {
+  for (const LaunchOption& o : kLaunchOptions)
+    for (int value : {o.least, o.most, o.get({})}) {
+      CodeOptions written, read;
+      o.set(written, value);
+      const std::string text = o.text(written);
+      ASSERT_TRUE(text.starts_with(std::string(o.name) + "=")) << text;
+      ASSERT_TRUE(o.read(text.substr(o.name.size() + 1), read).ok()) << text;
+      EXPECT_EQ(read, written) << text;
+    }
+  CodeOptions options;
+  Status wrong = find_launch_option("num_warps")->read("3", options);
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_EQ(wrong.error().message, "num_warps must be a power of two from 1 to 32, not '3'");
+  EXPECT_FALSE(find_launch_option("debug")->read("", options).ok());
+  EXPECT_EQ(options, CodeOptions{});
+}
+
 TEST(LaunchOptions, FoundByName) {
   for (const LaunchOption& o : kLaunchOptions) EXPECT_EQ(find_launch_option(o.name), &o);
   EXPECT_EQ(find_launch_option("num_warp"), nullptr);
