@@ -168,7 +168,7 @@ class LoopWriter {
 
   /// Another choice; the grid when each program covers `elements` of what it now covers `now`.
   void configuration(std::vector<std::pair<std::string, int64_t>> constants, int64_t programs, int warps) {
-    group_.configurations.push_back({std::move(constants), {programs, 1, 1}, warps, 3});
+    group_.configurations.push_back({{.num_warps = warps, .num_stages = 3}, std::move(constants), {programs, 1, 1}});
   }
 
   void store_all() {

@@ -10,6 +10,7 @@
 
 #include "compiler/fusion/graph.h"
 #include "compiler/target/rates.h"
+#include "kiln/launch_options.h"
 #include "kiln/result.h"
 
 namespace kiln::fusion {
@@ -83,10 +84,9 @@ struct Argument {
 };
 
 /// One choice of numbers for a kernel: overrides arguments of these names.
-struct Configuration {
+struct Configuration : CodeOptions {
   std::vector<std::pair<std::string, int64_t>> constants;
   std::array<int64_t, 3> grid = {1, 1, 1};
-  int num_warps = 4, num_stages = 3, num_ctas = 1;
 };
 
 enum class Activation : uint8_t { kNone, kRelu, kGeluTanh };
@@ -101,8 +101,8 @@ struct LibraryProduct {
 
 enum class GroupKind : uint8_t { kKernel, kProduct };
 
-/// One launch.
-struct Group {
+/// One launch, with its options.
+struct Group : CodeOptions {
   GroupKind kind = GroupKind::kKernel;
   std::string name;                        // "add_gelu"; also names the kernel
   std::string source;                      // a complete file (kKernel)
@@ -116,7 +116,6 @@ struct Group {
   bool precedes_product = false;    // with Plan::overlaps: its source waits itself, and lets nothing begin early
   std::vector<Argument> arguments;  // one per parameter, in order
   std::array<int64_t, 3> grid = {1, 1, 1};
-  int num_warps = 4, num_stages = 3, num_ctas = 1;
   std::vector<Configuration> configurations;  // others worth trying; the one above is not among them
   LibraryProduct product;                     // kProduct
   std::vector<int> nodes;                     // of the given graph that it computes, in order

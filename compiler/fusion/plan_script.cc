@@ -9,6 +9,7 @@
 
 #include "compiler/fusion/emitter.h"
 #include "compiler/fusion/plan.h"
+#include "support/launch_options.h"
 
 namespace kiln::fusion {
 
@@ -117,9 +118,8 @@ class Script {
     std::vector<std::string> arguments;
     for (const Argument& a : g.arguments)
       arguments.push_back(a.is_constexpr ? fmt::format("{}={}", a.name, argument(a)) : argument(a));
-    arguments.push_back(fmt::format("num_warps={}", g.num_warps));
-    arguments.push_back(fmt::format("num_stages={}", g.num_stages));
-    if (g.num_ctas > 1) arguments.push_back(fmt::format("num_ctas={}", g.num_ctas));
+    for (const LaunchOption& o : kLaunchOptions)
+      if (o.has('W') || o.get(g) != o.get({})) arguments.push_back(o.text(g));
     const auto own = g.functions.empty() ? kernels_.end() : kernels_.find(g.functions.back());
     return fmt::format("    {}[({}, {}, {})]({})\n", own == kernels_.end() ? g.kernel : own->second, g.grid[0],
                        g.grid[1], g.grid[2], fmt::join(arguments, ", "));

@@ -377,11 +377,9 @@ class ProductWriter {
     group_.num_ctas = t.ctas;
     for (const MatmulTile& other : tiles) {
       if (other == t || !is_choice(other, t)) continue;
-      group_.configurations.push_back({{{block_m, other.m}, {parts[0].width, other.n - other.tail}, {block_k, other.k}},
-                                       grid(other),
-                                       other.warps,
-                                       other.stages,
-                                       other.ctas});
+      group_.configurations.push_back({{.num_warps = other.warps, .num_stages = other.stages, .num_ctas = other.ctas},
+                                       {{block_m, other.m}, {parts[0].width, other.n - other.tail}, {block_k, other.k}},
+                                       grid(other)});
       auto& constants = group_.configurations.back().constants;
       if (t.tail) constants.emplace_back(parts[1].width, other.tail);
       if (stay) constants.emplace_back(num_programs, programs(other));
@@ -632,10 +630,9 @@ class ProductWriter {
       other.m = static_cast<int>(other_m);
       other.n = static_cast<int>(other_n);
       other = with_stages(other, node(), r_.machine);
-      group_.configurations.push_back({{{block_m, other_m}, {block_n, other_n}},
-                                       {batch_ * cdiv(m_, other_m) * cdiv(n_, other_n), 1, 1},
-                                       other.warps,
-                                       other.stages});
+      group_.configurations.push_back({{.num_warps = other.warps, .num_stages = other.stages},
+                                       {{block_m, other_m}, {block_n, other_n}},
+                                       {batch_ * cdiv(m_, other_m) * cdiv(n_, other_n), 1, 1}});
     }
   }
 

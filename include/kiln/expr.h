@@ -205,15 +205,14 @@ Result<Expr> with_gradient(Tensor value, std::span<const Expr> operands, Gradien
 
 // --- looking at plans -----------------------------------------------------------------------------------------------
 
-/// One launch of a plan.
-struct ExprGroup {
+/// One launch of a plan, with its options.
+struct ExprGroup : CodeOptions {
   std::string name;
   std::string source;  // a complete file in the Triton language; empty for a library's product
   std::string kernel;  // the function in it
   double bytes = 0;    // read and written by the model
   double flop = 0;
   std::array<int64_t, 3> grid = {1, 1, 1};
-  int num_warps = 4, num_stages = 3, num_ctas = 1;
   std::vector<std::pair<std::string, int64_t>> constants;  // its constexpr integers
 };
 

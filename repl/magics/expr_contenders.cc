@@ -93,9 +93,7 @@ Diagnostic with_line(Diagnostic d) {
 std::string config_text(const ExprGroup& g) {
   std::string text;
   for (const auto& [constant, value] : g.constants) text += fmt::format("{}: {}, ", constant, value);
-  CodeOptions options;
-  options.num_warps = g.num_warps, options.num_stages = g.num_stages, options.num_ctas = g.num_ctas;
-  return text + tuned_text(options);
+  return text + tuned_text(g);
 }
 
 }  // namespace

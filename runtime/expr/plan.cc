@@ -242,10 +242,7 @@ Result<Binding> bind_values(std::shared_ptr<const PreparedPlan> prepared, std::v
     } else {
       step.kernel = out.plan->kernels[i];
       step.grid = g.grid;
-      step.options.num_warps = g.num_warps;
-      step.options.num_stages = g.num_stages;
-      step.options.num_ctas = g.num_ctas;
-      step.options.launch_pdl = plan.overlaps;
+      step.options = launch_options(g, plan.overlaps);
       step.args.reserve(g.arguments.size());
       for (const fusion::Argument& a : g.arguments) {
         KILN_TRY(Arg arg, argument(a, out, numbers));
@@ -393,10 +390,16 @@ Result<ExprPlan> plan_together(std::span<const Expr> exprs, ExprVariant variant,
   return describe_plan(prepared->plan);
 }
 
+LaunchOptions runtime::launch_options(const CodeOptions& own, bool overlaps) {
+  LaunchOptions options{own};
+  options.launch_pdl |= overlaps;
+  return options;
+}
+
 ExprPlan runtime::describe_plan(const fusion::Plan& p) {
   ExprPlan out;
   for (const fusion::Group& g : p.groups) {
-    ExprGroup group{g.name, g.source, g.kernel, g.bytes, g.flop, g.grid, g.num_warps, g.num_stages, g.num_ctas, {}};
+    ExprGroup group{g, g.name, g.source, g.kernel, g.bytes, g.flop, g.grid, {}};
     for (const fusion::Argument& a : g.arguments)
       if (const auto* v = std::get_if<int64_t>(&a.value); v && a.is_constexpr) group.constants.emplace_back(a.name, *v);
     out.groups.push_back(std::move(group));

@@ -38,6 +38,9 @@ Result<std::shared_ptr<const PreparedPlan>> cached_plan(const ExprWalk& walk, co
 
 ExprPlan describe_plan(const fusion::Plan& plan);
 
+/// How a kernel of a plan is launched: with its own options, or an edit's, and early where the plan's kernels overlap.
+LaunchOptions launch_options(const CodeOptions& own, bool overlaps);
+
 /// An error when a tensor of the expression is freed.
 Status check_leaves(const ExprWalk& walk);
 

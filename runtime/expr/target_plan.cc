@@ -75,11 +75,7 @@ Result<TargetPlan> plan_together_for(std::span<const Expr> exprs, std::string_vi
     for (const fusion::Argument& a : g.arguments) {
       KILN_TRY(args.emplace_back(), stand_ins.argument(a));
     }
-    LaunchOptions options;
-    options.num_warps = g.num_warps;
-    options.num_stages = g.num_stages;
-    options.num_ctas = g.num_ctas;
-    options.launch_pdl = prepared->plan.overlaps;
+    const LaunchOptions options = launch_options(g, prepared->plan.overlaps);
     KILN_TRY(KernelInfo info, prepared->kernels[i].compile(args, options, target));
     out.kernels.push_back(std::move(info));
   }

@@ -186,9 +186,7 @@ std::vector<ExprGroup> VariantPlan::configurations(size_t group) const {
   for (const fusion::Configuration& c : planned->binding.plan->plan.groups[group].configurations) {
     ExprGroup as = groups[group];
     as.grid = c.grid;
-    as.num_warps = c.num_warps;
-    as.num_stages = c.num_stages;
-    as.num_ctas = c.num_ctas;
+    static_cast<CodeOptions&>(as) = c;
     for (const auto& [constant, value] : c.constants)
       if (auto own = std::ranges::find(as.constants, constant, &std::pair<std::string, int64_t>::first);
           own != as.constants.end())
@@ -203,9 +201,7 @@ Result<VariantPlan::Launch> VariantPlan::launch_of(size_t group, const ExprGroup
     return error(ErrorKind::kValue, "there is no kernel {} to launch", group);
   const BoundStep& step = planned->binding.steps[group];
   Launch out{step.kernel, as.grid, step.args, step.options};
-  out.options.num_warps = as.num_warps;
-  out.options.num_stages = as.num_stages;
-  out.options.num_ctas = as.num_ctas;
+  out.options = launch_options(as, planned->binding.plan->plan.overlaps);
   const auto& arguments = planned->binding.plan->plan.groups[group].arguments;
   for (size_t i = 0; i < arguments.size(); ++i)
     for (const auto& [constant, value] : as.constants)
@@ -250,9 +246,7 @@ Result<VariantPlan> VariantPlan::edited(size_t group, const ExprGroup& as, std::
   }
   g.source = as.source;
   g.grid = as.grid;
-  g.num_warps = as.num_warps;
-  g.num_stages = as.num_stages;
-  g.num_ctas = as.num_ctas;
+  static_cast<CodeOptions&>(g) = as;
   prepared->kernels[group] = kernel;
   VariantPlan out;
   out.name = std::move(new_name);
