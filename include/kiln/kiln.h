@@ -94,6 +94,9 @@ typedef struct kiln_compile_options {
   const kiln_device* device;
   /* 0: Triton's default (4, 3, 1, none). */
   int num_warps, num_stages, num_ctas, maxnreg;
+  /* "enable_fp_fusion=False", "debug=False": the launch options by their names in scripts (docs/language.md). */
+  const char* const* options;
+  size_t num_options;
 } kiln_compile_options;
 
 #define KILN_INIT(type) \

@@ -12,6 +12,7 @@
 #include "kiln/kiln.h"
 #include "kiln/log.h"
 #include "support/diag.h"
+#include "support/launch_options.h"
 
 using kiln::Diagnostic;
 using kiln::ErrorKind;
@@ -96,6 +97,14 @@ Status write_sized(T* target, const T& value, const char* name) {
   return {};
 }
 
+/// "enable_fp_fusion=False": any row of launch_option.def, so that the structure need not grow with the table.
+Status read_option(std::string_view text, kiln::CodeOptions& options) {
+  const size_t equals = std::min(text.find('='), text.size());
+  const kiln::LaunchOption* option = kiln::find_launch_option(text.substr(0, equals));
+  if (!option) return kiln::error(ErrorKind::kName, "there is no launch option '{}'", text.substr(0, equals));
+  return option->read(text.substr(std::min(equals + 1, text.size())), options);
+}
+
 }  // namespace
 
 extern "C" {
@@ -168,6 +177,7 @@ kiln_error* kiln_compile(const kiln_kernel* kernel, const kiln_compile_options* 
     if (given.num_stages) request.options.num_stages = given.num_stages;
     if (given.num_ctas) request.options.num_ctas = given.num_ctas;
     if (given.maxnreg) request.options.maxnreg = given.maxnreg;
+    for (size_t i = 0; i < given.num_options; ++i) KILN_CHECK_OK(read_option(given.options[i], request.options));
     KILN_TRY(kiln::Image made, kiln::compile_image(kernel->kernel, request));
     std::string json = made.json();
     *image = new kiln_image{std::move(made), std::move(json)};

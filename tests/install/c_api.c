@@ -80,6 +80,14 @@ static void errors_have_a_place(void) {
   error = kiln_compile(kernel, &options, &image); /* arange needs a power of two */
   CHECK(error && !strcmp(kiln_error_file(error), "kernels.py") && kiln_error_line(error) == 6);
   kiln_error_free(error);
+  const char* const unknown[] = {"num_warp=4"};
+  options.options = unknown;
+  options.num_options = 1;
+  FAILS(KILN_ERROR_NAME, kiln_compile(kernel, &options, &image));
+  const char* const not_allowed[] = {"debug=maybe"};
+  options.options = not_allowed;
+  FAILS(KILN_ERROR_VALUE, kiln_compile(kernel, &options, &image));
+  options.num_options = 0;
   options.size = 0;
   FAILS(KILN_ERROR_VALUE, kiln_compile(kernel, &options, &image));
   FAILS(KILN_ERROR_VALUE, kiln_compile(kernel, NULL, &image));
@@ -103,6 +111,9 @@ static void launches_on_the_cpu(void) {
   options.constexprs = constexprs;
   options.num_constexprs = 1;
   options.device = device;
+  const char* const launch_options[] = {"enable_fp_fusion=False", "maxnreg=None", "num_warps=8"};
+  options.options = launch_options;
+  options.num_options = 3;
   kiln_image* image = NULL;
   kiln_function* function = NULL;
   OK(kiln_compile(kernel, &options, &image));
