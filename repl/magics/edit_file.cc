@@ -9,9 +9,12 @@
 #include <cstdlib>
 #include <set>
 
-#include "compiler/parse/lexer.h"
+#include "compiler/ast/walk.h"
+#include "compiler/parse/parser.h"
+#include "runtime/jit/closure.h"
 #include "support/diag.h"
 #include "support/environment.h"
+#include "support/launch_options.h"
 
 namespace kiln::repl {
 
@@ -20,9 +23,9 @@ namespace {
 constexpr std::string_view kLaunchLine = "# launch: ";
 
 std::string launch_line(const ExprGroup& g) {
-  std::string line = fmt::format("{}grid=({}, {}, {}) num_warps={} num_stages={}", kLaunchLine, g.grid[0], g.grid[1],
-                                 g.grid[2], g.num_warps, g.num_stages);
-  if (g.num_ctas > 1) line += fmt::format(" num_ctas={}", g.num_ctas);
+  std::string line = fmt::format("{}grid=({}, {}, {})", kLaunchLine, g.grid[0], g.grid[1], g.grid[2]);
+  for (const LaunchOption& o : kLaunchOptions)
+    if (o.has('W') || o.get(g) != o.get({})) line += " " + o.text(g);
   for (const auto& [constant, value] : g.constants) line += fmt::format(" {}={}", constant, value);
   return line;
 }
@@ -65,19 +68,14 @@ Status read_launch_line(std::string_view text, ExprGroup& g) {
       }
       continue;
     }
-    KILN_TRY(int64_t number, integer(value, key));
-    if (key == "num_warps") {
-      g.num_warps = static_cast<int>(number);
-    } else if (key == "num_stages") {
-      g.num_stages = static_cast<int>(number);
-    } else if (key == "num_ctas") {
-      g.num_ctas = static_cast<int>(number);
-    } else {
-      auto found = std::find_if(g.constants.begin(), g.constants.end(), [&](const auto& c) { return c.first == key; });
-      if (found == g.constants.end())
-        return error(ErrorKind::kName, "the kernel {} has no constant '{}'", g.kernel, key);
-      found->second = number;
+    if (const LaunchOption* option = find_launch_option(key)) {
+      KILN_CHECK_OK(option->read(value, g));
+      continue;
     }
+    KILN_TRY(int64_t number, integer(value, key));
+    auto found = std::find_if(g.constants.begin(), g.constants.end(), [&](const auto& c) { return c.first == key; });
+    if (found == g.constants.end()) return error(ErrorKind::kName, "the kernel {} has no constant '{}'", g.kernel, key);
+    found->second = number;
   }
   return {};
 }
@@ -115,33 +113,41 @@ Status open_editor(const std::string& file) {
   return {};
 }
 
-// Edited helpers get the kernel's name as a prefix, because the other kernels of the plan keep the original ones.
-// Tokens are renamed, not text, so that strings, comments and attributes stay as they are.
+// Edited helpers get the kernel's name as a prefix, because the other kernels of the plan keep the original ones. The
+// syntax tree says where a name means the helper: a parameter or a variable of that name is something else.
 std::string with_own_helpers(const std::string& text, const std::string& kernel) {
-  using parse::Tok;
-  const auto source = SourceText::make("<edit>", text);
-  const std::vector<parse::Token> tokens = parse::lex(*source, 0, static_cast<uint32_t>(text.size())).tokens;
-  auto kind = [&](size_t i) { return i < tokens.size() ? tokens[i].kind : Tok::kEnd; };
-  auto word = [&](size_t i) { return text.substr(tokens[i].begin, tokens[i].end - tokens[i].begin); };
+  const auto module = parse::parse_module(SourceText::make("<edit>", text));
+  if (!module.ok()) return text;  // running it says why
   std::set<std::string> helpers;
-  for (size_t i = 1; i < tokens.size(); ++i)
-    if (kind(i) == Tok::kIdentifier && kind(i - 1) == Tok::kDef && word(i) != kernel) helpers.insert(word(i));
+  std::vector<const ast::FunctionDef*> functions;
+  for (const ast::StmtPtr& s : (*module)->body)
+    if (const auto* def = ast::dyn_as<ast::FunctionDef>(s.get())) {
+      functions.push_back(def);
+      if (def->name != kernel) helpers.insert(def->name);
+    }
+
+  std::set<uint32_t> places;  // where such a name begins
+  ast::walk((*module)->body, [](const ast::Stmt&) {},
+            [&](const ast::Expr& e) {
+              if (const auto* name = ast::dyn_as<ast::Name>(&e); name && helpers.contains(name->id))
+                places.insert(e.range.begin);
+            });
+  for (const ast::FunctionDef* def : functions) {
+    const std::vector<std::string> free = runtime::free_names(*def);
+    ast::walk(
+        def->body, [](const ast::Stmt&) {},
+        [&](const ast::Expr& e) {
+          if (const auto* name = ast::dyn_as<ast::Name>(&e); name && !std::ranges::binary_search(free, name->id))
+            places.erase(e.range.begin);
+        });
+    if (def->name != kernel) places.insert(def->name_range.begin);
+  }
 
   std::string out;
   size_t copied = 0;
-  std::vector<bool> in_call;  // of each open bracket: whether NAME= in it names a parameter of somebody else
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    const Tok before = i > 0 ? kind(i - 1) : Tok::kEnd;
-    const bool opens = kind(i) == Tok::kLParen || kind(i) == Tok::kLBracket || kind(i) == Tok::kLBrace;
-    const bool closes = kind(i) == Tok::kRParen || kind(i) == Tok::kRBracket || kind(i) == Tok::kRBrace;
-    if (opens)
-      in_call.push_back(kind(i) == Tok::kLParen && !(before == Tok::kIdentifier && i > 1 && kind(i - 2) == Tok::kDef));
-    else if (closes && !in_call.empty())
-      in_call.pop_back();
-    if (kind(i) != Tok::kIdentifier || before == Tok::kDot || !helpers.count(word(i))) continue;
-    if (!in_call.empty() && in_call.back() && kind(i + 1) == Tok::kAssign) continue;
-    out += text.substr(copied, tokens[i].begin - copied) + kernel + "_";
-    copied = tokens[i].begin;
+  for (const uint32_t at : places) {
+    out += text.substr(copied, at - copied) + kernel + "_";
+    copied = at;
   }
   return out + text.substr(copied);
 }

@@ -9,7 +9,7 @@ namespace kiln::repl {
 
 /// "# launch: grid=(4096, 1, 1) num_warps=4 num_stages=3 BLOCK=1024", then the source.
 std::string edit_text(const ExprGroup& group);
-/// Takes grid, warps, stages and constants from a first line like that, and the text as source. kValue and kName for
+/// Takes grid, launch options and constants from a first line like that, and the text as source. kValue and kName for
 /// items that are none; without such a line the launch stays.
 Status read_edit(const std::string& text, ExprGroup& group);
 
