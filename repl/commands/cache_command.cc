@@ -14,6 +14,7 @@
 #include "support/diag.h"
 #include "support/files.h"
 #include "support/hash.h"
+#include "support/text_width.h"
 #include "support/trusted_folder.h"
 
 namespace kiln::repl {
@@ -118,7 +119,8 @@ int told(const Result<Moved>& moved, const std::string& verb, const std::string&
   } else {
     text = fmt::format("{} {} kernel{} and {} tuning record{} ({}) {} {}\n", verb, moved->kernels,
                        moved->kernels == 1 ? "" : "s", moved->records, moved->records == 1 ? "" : "s",
-                       report::human_bytes(static_cast<double>(moved->bytes)), verb == "wrote" ? "to" : "from", path);
+                       report::human_bytes(static_cast<double>(moved->bytes)), verb == "wrote" ? "to" : "from",
+                       printable(path));
     if (moved->left_out > 0)
       text += fmt::format("left out {} that were used longest ago: such a file has at most {}\n", moved->left_out,
                           report::human_bytes(static_cast<double>(kLargestFile)));

@@ -55,12 +55,17 @@ Checked check_kernel(const Function& f, const CompileArgs& args, const std::stri
   return out;
 }
 
+/// A line of JSON. Names of files need not be UTF-8, which dump() refuses by an exception unless told otherwise.
+void put_json(const nlohmann::ordered_json& line) {
+  put(stdout, line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
 void print_json(const Checked& c, const std::string& target, const std::string& file) {
   nlohmann::ordered_json line = {{"kernel", c.kernel}, {"target", target}, {"ok", c.status.ok()}};
   if (!file.empty()) line["file"] = file;
   if (!c.assumptions.empty()) line["assumed"] = c.assumptions;
   if (!c.status.ok()) line["error"] = nlohmann::ordered_json::parse(error_json(c.status.error()));
-  put(stdout, line.dump() + "\n");
+  put_json(line);
 }
 
 void print_text(const Checked& c, const std::string& target) {
@@ -133,11 +138,7 @@ Result<int> check_folder(const CompileArgs& args, const std::string& target, boo
     if (!file.ok()) {
       ++tally.unread;
       if (json)
-        put(stdout,
-            nlohmann::ordered_json{
-                {"file", path}, {"ok", false}, {"error", nlohmann::ordered_json::parse(error_json(file.error()))}}
-                    .dump() +
-                "\n");
+        put_json({{"file", path}, {"ok", false}, {"error", nlohmann::ordered_json::parse(error_json(file.error()))}});
       else
         put(stdout, render(file.error(), report::wants_color(STDOUT_FILENO)));
       continue;

@@ -14,6 +14,7 @@
 #include "repl/views/contest_value.h"
 #include "support/diag.h"
 #include "support/files.h"
+#include "support/text_width.h"
 
 namespace kiln::repl {
 
@@ -58,7 +59,7 @@ Status magic_compare(MagicContext& context, std::string_view text) {
     options.timeout_s = kHostSeconds;
     options.due_s = std::max(kHostAnswer - (profiler::steady_seconds() - start), 1.0);
     if (options.progress && !context.session.on_progress)
-      options.announce = [](const std::string& what) { put(stderr, fmt::format("\r\033[K{}\n", what)); };
+      options.announce = [](const std::string& what) { put(stderr, fmt::format("\r\033[K{}\n", printable(what))); };
   }
   options.check = set.check;
   options.reference = set.reference;

@@ -253,8 +253,10 @@ Result<ContenderSet> make_contenders(script::Session& session, const ExpandVaria
   return set;
 }
 
-void show_progress(std::string_view what) {
+void show_progress(std::string_view text) {
   if (!isatty(STDERR_FILENO)) return;
+  const std::string shown = printable(text);
+  std::string_view what = shown;
   const int columns = report::terminal_columns(STDERR_FILENO);
   std::string line;
   for (int used = 0; !what.empty();) {

@@ -100,7 +100,7 @@ Status magic_plan(MagicContext& context, std::string_view text) {
   KILN_TRY(ExprPlan p, plan_of(context, arguments, "plan"));
   if (!svg.empty()) {
     KILN_CHECK_OK(write_file_atomic(svg, p.svg));
-    context.output(fmt::format("{}: {} bytes\n", svg, p.svg.size()));
+    context.say(fmt::format("{}: {} bytes\n", svg, p.svg.size()));
     return {};
   }
   context.say(p.text + (p.text.ends_with('\n') ? "" : "\n"));

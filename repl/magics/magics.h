@@ -79,8 +79,9 @@ struct MagicContext {
     return color_choice == "always" || (color_choice == "auto" && report::wants_color(fd));
   }
   report::TextStyle style() const { return {color, width > 0 ? width : columns ? columns() : 0, "print(_.to_text())"}; }
-  /// Prints lines of words, broken at blanks where the terminal is narrower.
-  void say(std::string_view text) const { output(wrap_lines(text, style().width)); }
+  /// Prints lines of words, broken at blanks where the terminal is narrower. Names of files and the like may hold
+  /// anything, so what a terminal would act on is escaped.
+  void say(std::string_view text) const { output(wrap_lines(printable(text), style().width)); }
   /// Prints a table, which becomes a part of the command's value; the name is for those behind the first.
   void print(const report::Table& table, std::string name = {});
 };

@@ -44,6 +44,14 @@ class CheckFolder : public testing::Test {
   std::string printed;
 };
 
+TEST_F(CheckFolder, NamesThatAreNoTextAreToldToo) {
+  write("a\xff\x1b[2J.py", kernel("good", "1.0") + kernel("bad", "nothing"));
+  EXPECT_EQ(check({}, true), kExitError);
+  EXPECT_NE(printed.find("a\xef\xbf\xbd\\u001b[2J.py"), std::string::npos) << printed;
+  EXPECT_EQ(check(), kExitError);
+  EXPECT_EQ(printed.find('\x1b'), std::string::npos) << printed;
+}
+
 TEST_F(CheckFolder, TellsTheShareAndTheReasons) {
   write("a.py", kernel("good", "1.0") + kernel("wide", "tl.arange(0, 24)"));
   write("deep/er/b.py", kernel("wider", "tl.arange(0, 48)") + kernel("nameless", "nothing"));

@@ -252,6 +252,17 @@ TEST_F(Lab, SessionsComeBack) {
       << loaded.err << loaded.out;
 }
 
+TEST_F(Lab, NamesOfFilesDoNotReachTheTerminalAsTheyAre) {
+  const std::string path = folder_.path + "/a\x1b[2Jb";
+  const std::string text = "x = torch.ones(8)\n%save " + path + "\n%load " + path + "\n%source x + 1 --script '" +
+                           path + ".py'\n%plan x + 1 --svg '" + path + ".svg'\n%save " + path + "/none\n";
+  Said s = run(text);
+  EXPECT_TRUE(has(s.out, "/a\\x1b[2Jb.kiln: saved 1 value")) << s.out << s.err;
+  EXPECT_TRUE(has(s.out, "/a\\x1b[2Jb.kiln: loaded")) << s.out;
+  EXPECT_FALSE(has(s.out, "\x1b")) << s.out;
+  EXPECT_FALSE(has(s.err, "\x1b")) << s.err;
+}
+
 TEST_F(Lab, SessionsKeepTables) {
   const std::string path = folder_.path + "/t.kiln";
   Said saved =
