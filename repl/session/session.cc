@@ -78,7 +78,10 @@ Status Session::run(std::string text, std::string file_name, Mode mode) {
   LaunchFinder(launches_).visit(module->body);
   if (mode == Mode::kFile && !file_name.starts_with('<')) interp_->add_builtin("__file__", Value::str(file_name));
   KILN_TRY(auto program, resolve(std::move(module), interp_->globals()));
-  return guarded(*interp_, [&] { interp_->run(program, mode == Mode::kInteractive); });
+  return guarded(*interp_, [&] {
+    interp_->run(program, mode == Mode::kInteractive);
+    interp_->check_interrupt();  // one that came as its last operation ended
+  });
 }
 
 namespace {

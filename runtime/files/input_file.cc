@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "support/pieces.h"
+
 namespace kiln::runtime {
 
 Result<InputFile> InputFile::open(const std::string& path) {
@@ -67,7 +69,8 @@ Result<Tensor> InputFile::tensor(const Device& device, DType dtype, std::span<co
   }
   KILN_TRY(Tensor t, Tensor::empty(device, dtype, shape));
   auto* data = reinterpret_cast<std::byte*>(t.address());
-  KILN_CHECK_OK(read(offset, data, *bytes));
+  KILN_CHECK_OK(in_pieces_of(
+      *bytes, [&](size_t first, size_t last) { return read(offset + first, data + first, last - first); }));
   if (swapped) swap_bytes(data, *bytes, width);
   return t;
 }
@@ -86,11 +89,15 @@ Status write_elements(FileWriter& file, const Tensor& tensor) {
   KILN_TRY(Tensor t, tensor.contiguous());
   if (!t.device().is_cuda()) {
     KILN_CHECK_OK(t.device().synchronize());
-    return file.write(
-        {reinterpret_cast<const char*>(t.address()), static_cast<size_t>(t.numel() * size_of(t.dtype()))});
+    const auto* data = reinterpret_cast<const char*>(t.address());
+    return in_pieces_of(static_cast<size_t>(t.numel() * size_of(t.dtype())), [&](size_t first, size_t last) {
+      return file.write({data + first, last - first});
+    });
   }
   KILN_TRY(std::vector<std::byte> bytes, t.to_bytes());
-  return file.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return in_pieces_of(bytes.size(), [&](size_t first, size_t last) {
+    return file.write({reinterpret_cast<const char*>(bytes.data()) + first, last - first});
+  });
 }
 
 }  // namespace kiln::runtime

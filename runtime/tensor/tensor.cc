@@ -9,6 +9,7 @@
 #include "runtime/device/native.h"
 #include "runtime/tensor/convert.h"
 #include "support/diag.h"
+#include "support/pieces.h"
 
 namespace kiln {
 
@@ -136,7 +137,11 @@ Result<Tensor> Tensor::from_host(const Device& device, DType dtype, std::span<co
   if (bytes != needed)
     return error(ErrorKind::kValue, "a tensor of shape {} and dtype {} has {} bytes, got {}", shape_text(shape),
                  kiln::name(dtype), needed, bytes);
-  KILN_CHECK_OK(backend_of(*t.storage_).copy_in(t.address(), data, bytes, stream_of(*t.storage_)));
+  KILN_CHECK_OK(in_pieces_of(bytes, [&](size_t first, size_t last) {
+    return backend_of(*t.storage_)
+        .copy_in(t.address() + first, static_cast<const std::byte*>(data) + first, last - first,
+                 stream_of(*t.storage_));
+  }));
   return t;
 }
 
@@ -424,15 +429,21 @@ Status Tensor::fill(FillValue value) const {
 Result<std::vector<std::byte>> Tensor::to_bytes() const {
   if (!storage_) return error(ErrorKind::kValue, "reading an empty tensor handle");
   if (is_freed()) return freed_error("the tensor");
-  std::vector<std::byte> packed(static_cast<size_t>(numel() * size_of(dtype_)));
-  if (packed.empty()) return packed;
+  std::vector<std::byte> packed;
+  const auto bytes = static_cast<size_t>(numel() * size_of(dtype_));
+  if (bytes == 0) return packed;
+  packed.reserve(bytes);
   Backend& backend = backend_of(*storage_);
   // What the host reads is finished, whichever stream made it.
   if (storage_->is_used_elsewhere(backend.current_stream())) KILN_CHECK_OK(backend.synchronize());
   if (is_contiguous()) {
-    KILN_CHECK_OK(backend.copy_out(packed.data(), address(), packed.size(), stream_of(*storage_)));
+    KILN_CHECK_OK(in_pieces_of(bytes, [&](size_t first, size_t last) {
+      packed.resize(last);
+      return backend.copy_out(packed.data() + first, address() + first, last - first, stream_of(*storage_));
+    }));
     return packed;
   }
+  packed.resize(bytes);
   std::vector<std::byte> image;
   const void* source = reinterpret_cast<const void*>(address());
   if (storage_->device->is_cuda()) {

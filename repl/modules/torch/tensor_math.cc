@@ -28,16 +28,28 @@ std::vector<T> load(Interp& in, const Tensor& t, const Shape& shape, DType as) {
       std::equal(shape.begin(), shape.end(), t.shape().begin(), t.shape().end()) ? t : expanded(in, t, shape);
   std::vector<std::byte> bytes = taken(in, source.to_bytes());
   size_t n = static_cast<size_t>(source.numel());
-  std::vector<T> out(n);
-  runtime::convert_elements(t.dtype(), bytes.data(), as, out.data(), static_cast<int64_t>(n));
+  const auto width = static_cast<size_t>(size_of(t.dtype()));
+  std::vector<T> out;
+  out.reserve(n);
+  in.in_pieces(n, [&](size_t first, size_t last) {
+    out.resize(last);
+    runtime::convert_elements(t.dtype(), bytes.data() + first * width, as, out.data() + first,
+                              static_cast<int64_t>(last - first));
+  });
   return out;
 }
 
 template <class T>
 Tensor store(Interp& in, const Device& device, DType dtype, const Shape& shape, const std::vector<T>& values,
              DType as) {
-  std::vector<std::byte> bytes(values.size() * static_cast<size_t>(size_of(dtype)));
-  runtime::convert_elements(as, values.data(), dtype, bytes.data(), static_cast<int64_t>(values.size()));
+  const auto width = static_cast<size_t>(size_of(dtype));
+  std::vector<std::byte> bytes;
+  bytes.reserve(values.size() * width);
+  in.in_pieces(values.size(), [&](size_t first, size_t last) {
+    bytes.resize(last * width);
+    runtime::convert_elements(as, values.data() + first, dtype, bytes.data() + first * width,
+                              static_cast<int64_t>(last - first));
+  });
   return taken(in, Tensor::from_host(device, dtype, shape, bytes.data(), bytes.size()));
 }
 
@@ -62,6 +74,7 @@ std::vector<bool> close_elements(Interp& in, const Tensor& a, const Tensor& b, d
   auto x = load_floats(in, a, shape), y = load_floats(in, b, shape);
   std::vector<bool> out(x.size());
   for (size_t i = 0; i < x.size(); ++i) {
+    in.check_interrupt();
     bool nans = std::isnan(x[i]) && std::isnan(y[i]);
     out[i] = x[i] == y[i] || (nans && equal_nan) ||
              (std::isfinite(x[i]) && std::isfinite(y[i]) && std::fabs(x[i] - y[i]) <= atol + rtol * std::fabs(y[i]));

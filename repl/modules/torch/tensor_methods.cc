@@ -366,20 +366,19 @@ Value as_index(Interp& in, NativeArgs& a) {
   return as_int(in, a);
 }
 
-Value to_list(const std::vector<Value>& flat, const Shape& shape, size_t dim, size_t& at) {
-  if (dim == shape.size()) return flat[at++];
+/// The elements from `at` on, which moves behind them.
+Value to_list(Interp& in, DType dtype, const Shape& shape, size_t dim, const std::byte*& at) {
+  in.check_interrupt();
+  if (dim == shape.size()) return element_value(dtype, std::exchange(at, at + size_of(dtype)));
   std::vector<Value> out;
-  for (int64_t i = 0; i < shape[dim]; ++i) out.push_back(to_list(flat, shape, dim + 1, at));
+  out.reserve(static_cast<size_t>(shape[dim]));
+  for (int64_t i = 0; i < shape[dim]; ++i) out.push_back(to_list(in, dtype, shape, dim + 1, at));
   return make<List>(std::move(out));
 }
 Value tolist(Interp& in, NativeArgs& a) {
   std::vector<std::byte> bytes = taken(in, seen_self(in, a).to_bytes());
-  std::vector<Value> flat;
-  size_t size_each = static_cast<size_t>(size_of(self_object(a).dtype()));
-  for (size_t i = 0; i < static_cast<size_t>(self_object(a).numel()); ++i)
-    flat.push_back(element_value(self_object(a).dtype(), bytes.data() + i * size_each));
-  size_t at = 0;
-  return to_list(flat, shape_vector(seen_self(in, a)), 0, at);
+  const std::byte* at = bytes.data();
+  return to_list(in, self_object(a).dtype(), shape_vector(seen_self(in, a)), 0, at);
 }
 
 // --- new tensors like this one

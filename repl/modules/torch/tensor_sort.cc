@@ -90,18 +90,28 @@ Value sort(Interp& in, NativeArgs& a) {
   const bool descending = in.truth(a[2]);
   std::vector<int64_t> order(l.length * l.count);
   auto sorted = [&](auto& values) {
-    auto copy = values;
+    auto sorted_values = values;
     for (size_t i = 0; i < l.count; ++i) {
-      in.check_interrupt();
-      const auto* line = copy.data() + i * l.length;
+      const auto* line = values.data() + i * l.length;
       int64_t* where = order.data() + i * l.length;
-      std::iota(where, where + l.length, int64_t{0});
+      in.in_pieces(l.length, [&](size_t first, size_t last) {
+        std::iota(where + first, where + last, static_cast<int64_t>(first));
+      });
+      auto sort_by = [&](auto&& less) {
+        std::stable_sort(where, where + l.length, [&](int64_t x, int64_t y) {
+          in.check_interrupt();
+          return less(line[x], line[y]);
+        });
+      };
       if (descending)
-        std::stable_sort(where, where + l.length, [&](int64_t x, int64_t y) { return is_less(line[y], line[x]); });
+        sort_by([](auto x, auto y) { return is_less(y, x); });
       else
-        std::stable_sort(where, where + l.length, [&](int64_t x, int64_t y) { return is_less(line[x], line[y]); });
-      for (size_t k = 0; k < l.length; ++k) values[i * l.length + k] = line[where[k]];
+        sort_by([](auto x, auto y) { return is_less(x, y); });
+      in.in_pieces(l.length, [&](size_t first, size_t last) {
+        for (size_t k = first; k < last; ++k) sorted_values[i * l.length + k] = line[where[k]];
+      });
     }
+    values = std::move(sorted_values);
   };
   return rewritten(in, l, sorted, order);
 }
@@ -123,6 +133,7 @@ Value logcumsumexp(Interp& in, NativeArgs& a) {
   for (size_t i = 0; i < l.count; ++i) {
     double total = -INFINITY;
     for (size_t k = 0; k < l.length; ++k) {
+      in.check_interrupt();
       double& v = l.floats[i * l.length + k];
       const double most = std::max(total, v), least = std::min(total, v);
       total = std::isnan(total) || std::isnan(v) ? NAN
@@ -148,6 +159,7 @@ Value searchsorted(Interp& in, NativeArgs& a) {
   if (lines > 1 && x.size() % lines != 0) in.fail(ErrorKind::kType, "searchsorted(): the leading dimensions differ");
   std::vector<int64_t> out;
   for (size_t i = 0; i < x.size(); ++i) {
+    in.check_interrupt();
     const auto first = line.begin() + static_cast<ptrdiff_t>((lines > 1 ? i / each : 0) * length);
     const auto last = first + static_cast<ptrdiff_t>(length);
     const auto less = [](double p, double q) { return is_less(p, q); };
@@ -169,16 +181,20 @@ Value counts(Interp& in, NativeArgs& a) {
   const std::vector<int64_t> bins = load_ints(in, b, shape_vector(b));
   if (!given(a[1])) {
     std::vector<int64_t> out(static_cast<size_t>(n));
-    for (int64_t i : bins)
+    for (int64_t i : bins) {
+      in.check_interrupt();
       if (i >= 0 && i < n) ++out[static_cast<size_t>(i)];
+    }
     return wrap(store_ints(in, b.device(), DType::kI64, {n}, out));
   }
   const Tensor& w = tensor_of(in, a[1], "bincount()'s weights");
   const std::vector<double> weights = load_floats(in, w, shape_vector(w));
   if (weights.size() != bins.size()) in.fail(ErrorKind::kType, "there are as many weights as numbers");
   std::vector<double> out(static_cast<size_t>(n));
-  for (size_t i = 0; i < bins.size(); ++i)
+  for (size_t i = 0; i < bins.size(); ++i) {
+    in.check_interrupt();
     if (bins[i] >= 0 && bins[i] < n) out[static_cast<size_t>(bins[i])] += weights[i];
+  }
   return wrap(store_floats(in, b.device(), w.dtype() == DType::kF32 ? DType::kF32 : DType::kF64, {n}, out));
 }
 

@@ -67,9 +67,16 @@ Value randint_(Interp& in, NativeArgs& a) {
 Value randperm(Interp& in, NativeArgs& a) {
   int64_t n = in.to_int(a[0], "randperm()'s n");
   if (n < 0) in.fail(ErrorKind::kValue, "randperm() of {}", n);
-  std::vector<int64_t> v(static_cast<size_t>(n));
-  for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<int64_t>(i);
-  for (size_t i = v.size(); i > 1; --i) std::swap(v[i - 1], v[seed_of(in, a[3]) % i]);
+  std::vector<int64_t> v;
+  v.reserve(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) {
+    in.check_interrupt();
+    v.push_back(i);
+  }
+  for (size_t i = v.size(); i > 1; --i) {
+    in.check_interrupt();
+    std::swap(v[i - 1], v[seed_of(in, a[3]) % i]);
+  }
   return wrap(store_ints(in, device_of(in, a[2]), dtype_of(in, a[1], DType::kI64), {n}, v));
 }
 

@@ -42,8 +42,10 @@ Value list_pop(Interp& in, NativeArgs& a) {
 size_t find_in(Interp& in, NativeArgs& a) {
   const std::vector<Value>& items = sequence(a);
   size_t i = 0;
-  for (; i < items.size(); ++i)
+  for (; i < items.size(); ++i) {
+    in.check_interrupt();
     if (const Value v = items[i]; v.same(a[0]) || in.equal(v, a[0])) return i;
+  }
   return items.size();
 }
 Value remove(Interp& in, NativeArgs& a) {
@@ -62,13 +64,14 @@ Value count(Interp& in, NativeArgs& a) {
   const std::vector<Value>& items = sequence(a);
   int64_t n = 0;
   for (size_t i = 0; i < items.size(); ++i) {
+    in.check_interrupt();
     const Value v = items[i];  // a script's __eq__ may change the list
     n += v.same(a[0]) || in.equal(v, a[0]);
   }
   return Value::integer(n);
 }
 Value sort(Interp& in, NativeArgs& a) {
-  std::vector<Value> items = list(a);
+  std::vector<Value> items = in.copied(list(a));
   sort_values(in, items, a[0], !a[1].missing() && in.truth(a[1]));
   list(a) = std::move(items);
   return Value::none();
@@ -81,7 +84,7 @@ Value list_clear(Interp&, NativeArgs& a) {
   list(a).clear();
   return Value::none();
 }
-Value list_copy(Interp&, NativeArgs& a) { return make<List>(list(a)); }
+Value list_copy(Interp& in, NativeArgs& a) { return make<List>(in.copied(list(a))); }
 
 constexpr NativeDef kListMethods[] = {
     {"append(value)", append, "adds a value at the end"},

@@ -15,9 +15,13 @@ void sort_values(Interp& in, std::vector<Value>& items, const Value& key, bool r
   std::vector<std::pair<Value, Value>> keyed;
   keyed.reserve(items.size());
   bool by_key = !key.missing() && !key.is_none();
-  for (Value& v : items) keyed.emplace_back(by_key ? in.call(key, {v}) : v, v);
+  for (Value& v : items) {
+    in.check_interrupt();
+    keyed.emplace_back(by_key ? in.call(key, {v}) : v, v);
+  }
   // Merging never looks outside of the range when the script's comparison is inconsistent, as std::sort might.
   std::stable_sort(keyed.begin(), keyed.end(), [&](const auto& a, const auto& b) {
+    in.check_interrupt();
     return reverse ? in.less(b.first, a.first) : in.less(a.first, b.first);
   });
   for (size_t i = 0; i < items.size(); ++i) items[i] = std::move(keyed[i].second);
@@ -43,7 +47,13 @@ Value print(Interp& in, NativeArgs& a) {
   const std::vector<Value>& values = a[0].get<Tuple>()->items;
   for (size_t i = 0; i < values.size(); ++i) {
     if (i) out += separator;
-    out += in.str(values[i]);
+    const auto* text = values[i].get<Str>();
+    if (!text || values[i].object()->own_type()) {
+      out += in.str(values[i]);
+      continue;
+    }
+    out.reserve(out.size() + text->text.size());
+    in.in_pieces(text->text.size(), [&](size_t first, size_t last) { out.append(text->text, first, last - first); });
   }
   out += option(2, "\n");
   const bool flush = !a[4].missing() && in.truth(a[4]);

@@ -1,6 +1,7 @@
 // The interpreter of the host language: walks the syntax tree with names already resolved. Errors inside it are thrown
 // as ScriptError (a script may catch them); what leaves a Session is a Diagnostic.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -123,6 +124,7 @@ class Interp {
   template <class Visit>
   void for_each(const Value& v, Visit&& visit);
   std::vector<Value> to_vector(const Value& v);
+  std::vector<Value> copied(const std::vector<Value>& items);
   /// Of a class that derives from a list or a tuple and says itself what it gives.
   static bool has_own_iterator(const Value& v);
   /// A MemoryError where `count` is more than one operation may make.
@@ -210,8 +212,18 @@ class Interp {
   void check(Status s) {
     if (!s.ok()) fail(std::move(s.error()));
   }
+  /// Meets Ctrl-C. It costs a load: loops over values call it for each.
   void check_interrupt() {
     if (interrupted.load(std::memory_order_relaxed)) stop_interrupted();
+  }
+  /// Calls work(first, last) for pieces of `count` elements of plain memory and meets Ctrl-C between them.
+  template <class Work>
+  void in_pieces(size_t count, Work&& work) {
+    constexpr size_t kPiece = size_t{1} << 18;
+    for (size_t first = 0; first < count; first += kPiece) {
+      check_interrupt();
+      work(first, std::min(first + kPiece, count));
+    }
   }
   /// Ctrl-C has been met: what runs next runs.
   void take_interrupt();
@@ -331,14 +343,17 @@ void Interp::for_each(const Value& v, Visit&& visit) {
   const bool own = has_own_iterator(v);
   if (auto* list = own ? nullptr : v.get<List>()) {
     for (size_t i = 0; i < list->items.size(); ++i) {
+      check_interrupt();
       Value item = list->items[i];
       if (!visit(std::move(item))) return;
     }
     return;
   }
   if (auto* tuple = own ? nullptr : v.get<Tuple>()) {
-    for (const Value& item : tuple->items)
+    for (const Value& item : tuple->items) {
+      check_interrupt();
       if (!visit(Value(item))) return;
+    }
     return;
   }
   if (auto* range = v.get<Range>()) {
@@ -350,8 +365,10 @@ void Interp::for_each(const Value& v, Visit&& visit) {
     return;
   }
   Ref<IteratorObject> it = iterator(v);
-  for (Value item; it->next(*this, item);)
+  for (Value item; it->next(*this, item);) {
+    check_interrupt();
     if (!visit(std::move(item))) return;
+  }
 }
 
 }  // namespace kiln::script

@@ -121,7 +121,9 @@ Value Native::run(Interp& in, NativeArgs& args) const {
     const Native* const before;
   } running(in, this);
   try {
-    return def.function(in, args);
+    Value result = def.function(in, args);
+    in.check_interrupt();  // one that came late in a function without a loop of values
+    return result;
   } catch (const std::exception& e) {
     // length_error: of a container that cannot grow so far.
     if (!dynamic_cast<const std::bad_alloc*>(&e) && !dynamic_cast<const std::length_error*>(&e)) throw;

@@ -552,8 +552,8 @@ bool Interp::has_own_iterator(const Value& v) {
 
 std::vector<Value> Interp::to_vector(const Value& v) {
   const bool own = has_own_iterator(v);
-  if (auto* l = own ? nullptr : v.get<List>()) return l->items;
-  if (auto* t = own ? nullptr : v.get<Tuple>()) return t->items;
+  if (auto* l = own ? nullptr : v.get<List>()) return copied(l->items);
+  if (auto* t = own ? nullptr : v.get<Tuple>()) return copied(t->items);
   std::vector<Value> out;
   const auto* range = v.get<Range>();
   const size_t known = range ? static_cast<size_t>(range->count()) : 0;
@@ -561,6 +561,15 @@ std::vector<Value> Interp::to_vector(const Value& v) {
     check_items(std::max(known, out.size()));
     out.push_back(std::move(item));
     return true;
+  });
+  return out;
+}
+
+std::vector<Value> Interp::copied(const std::vector<Value>& items) {
+  std::vector<Value> out;
+  out.reserve(items.size());
+  in_pieces(items.size(), [&](size_t first, size_t last) {
+    out.insert(out.end(), items.begin() + static_cast<ptrdiff_t>(first), items.begin() + static_cast<ptrdiff_t>(last));
   });
   return out;
 }

@@ -85,12 +85,16 @@ std::vector<Value> sliced(Interp& in, const std::vector<Value>& items, const Sli
   auto span = span_of(in, s, items);
   std::vector<Value> out;
   out.reserve(static_cast<size_t>(span.count));
-  for (int64_t i = 0; i < span.count; ++i) out.push_back(items[static_cast<size_t>(span.start + i * span.step)]);
+  for (int64_t i = 0; i < span.count; ++i) {
+    in.check_interrupt();
+    out.push_back(items[static_cast<size_t>(span.start + i * span.step)]);
+  }
   return out;
 }
 
 bool holds(Interp& in, const std::vector<Value>& items, const Value& item) {
   for (size_t i = 0; i < items.size(); ++i) {
+    in.check_interrupt();
     const Value v = items[i];  // NOLINT(performance-unnecessary-copy-initialization): its == may change the list
     if (v.same(item) || in.equal(v, item)) return true;
   }
@@ -123,6 +127,7 @@ std::string joined(Interp& in, const Object* of, const std::vector<Value>& items
   if (guard.stops()) return "...";
   std::string out;
   for (size_t i = 0; i < items.size(); ++i) {
+    in.check_interrupt();
     if (i) out += ", ";
     const Value item = items[i];  // NOLINT(performance-unnecessary-copy-initialization): its repr may change the list
     out += in.repr(item);
@@ -279,6 +284,7 @@ std::string Dict::repr(Interp& in) {
   if (guard.stops()) return "{...}";
   std::string out = "{";
   for (const auto& e : table.live()) {
+    in.check_interrupt();
     if (out.size() > 1) out += ", ";
     out += in.repr(e.key) + ": " + in.repr(e.value);
   }

@@ -1,0 +1,66 @@
+// Ctrl-C while a script runs, as another thread sends it.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "repl/session/session.h"
+
+namespace kiln::script {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class Interrupts : public ::testing::Test {
+ protected:
+  Interrupts() {
+    Options options;
+    options.output = [this](std::string_view s) { out += s; };
+    options.device = *Device::open("cpu");
+    session = std::make_unique<Session>(std::move(options));
+  }
+  void run(std::string text) {
+    Status s = session->run(std::move(text), "t.py");
+    ASSERT_TRUE(s.ok()) << render(s.error());
+  }
+  /// What the script says after `press`, 50 ms from its beginning on, and how long that took.
+  Status interrupted(const std::string& text, const std::function<void()>& press, double* ms = nullptr) {
+    Clock::time_point pressed;
+    std::thread other([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      pressed = Clock::now();
+      press();
+    });
+    Status status = session->run(text, "t.py");
+    const Clock::time_point ended = Clock::now();
+    other.join();
+    if (ms) *ms = std::chrono::duration<double, std::milli>(ended - pressed).count();
+    session->forget_interrupt();
+    return status;
+  }
+
+  std::string out;
+  std::unique_ptr<Session> session;
+};
+
+TEST_F(Interrupts, EndLongFunctions) {
+  run("import torch\nx = torch.rand(20_000_000)\nn = torch.arange(20_000_000)\nq = [0] * 20_000_000\ns = 'a' * "
+      "10**9\n");
+  for (const char* text :
+       {"torch.sort(x)", "torch.sort(n, descending=True)", "torch.unique(n)", "x.tolist()",
+        "torch.randperm(50_000_000)", "torch.bincount(n)", "q.sort(key=str)", "q.sort()", "sorted(q, key=str)",
+        "q.count(1)", "str(q)", "f'{q}'", "print(s)", "any(q)", "y = x.tolist(); z = y"}) {
+    double ms = 0;
+    const Status s = interrupted(
+        text, [&] { session->interrupt(); }, &ms);
+    ASSERT_FALSE(s.ok()) << text;
+    EXPECT_EQ(s.error().kind, ErrorKind::kInterrupted) << text;
+    EXPECT_LT(ms, 1000) << text;  // 100 on a machine that does nothing else
+  }
+}
+
+}  // namespace
+}  // namespace kiln::script
