@@ -429,11 +429,16 @@ void Session::interrupt() {
   request_interrupt();
   interp_->interrupted.store(true);
 }
+void Session::stop_statement() {
+  interp_->stops_statement.store(true);
+  interrupt();
+}
+bool Session::is_stopped() const { return interp_->stops_statement.load(); }
 bool Session::is_interrupted() const { return interp_->interrupted.load(); }
 std::function<bool()> Session::interrupt_watch() const {
   return [this, before = interrupts_.load()] { return is_interrupted() || interrupts_.load() != before; };
 }
-void Session::forget_interrupt() { interp_->take_interrupt(); }
+void Session::forget_interrupt() { interp_->forget_interrupt(); }
 
 Result<Device> Session::device() {
   Device d;

@@ -170,6 +170,10 @@ class Session {
 
   /// From a signal handler or another thread: the running script stops at its next loop turn or call with kInterrupted.
   void interrupt();
+  /// The same for a script that has caught an interrupt: this one stays until forget_interrupt(), so that what catches
+  /// it does not run on. `finally` and `__exit__` still run.
+  void stop_statement();
+  bool is_stopped() const;
   /// Takes back an interrupt that no script has met yet.
   void forget_interrupt();
   bool is_interrupted() const;

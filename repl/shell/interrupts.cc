@@ -33,15 +33,19 @@ void while_running(int) {
   const bool is_same = g_presses.load() > 0 && now_ms - g_last_press_ms.load() < kOnePress_ms;
   if (!is_same) g_last_press_ms = now_ms;
   const int presses = is_same ? g_presses.load() : ++g_presses;
-  if (presses >= 3 && g_ends_program) {
+  if (presses >= 4 && g_ends_program) {
     editor::restore_terminal();
     _exit(130);
   }
-  if (presses == 2 && !is_same && g_ends_program) {
+  if (presses == 3 && !is_same && g_ends_program) {
     constexpr char kText[] = "\nstill running; Ctrl-C once more ends kiln\n";
     [[maybe_unused]] ssize_t n = write(STDERR_FILENO, kText, sizeof kText - 1);
   }
-  if (session) session->interrupt();
+  if (!session) return;
+  if (presses >= 2 && g_ends_program)
+    session->stop_statement();
+  else
+    session->interrupt();
 }
 
 /// Whether no other runs: one in a thread of its own, or the one around this.

@@ -7,9 +7,9 @@
 
 namespace kiln::repl {
 
-/// While one lives, Ctrl-C interrupts the session's running statement; at a prompt the third press ends the program (a
-/// key that is held is one press for 0.3 s). What SIGINT did before comes back with its end. One inside of another, as
-/// of a file that %run runs, changes nothing.
+/// While one lives, Ctrl-C interrupts the session's running statement. At a prompt the second press stops also one that
+/// has caught the first, and the fourth ends the program (a key that is held is one press for 0.3 s). What SIGINT did
+/// before comes back with its end. One inside of another, as of a file that %run runs, changes nothing.
 class InterruptGuard {
  public:
   /// `came` becomes true when SIGINT came meanwhile; null: nobody asks.

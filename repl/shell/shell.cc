@@ -96,6 +96,8 @@ Status Shell::code(const std::string& text, const std::string& file_name, script
     status.error().place = {};
     status.error().notes.clear();
   }
+  if (!status.ok() && status.error().kind == ErrorKind::kInterrupted && session_.is_stopped())
+    status.error().message = fmt::format("stopped; {} variables kept", session_.variables().size());
   return status;
 }
 

@@ -225,8 +225,22 @@ class Interp {
       work(first, std::min(first + kPiece, count));
     }
   }
-  /// Ctrl-C has been met: what runs next runs.
+  /// Ctrl-C has been met: what runs next runs, unless it is to stop the statement (stops_statement).
   void take_interrupt();
+  /// Before the next statement.
+  void forget_interrupt();
+  /// While one lives, a `finally` or `__exit__` runs that a statement which is to be stopped has still to do.
+  class Cleanup {
+   public:
+    explicit Cleanup(Interp& in);
+    ~Cleanup();
+    Cleanup(const Cleanup&) = delete;
+    Cleanup& operator=(const Cleanup&) = delete;
+
+   private:
+    Interp& in_;
+    const bool waits_;  // the interrupt, for the end of it
+  };
   /// A RecursionError when little is left of the stack, or of what calls may take of a stack without a limit.
   void check_stack();
   SourceRange where() const { return where_; }
@@ -244,6 +258,7 @@ class Interp {
   std::function<void(std::string_view)> output, error_output;
   const Native* running = nullptr;  // the native function that is called, for its name in messages
   std::atomic<bool> interrupted{false};
+  std::atomic<bool> stops_statement{false};  // the interrupt stays: where a script catches it, it comes again
   std::vector<std::string> argv;
   std::optional<int> exit_code;  // of the SystemExit that ended a script
   /// What a SystemExit says: None is 0, an int itself, anything else is written to stderr and 1.

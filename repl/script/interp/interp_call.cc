@@ -536,8 +536,23 @@ void Interp::raise(Value exception, SourceRange where) {
 }
 
 void Interp::take_interrupt() {
+  if (!stops_statement.load()) forget_interrupt();
+}
+
+void Interp::forget_interrupt() {
   clear_interrupt();
+  stops_statement.store(false);
   interrupted.store(false);
+}
+
+Interp::Cleanup::Cleanup(Interp& in) : in_(in), waits_(in.stops_statement && in.interrupted.exchange(false)) {
+  if (waits_) clear_interrupt();
+}
+
+Interp::Cleanup::~Cleanup() {
+  if (!waits_) return;
+  request_interrupt();
+  in_.interrupted.store(true);
 }
 
 int Interp::exit_status(const Value& exception) {

@@ -416,6 +416,7 @@ Flow Interp::exec_try(const Try& s, Frame& f) {
       ~Handled() { all.resize(size); }
     } around{handled_};
     handled_.push_back(e.exception);
+    const Cleanup cleanup(*this);
     // `return`, `break` or `continue` in a finally block swallows the exception, as in Python.
     if (Flow last = exec(s.finally_body, f); last != Flow::kNormal) return last;
     throw;
@@ -445,6 +446,7 @@ Value Interp::enter_context(const With::Item& item, std::vector<Value>& exits, F
 
 bool Interp::leave_contexts(std::vector<Value>& exits, const Value& exception) {
   bool swallowed = false;
+  const Cleanup cleanup(*this);
   while (!exits.empty()) {
     Value exit = std::move(exits.back());
     exits.pop_back();

@@ -135,7 +135,7 @@ TEST_F(Prompt, CtrlCBetweenStatementsEndsNothing) {
   auto t = start();
   for (int i = 0; i < 100; ++i) {
     t->type("1\r");
-    t->signal(SIGINT);  // three within one statement end it: one for each
+    t->signal(SIGINT);  // four within one statement end it: one for each
   }
   const bool goes_on = t->wait([&] {
     t->type("6 * 7\r");  // the last signal may still be under way, and drop it
@@ -152,6 +152,21 @@ TEST_F(Prompt, AHeldCtrlCEndsTheStatementAlone) {
   EXPECT_TRUE(t->wait_for("\nruns\n"));
   for (int i = 0; i < 20; ++i) t->signal(SIGINT);
   EXPECT_TRUE(t->wait_for("interrupted")) << t->screen().text();
+  t->type("x + 1\r");
+  EXPECT_TRUE(t->wait_for("\n42\n")) << t->screen().text();
+}
+
+TEST_F(Prompt, TheSecondCtrlCEndsAStatementThatCatchesTheFirst) {
+  auto t = start();
+  t->type("x = 41\ry = 0\r");
+  t->type(
+      "while True:\rtry:\rprint('r' + 'uns')\rwhile True: pass\r\bexcept KeyboardInterrupt:\rprint('cau' + 'ght')\r\r");
+  ASSERT_TRUE(t->wait_for("\nruns\n")) << t->screen().text();
+  t->send("\003");
+  ASSERT_TRUE(t->wait_for("caught\nruns\n")) << t->screen().text();
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));  // what comes sooner is the same press
+  t->send("\003");
+  EXPECT_TRUE(t->wait_for("stopped; 2 variables kept")) << t->screen().text();
   t->type("x + 1\r");
   EXPECT_TRUE(t->wait_for("\n42\n")) << t->screen().text();
 }

@@ -62,5 +62,40 @@ TEST_F(Interrupts, EndLongFunctions) {
   }
 }
 
+TEST_F(Interrupts, EndStatementsThatCatchThem) {
+  constexpr const char* kDeaf =
+      "stopped = []\n"
+      "def cleaned_up(): stopped.append('finally')\n"
+      "while True:\n"
+      "    try:\n"
+      "        try:\n"
+      "            while True: pass\n"
+      "        finally:\n"
+      "            cleaned_up()\n"
+      "    except KeyboardInterrupt:\n"
+      "        stopped.append('caught')\n";
+  const Status s = interrupted(kDeaf, [&] {
+    session->interrupt();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    session->stop_statement();
+  });
+  ASSERT_FALSE(s.ok());
+  EXPECT_EQ(s.error().kind, ErrorKind::kInterrupted);
+  run("print(stopped)");
+  EXPECT_EQ(out, "['finally', 'caught', 'finally', 'caught']\n");
+}
+
+TEST_F(Interrupts, LetContextsBeLeft) {
+  const Status s = interrupted(
+      "import contextlib, io\n"
+      "text = io.StringIO()\n"
+      "with contextlib.redirect_stdout(text):\n"
+      "    while True: pass\n",
+      [&] { session->stop_statement(); });
+  ASSERT_FALSE(s.ok());
+  run("print('seen')");
+  EXPECT_EQ(out, "seen\n");
+}
+
 }  // namespace
 }  // namespace kiln::script
