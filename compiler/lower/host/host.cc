@@ -87,6 +87,10 @@ void Lowering::begin_entry() {
   auto* type = llvm::FunctionType::get(b.getVoidTy(), {ptr, ptr, i64, i64, ptr}, false);
   entry_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, "kiln_entry", *module);
   entry_->addFnAttr(llvm::Attribute::NoUnwind);
+  // A kernel may be given null. LLVM would take its accesses as never done, and with them leave out all stores on the
+  // way there; so they fault, and are told like other wild ones. (NVPTX's are in address space 1, where null is
+  // defined.)
+  entry_->addFnAttr(llvm::Attribute::NullPointerIsValid);
   entry_->addFnAttr("stackrealign");  // else spilled vectors would straddle cache lines
   entry_->addParamAttr(4, llvm::Attribute::NoAlias);
   lines_.emplace(*module, *entry_, source_, llvm::DICompileUnit::LineTablesOnly);

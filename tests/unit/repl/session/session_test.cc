@@ -383,6 +383,32 @@ TEST_F(SessionTest, AFaultNamesItsStatement) {
   }
 }
 
+TEST_F(SessionTest, AnAccessThroughNullIsAFaultToo) {
+  faults::install();
+  // The optimizer sees that the pointer is null, and may not take the access for one that never happens.
+  run("import torch, triton, triton.language as tl\n"
+      "@triton.jit\ndef null(o, WHERE: tl.constexpr):\n"
+      "    v = tl.load(o)\n"
+      "    p = tl.cast(v * 0, tl.int64).to(tl.pointer_type(tl.int32))\n"
+      "    if WHERE == 'store':\n        tl.store(p, 1)\n"
+      "    elif WHERE == 'load':\n        v += tl.load(p)\n"
+      "    elif WHERE == 'tile':\n        tl.store(p + tl.arange(0, 64), 1)\n"
+      "    elif WHERE == 'later':\n        v += tl.load(p + 3)\n"
+      "    elif WHERE == 'atomic':\n        tl.atomic_add(p, 1)\n"
+      "    elif v == 0:\n        tl.store(p, 1)\n"
+      "    tl.store(o + 1, v + 7)\n"
+      "o = torch.zeros(8, dtype=torch.int32)\n");
+  const std::pair<const char*, int> cases[] = {{"store", 7},  {"load", 9},    {"tile", 11},
+                                               {"later", 13}, {"atomic", 15}, {"branch", 17}};
+  for (const auto& [where, line] : cases) {
+    Status s = session->run(std::string("null[(1,)](o, WHERE='") + where + "')", "t.py");
+    ASSERT_FALSE(s.ok()) << where;
+    ASSERT_FALSE(s.error().notes.empty());
+    EXPECT_EQ(s.error().notes[0].place.line, line) << where << "\n" << render(s.error());
+  }
+  run("o[0] = 1\nnull[(1,)](o, WHERE='branch')\nassert o[1] == 8");
+}
+
 TEST_F(SessionTest, AResultThatNobodyReadsIsTimedToo) {
   run("import time\nx = torch.rand(1 << 22)\n"
       "def f(): return (x * 2 + 1).exp().sin().sum()\n"
