@@ -251,9 +251,9 @@ Status lower_atomic(Lowering& l, const ir::Op& op, const Instruction& what, int 
           wanted ? from_bits(b, share_with_copies(l, old[i], copies), element) : llvm::PoisonValue::get(element);
   }
   if (ends)
-    ends->rest([&](size_t r, Value* mask) {
-      const size_t i = r % static_cast<size_t>(width);
-      emit(element_at(b, addresses[r - i], i, one.bytes), r, mask, one);
+    ends->rest([&](size_t first, std::span<Value* const> left) {
+      for (size_t i = 0; i < left.size(); ++i)
+        emit(element_at(b, addresses[first], i, one.bytes), first + i, left[i], one);
     });
   if (is_fenced && sem != ir::Sem::kRelease) fence(b, scope);
   if (orders && !(wanted && copies.warp != 0)) l.barrier();

@@ -166,6 +166,13 @@ Status lower<ir::OpKind::kLoad>(Lowering& l, const ir::Op& op) {
   std::vector<std::pair<size_t, size_t>> copies;
   std::optional<VectorEnds> ends;
   if (masks && l.axis.may_end_within_vector(&op)) ends.emplace(l, *masks, width);
+  std::map<size_t, std::vector<Value*>>
+      whole;  // words by their first register, which may get elements behind the branch
+  auto take_apart = [&](size_t r, std::span<Value* const> words) {
+    std::vector<Value*> elements;
+    unpack(b, words, packing, in_memory, elements);
+    std::copy(elements.begin(), elements.end(), moved.begin() + static_cast<std::ptrdiff_t>(r));
+  };
   auto otherwise = [&](size_t r) -> Value* {
     return others ? to_memory(b, (*others)[r]) : llvm::Constant::getNullValue(in_memory);
   };
@@ -191,29 +198,37 @@ Status lower<ir::OpKind::kLoad>(Lowering& l, const ir::Op& op) {
     } else {
       words = load_plain(b, addresses[r], packing);
     }
-    std::vector<Value*> elements;
-    unpack(b, words, packing, in_memory, elements);
-    std::copy(elements.begin(), elements.end(), moved.begin() + static_cast<std::ptrdiff_t>(r));
+    if (ends)
+      whole[r] = words;
+    else
+      take_apart(r, words);
   }
   if (ends) {
+    // Words are what both ways lead to: taking halves out of them above the branch would wait for the loads there.
     const Packing one{1, packing.bytes};
-    std::map<size_t, Value*> left;
+    std::map<size_t, std::vector<Value*>> ended;
     llvm::BasicBlock* above = b.GetInsertBlock();
-    llvm::BasicBlock* behind = ends->rest([&](size_t r, Value* predicate) {
-      const size_t first = r / static_cast<size_t>(width) * static_cast<size_t>(width);
-      const std::vector<Value*> kept = pack(b, std::span(&moved[r], 1), one);
-      const std::vector<Value*> words =
-          load_asm(b, element_at(b, addresses[first], r - first, packing.bytes), predicate, kept, one, suffix, policy);
-      std::vector<Value*> loaded;
-      unpack(b, words, one, in_memory, loaded);
-      left[r] = loaded[0];
+    llvm::BasicBlock* behind = ends->rest([&](size_t first, std::span<Value* const> masks_left) {
+      std::vector<Value*> elements;
+      unpack(b, whole[first], packing, in_memory, elements);
+      for (size_t i = 0; i < masks_left.size(); ++i) {
+        const std::vector<Value*> kept = pack(b, std::span(&elements[i], 1), one);
+        const std::vector<Value*> words =
+            load_asm(b, element_at(b, addresses[first], i, packing.bytes), masks_left[i], kept, one, suffix, policy);
+        std::vector<Value*> loaded;
+        unpack(b, words, one, in_memory, loaded);
+        elements[i] = loaded[0];
+      }
+      ended[first] = pack(b, elements, packing);
     });
-    for (const auto& [r, loaded] : left) {
-      llvm::PHINode* either = b.CreatePHI(in_memory, 2);
-      either->addIncoming(moved[r], above);
-      either->addIncoming(loaded, behind);
-      moved[r] = either;
-    }
+    for (auto& [r, words] : whole)
+      for (size_t w = 0; w < words.size(); ++w) {
+        llvm::PHINode* either = b.CreatePHI(words[w]->getType(), 2);
+        either->addIncoming(words[w], above);
+        either->addIncoming(ended[r][w], behind);
+        words[w] = either;
+      }
+    for (const auto& [r, words] : whole) take_apart(r, words);
   }
   for (const auto& [copy, r] : copies)
     std::copy_n(moved.begin() + static_cast<std::ptrdiff_t>(r), width,
@@ -259,9 +274,9 @@ Status lower<ir::OpKind::kStore>(Lowering& l, const ir::Op& op) {
   for (size_t r = 0; r < stored.size(); r += static_cast<size_t>(width))
     if (!(r & copies.reg)) store(addresses[r], r, !masks ? nullptr : ends ? ends->whole(r) : (*masks)[r], packing);
   if (ends)
-    ends->rest([&](size_t r, Value* mask) {
-      const size_t first = r / static_cast<size_t>(width) * static_cast<size_t>(width);
-      store(element_at(b, addresses[first], r - first, packing.bytes), r, mask, {1, packing.bytes});
+    ends->rest([&](size_t first, std::span<Value* const> left) {
+      for (size_t i = 0; i < left.size(); ++i)
+        store(element_at(b, addresses[first], i, packing.bytes), first + i, left[i], {1, packing.bytes});
     });
   return {};
 }

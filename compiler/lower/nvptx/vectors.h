@@ -51,15 +51,17 @@ class VectorEnds {
     return last;
   }
 
-  /// Calls element(register, predicate) for what is left of the vectors, in a block for the threads that have such a
-  /// one; the end of that block.
+  /// Calls vector(first, masks) for each vector, the masks of what is left of its elements but the last, in a block for
+  /// the threads that have such a one; the end of that block.
   template <class Fn>
-  llvm::BasicBlock* rest(Fn&& element) {
+  llvm::BasicBlock* rest(Fn&& vector) {
     llvm::BasicBlock* end = nullptr;
     auto each = [&] {
       for (const size_t first : vectors_) {
         llvm::Value* left = l_.b.CreateNot(masks_[first + width_ - 1]);
-        for (size_t i = 0; i + 1 < width_; ++i) element(first + i, l_.b.CreateAnd(masks_[first + i], left));
+        std::vector<llvm::Value*> masks;
+        for (size_t i = 0; i + 1 < width_; ++i) masks.push_back(l_.b.CreateAnd(masks_[first + i], left));
+        vector(first, masks);
       }
       end = l_.b.GetInsertBlock();
     };

@@ -263,6 +263,15 @@ TEST(NvptxMemory, AMaskMayEndWithinAVector) {
   }
 }
 
+// What takes a word apart waits for its load: all threads would, at the branch that few take.
+TEST(NvptxMemory, HalvesLeaveTheirWordsBehindTheBranch) {
+  Compiled c = compile(add_kernel(kLayout, "f16", 1, true), "sm_90a");
+  const size_t branch = c.ptx.find("bra");
+  ASSERT_NE(branch, std::string::npos) << c.ptx;
+  EXPECT_GT(count(c.ptx.substr(0, branch), "ld.global.v"), 0) << c.ptx;
+  EXPECT_EQ(count(c.ptx.substr(0, branch), "mov.b32 \t{"), 0) << c.ptx;
+}
+
 TEST(NvptxMemory, AMaskOfSingleElementsForcesScalarAccesses) {
   std::string text = add_kernel(kLayout, "f32", 1, true);
   text.replace(text.find("\"lt\""), 4, "\"ne\"");
