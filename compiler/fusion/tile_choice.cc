@@ -127,6 +127,11 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
       t.block *= 2;
     t.loop = w.splits > 1 || t.block < w.n_cols;  // a part has a loop even if a block holds it
     t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 512, 1, few ? 16 : 8));
+    // A column that is read once waits for one load from memory: eight elements per thread have it sooner than 16 (less
+    // its minimum on an H200: 29 x 8703 floats take 8.7 us and 7.0, 9 x 520 halves 6.5 and 6.0). Of more than eight
+    // warps the barriers cost more (two moments of 25 x 26499 halves: 8.0 and 10.0).
+    if (few && !t.loop)
+      t.warps = std::max(t.warps, static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 256, 1, 8)));
     return t;
   }
   const bool waits = gpu && w.splits == 1 && w.stores_rows && !w.exponentials;  // for memory, and for little else
@@ -203,11 +208,13 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
   while (gpu && w.costly && t.rows == 1 &&
          (share(16) || (share(8) && w.n_rows * t.warps < kRounds * kWarpsPerProcessor * processors)))
     t.warps *= 2;
-  // Few rows: more warps for each, down to one load of 16 bytes per thread. Of more than 16 the barriers cost what
-  // their loads gain (rows to uint8 on an H200: 25 x 5120 floats take 5.7 us with 32 warps and 5.1 with 16).
+  // Few rows: more warps for each, down to one load of 16 bytes per thread (the largest of 34 x 921 floats on an H200:
+  // 7.2 us with one warp, 5.4 with eight). Of more than 16 the barriers cost what their loads gain (rows to uint8 on an
+  // H200: 25 x 5120 floats take 5.7 us with 32 warps and 5.1 with 16).
   constexpr int kMostOfRow = 16;
-  while (gpu && t.block > kShortRow && t.warps < kMostOfRow && w.n_rows * t.warps < kWarpsPerProcessor * processors &&
-         t.block >= 64 * t.warps * kBytesPerLoad / w.widest)
+  constexpr int64_t kLeastOfWarps = 512;  // columns that a warp does not take with one load
+  while (gpu && t.rows == 1 && t.block >= kLeastOfWarps && t.warps < kMostOfRow &&
+         w.n_rows * t.warps < kWarpsPerProcessor * processors && t.block >= 64 * t.warps * kBytesPerLoad / w.widest)
     t.warps *= 2;
   // A row that is not kept leaves registers for one more program on each multiprocessor: rows of 14336 halves take 36
   // us instead of 49 (RMS norm, 64 MB, H200). With two reductions, reading it three times costs as much.
