@@ -39,6 +39,7 @@ struct RowWork {
   int64_t splits = 1;         // parts of a row
   int64_t chunk = 0;          // columns of a part, where they are settled
   int64_t tensors = 0;        // read along the columns
+  int64_t of_rows = 0;        // of these, those that differ from row to row
   int widest = 1;             // element in bytes
   int depth = 1;              // of reductions that need each other
   bool along = true;          // a row's elements are contiguous

@@ -141,8 +141,12 @@ class RowWriter : LoopWriter {
     w.n_rows = n_rows, w.n_cols = n_cols, w.splits = c_.splits, w.widest = widest_, w.depth = deepest();
     w.along = runs_along_columns();
     w.windows = !w.along && !reduced_.empty() && !kept_.empty() && is_of_windows();
-    for (const Access& a : std::set<Access>(loads_.begin(), loads_.end()))
-      w.tensors += std::any_of(a.strides.begin() + c_.kept, a.strides.end(), [](int64_t s) { return s != 0; });
+    auto varies = [](auto from, auto to) { return std::any_of(from, to, [](int64_t s) { return s != 0; }); };
+    for (const Access& a : std::set<Access>(loads_.begin(), loads_.end())) {
+      if (!varies(a.strides.begin() + c_.kept, a.strides.end())) continue;
+      ++w.tensors;
+      w.of_rows += varies(a.strides.begin(), a.strides.begin() + c_.kept);
+    }
     w.exponentials =
         std::any_of(c_.members.begin(), c_.members.end(), [&](int m) { return exponentials_of(m) >= 0; }) ||
         takes_functions_again();

@@ -15,7 +15,7 @@ RowWork halves(int64_t rows, int64_t columns) {
   w.n_rows = rows;
   w.n_cols = columns;
   w.widest = 2;
-  w.tensors = 1;
+  w.tensors = w.of_rows = 1;
   w.along = true;
   return w;
 }
@@ -38,6 +38,49 @@ TEST(RowTile, TheLastProgramTakesAllRowsAtOnce) {
   EXPECT_LT(row_tile(hopper_machine(), w).rows, 5);
   w.alone = true;
   EXPECT_GE(row_tile(hopper_machine(), w).rows, 5);
+}
+
+TEST(RowTile, FewShortRowsHaveAWarpForEachLoad) {
+  RowWork w = halves(34, 921);
+  w.widest = 4;
+  EXPECT_EQ(row_tile(hopper_machine(), w).warps, 8);
+  w.n_rows = 1 << 16;
+  EXPECT_EQ(row_tile(hopper_machine(), w).warps, 1);
+}
+
+TEST(RowTile, FewColumnsThatAreReadOnceHaveEightElementsPerThread) {
+  RowWork w = halves(8703, 29);
+  w.widest = 4;
+  w.along = false;
+  w.stores_rows = true;
+  const RowTile few = row_tile(hopper_machine(), w);
+  EXPECT_EQ(few.rows * few.block, 8 * 32 * few.warps);
+  EXPECT_FALSE(few.loop);
+  w.n_rows = 1 << 20;
+  const RowTile many = row_tile(hopper_machine(), w);
+  EXPECT_EQ(many.rows * many.block, 16 * 32 * many.warps);
+}
+
+TEST(RowTile, WideFloatsOfOneTensorAreReadAgain) {
+  RowWork w = halves(2297, 10304);
+  w.widest = 4;
+  w.stores_rows = true;
+  w.tensors = 3;
+  EXPECT_TRUE(row_tile(hopper_machine(), w).loop);
+  w.of_rows = 2;
+  EXPECT_FALSE(row_tile(hopper_machine(), w).loop) << "a residual would be read again, too";
+  w.of_rows = 1;
+  w.n_cols = 10305;
+  EXPECT_FALSE(row_tile(hopper_machine(), w).loop) << "odd rows are read one by one";
+}
+
+TEST(RowTile, WhatAllRowsShareTakesNoThreadsRegisters) {
+  RowWork w = halves(6824, 2558);
+  w.stores_rows = true;
+  w.tensors = 3;
+  const int shared = row_tile(hopper_machine(), w).warps;
+  w.of_rows = 3;
+  EXPECT_EQ(shared, 2 * row_tile(hopper_machine(), w).warps);
 }
 
 TEST(CrossingTile, ShortRunsHaveLongerPieces) {
