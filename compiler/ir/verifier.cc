@@ -12,12 +12,10 @@
 //  8. Operand, result and region argument types obey the op's type rule (verify_types.cc).
 //  9. Terminators yield the types that their op's results, or its next region's arguments, have.
 // 10. The combine region of reduce and scan is closed: it uses its own values only, and holds scalars and ops that
-// stand
-//     at `c` in ops.def.
+//     stand at `c` in ops.def.
 // 11. fp8 numbers are only moved, selected, compared for bits and cast: no arithmetic.
 // 12. Tile stage: no value has a layout, and all ops stand at `t` in ops.def. Distributed stage: they stand at `d`,
-// every
-//     tile has a layout onto its shape, no scalar has one, and an elementwise op's tiles share one layout.
+//     every tile has a layout onto its shape, no scalar has one, and an elementwise op's tiles share one layout.
 // 13. A kernel has one ParamInfo per parameter; parameters are scalars; a divisibility is positive.
 // 14. num_warps is a power of two from 1 to 32; num_stages and num_ctas are positive.
 // 15. Handles (Type::form other than kValue) are operands and results of ops with trait H alone, never loop-carried; a

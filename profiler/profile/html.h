@@ -25,7 +25,7 @@ struct HtmlReport {
   std::vector<HtmlPlot> plots;
 };
 
-/// Stays usable with 100,000 slices: it draws what a pixel shows. About 40 bytes per slice.
+/// Stays usable with 100,000 slices: slices narrower than a pixel are drawn as one. About 40 bytes per slice.
 std::string html_report(const Timeline& timeline, const HtmlReport& report);
 
 /// The file is there whole or not at all. kIo.
