@@ -338,20 +338,28 @@ Body Parser::loop_block(const Token& owner) {
 
 StmtPtr Parser::if_statement() {
   Level level(*this);
-  Token first = advance();
-  auto node = std::make_unique<If>(SourceRange{});
-  height_ = 0;
-  node->condition = named_expression();
-  node->range = since(first.begin);
-  node->body = block(first);
-  if (at(Tok::kElif)) {
-    // `elif` is an `if` in the else branch, so the tree needs no chain of conditions.
-    node->else_body.push_back(if_statement());
-  } else if (at(Tok::kElse)) {
+  Body whole;  // the one statement
+  Body* into = &whole;
+  // `elif` is an `if` in the else branch, so the tree needs no chain of conditions. Written, it is no level, but later
+  // passes recurse over the tree.
+  for (int branches = 0; branches == 0 || at(Tok::kElif); ++branches) {
+    if (branches > kMaxElifs)
+      fail(error_at(here(), ErrorKind::kSyntax, "there are more than {} 'elif' in a row", kMaxElifs));
     Token word = advance();
-    node->else_body = block(word);
+    auto node = std::make_unique<If>(SourceRange{});
+    height_ = 0;
+    node->condition = named_expression();
+    node->range = since(word.begin);
+    node->body = block(word);
+    If& made = *node;
+    into->push_back(std::move(node));
+    into = &made.else_body;
   }
-  return node;
+  if (at(Tok::kElse)) {
+    Token word = advance();
+    *into = block(word);
+  }
+  return std::move(whole.front());
 }
 
 StmtPtr Parser::while_statement() {

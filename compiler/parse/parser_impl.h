@@ -24,7 +24,8 @@ class Parser {
   ast::ExprPtr whole_expression();
 
  private:
-  static constexpr int kMaxDepth = 200;  // of recursion in this parser
+  static constexpr int kMaxDepth = 200;   // of recursion in this parser
+  static constexpr int kMaxElifs = 1000;  // of one `if`: levels of the tree without recursion here
   static constexpr int kMaxHeight =
       1000;  // of an expression's tree, which chains such as a+a+a… grow without recursion
 

@@ -27,6 +27,9 @@ TEST(Deep, OrdinaryLengthsCompile) {
   EXPECT_EQ(compile("    if n == 0:\n        return\n" + repeat("    elif n == 1:\n        return\n", 60) +
                     "    tl.store(p, 1)\n"),
             "ok");
+  EXPECT_EQ(compile("    c: tl.constexpr = 7\n    if c == 0:\n        pass\n" +
+                    repeat("    elif c == 1:\n        pass\n", 900) + "    else:\n        tl.store(p, 1)\n"),
+            "ok");
 }
 
 TEST(Deep, LongChainsDoNotOverflow) {

@@ -58,6 +58,7 @@ TEST(Parser, TakesLongFlatPrograms) {
   EXPECT_TRUE(parse("x = [" + repeat("a.b[0](1+2+3), ", 20000) + "]").ok());
   EXPECT_TRUE(parse(repeat("x = 1\n", 50000)).ok());
   EXPECT_TRUE(parse("x = " + repeat("(", 80) + "1" + repeat(")", 80)).ok());
+  EXPECT_TRUE(parse("if x: pass\n" + repeat("elif x: pass\n", 1000) + "else: pass\n").ok());
 }
 
 TEST(Parser, KeepsRanges) {
