@@ -25,8 +25,10 @@ void add_launch_options(CLI::App& command, CodeOptions& options) {
   for (const LaunchOption& o : kLaunchOptions) {
     std::string flag = "--" + std::string(o.name), help(o.help);
     std::replace(flag.begin(), flag.end(), '_', '-');
+    // What is on can only be turned off by its value.
     if (o.flag)
-      command.add_flag(flag, options.*o.flag, help);
+      command.add_flag(flag, options.*o.flag,
+                       o.get(options) ? fmt::format("{}; on, {}=false turns it off", help, flag) : help);
     else
       command.add_option(flag, options.*o.number, help)->check([&o](const std::string& text) {
         int value = 0;

@@ -7,13 +7,14 @@
 namespace kiln::repl {
 namespace {
 
-ParsedOptions parse(std::vector<const char*> words) {
+ParsedOptions parse(std::vector<const char*> words, std::string* said = nullptr) {
   words.insert(words.begin(), "kiln");
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
   ParsedOptions p = parse_options(static_cast<int>(words.size()), words.data());
-  testing::internal::GetCapturedStdout();
+  const std::string out = testing::internal::GetCapturedStdout();
   testing::internal::GetCapturedStderr();
+  if (said) *said = out;
   return p;
 }
 
@@ -84,6 +85,20 @@ TEST(Options, Compile) {
   EXPECT_EQ(c.options.num_warps, 8);
   EXPECT_TRUE(c.time_passes);
   EXPECT_EQ(c.output, "out.txt");
+}
+
+TEST(Options, FlagsThatAreOnAreTurnedOffByTheirValue) {
+  const auto options_of = [](std::vector<const char*> words) {
+    words.insert(words.begin(), {"compile", "k.py"});
+    return parse(words).options->compile.options;
+  };
+  EXPECT_TRUE(options_of({}).enable_fp_fusion);
+  EXPECT_FALSE(options_of({"--enable-fp-fusion=false"}).enable_fp_fusion);
+  EXPECT_FALSE(options_of({}).debug) << "as Triton's compiler";
+  EXPECT_TRUE(options_of({"--debug"}).debug);
+  std::string help;
+  EXPECT_EQ(parse({"compile", "--help"}, &help).exit_code, kExitOk);
+  EXPECT_NE(help.find("--enable-fp-fusion=false turns it off"), std::string::npos) << help;
 }
 
 TEST(Options, Shards) {
