@@ -292,7 +292,23 @@ Value symmetric_difference_update(Interp& in, NativeArgs& a) {
   return Value::none();
 }
 Value set_union(Interp& in, NativeArgs& a) { return with_each(in, a, ast::BinaryOp::kOr); }
-Value set_intersection(Interp& in, NativeArgs& a) { return with_each(in, a, ast::BinaryOp::kAnd); }
+Value set_intersection(Interp& in, NativeArgs& a) {
+  Value out = copy_of(in, a);
+  for (const Value& other : a[0].get<Tuple>()->items) {
+    if (any_set(other)) {
+      out = in.binary(ast::BinaryOp::kAnd, out, as_set(in, other));
+      continue;
+    }
+    // Of what is no set its elements are taken, as in CPython: {0}.intersection([False]) is {False}.
+    const Ref<Set> common = out.get<FrozenSet>() ? Ref<Set>(make<FrozenSet>()) : make<Set>();
+    in.for_each(other, [&](Value v) {
+      if (in.truth(in.compare(ast::CompareOp::kIn, v, out))) common->table.set(in, std::move(v), Value::none());
+      return true;
+    });
+    out = Value(common);
+  }
+  return out;
+}
 Value set_difference(Interp& in, NativeArgs& a) { return with_each(in, a, ast::BinaryOp::kSub); }
 Value symmetric_difference(Interp& in, NativeArgs& a) {
   return in.binary(ast::BinaryOp::kXor, copy_of(in, a), as_set(in, a[0]));

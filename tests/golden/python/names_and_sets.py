@@ -92,3 +92,9 @@ except IsADirectoryError as e:
     print("folder", e.strerror)
 
 print(... is ..., Ellipsis is ..., ... == ..., [...].index(...), {...: 1}[Ellipsis])
+
+for x, y in (({0, 2}, frozenset({False})), ({0}, frozenset({False, 1})), ({0}, {False}), ({True, 3}, {1})):
+    print(x & y, y & x, x.intersection(y), x.intersection(list(y)), x - y, sorted(x | y, key=repr))
+z = {0, 1}
+z &= {False, 5}
+print(z, {0}.intersection([False, 1], (0,)), frozenset({0}).intersection([False]))
