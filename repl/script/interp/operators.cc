@@ -139,7 +139,9 @@ std::optional<Value> container_op(Interp& in, BinaryOp op, const Value& a, const
         add(*x, *y, true), add(*x, *y, false), add(*y, *x, false);
         return Value(out);
       case BinaryOp::kAnd:
-        add(*x, *y, true);
+        // Equal elements need not be the same (0 and False): as in CPython they are the smaller set's, or the right
+        // one's.
+        x->table.size() < y->table.size() ? add(*x, *y, true) : add(*y, *x, true);
         return Value(out);
       case BinaryOp::kSub:
         add(*x, *y, false);
@@ -509,12 +511,15 @@ void Interp::set_attribute(const Value& base, std::string_view name, Value value
 }
 
 namespace {
-/// An index by __index__, before the sequence is looked at: the method may change it.
+/// An index by __index__, of a script's object or a tensor, before the sequence is looked at: the method may change it.
 std::optional<Value> own_index(Interp& in, const Value& base, const Value& index) {
-  const Kind k = base.kind();
-  if (!index.get<Instance>() || (k != Kind::kList && k != Kind::kTuple && k != Kind::kStr && k != Kind::kRange))
+  const Kind k = base.kind(), of = index.kind();
+  if (!index.object() || (k != Kind::kList && k != Kind::kTuple && k != Kind::kStr && k != Kind::kRange))
     return std::nullopt;
-  if (!index.get<Instance>()->type->find("__index__")) return std::nullopt;
+  // Slices are many, and have none.
+  if (of == Kind::kSlice || of == Kind::kType || index.get<WideInt>()) return std::nullopt;
+  const auto* own = index.get<Instance>();
+  if (own ? !own->type->find("__index__") : !in.find_attribute(index, "__index__")) return std::nullopt;
   return Value::integer(in.to_int(index, "an index"));
 }
 }  // namespace

@@ -516,6 +516,11 @@ def logspace(start, end, steps, base=10.0, *, dtype=None, device=None):
 
 
 def normal(mean=0.0, std=1.0, size=None, *, generator=None, device=None):
+    if isinstance(std, torch.Tensor):
+        if (std < 0).any():
+            raise RuntimeError("normal expects all elements of std >= 0.0")
+    elif std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
     if size is None:
         like = mean if isinstance(mean, torch.Tensor) else std
         return torch.randn(like.shape, device=like.device, generator=generator) * std + mean
