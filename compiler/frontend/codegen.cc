@@ -38,10 +38,15 @@ Diagnostic Codegen::placed(SourceRange range, ErrorKind kind, std::string messag
 
 Status Codegen::step(SourceRange range) {
   constexpr int64_t kMaxSteps = 200'000;
-  if (++steps_ > kMaxSteps)
-    return fail(range, ErrorKind::kValue,
-                "the kernel unrolls to more than {} statements; use tl.range instead of tl.static_range", kMaxSteps);
-  return {};
+  if (++steps_ <= kMaxSteps) return {};
+  if (computing())
+    return with_note(
+        fail(range, ErrorKind::kValue,
+             "the kernel is not compiled after {} statements, the last of them of the constexpr function {}", kMaxSteps,
+             frame().function->def->name),
+        "help: it runs while the kernel is compiled; one of its loops may never end");
+  return fail(range, ErrorKind::kValue,
+              "the kernel unrolls to more than {} statements; use tl.range instead of tl.static_range", kMaxSteps);
 }
 
 Status Codegen::spend(size_t bytes, SourceRange range) {
