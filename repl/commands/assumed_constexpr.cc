@@ -8,6 +8,7 @@
 
 #include "compiler/ast/walk.h"
 #include "kiln/dtype.h"
+#include "repl/commands/assumed_integers.h"
 
 namespace kiln::repl {
 
@@ -116,7 +117,7 @@ std::optional<Global> by_heuristics(const frontend::JitFunction& f, std::string_
 // --- how the text uses it --------------------------------------------------------------------------------------------
 
 // In the order in which they decide: a name that is both a dtype's and a flag's (`if DTYPE is not None`) is a dtype.
-enum class Use { kDType, kText, kSize, kNumber, kFlag, kNone, kCount };
+enum class Use { kTuple, kDType, kText, kSize, kNumber, kFlag, kNone, kCount };
 
 // Keyword arguments of the language whose value is a word, and one that it accepts.
 constexpr std::pair<std::string_view, std::string_view> kWords[] = {
@@ -140,6 +141,9 @@ constexpr std::string_view kDTypeMembers[] = {"primitive_bitwidth",
                                               "is_bool",
                                               "is_ptr"};
 constexpr std::string_view kTakesAxis[] = {"program_id", "num_programs"};
+// Parameters of what takes a tuple for each but the first.
+constexpr std::string_view kOfBlockPointers[] = {"base", "shape", "strides", "offsets", "block_shape", "order"};
+constexpr std::string_view kOfDescriptors[] = {"base", "shape", "strides", "block_shape"};
 
 bool among(std::string_view name, std::span<const std::string_view> names) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -249,10 +253,33 @@ class Uses {
       if (auto global = f.lookup(name))
         if (const auto* helper = std::get_if<std::shared_ptr<const frontend::JitFunction>>(&*global))
           return call_of_helper(**helper, c);
+    if (name == "make_block_ptr") tuples(c, kOfBlockPointers);
+    if (name == "make_tensor_descriptor") tuples(c, kOfDescriptors);
     for (size_t i = 0; i < c.args.size(); ++i)
-      if (is_it(c.args[i].get())) argument(name, i, c);
+      if (is_it(c.args[i].get())) positional(name, i, c);
     for (const ast::Keyword& k : c.keywords)
       if (is_it(k.value.get())) keyword(k.name);
+  }
+
+  /// A tuple of as many numbers as the tuples beside it that are written out; of two where none is.
+  void tuples(const ast::Call& c, std::span<const std::string_view> params) {
+    size_t rank = 2;
+    for (size_t i = 1; i < params.size(); ++i)
+      if (const auto* items = ast::items_of(argument(c, params[i], i))) rank = items->size();
+    const int64_t side = rank == 1 ? 1024 : 32;
+    for (size_t i = 1; i < params.size(); ++i) {
+      if (!is_it(argument(c, params[i], i))) continue;
+      std::vector<Global> items;
+      for (size_t d = 0; d < rank; ++d) {
+        const bool is_last = d + 1 == rank;
+        const int64_t item = params[i] == "order"     ? static_cast<int64_t>(rank - 1 - d)  // the last is contiguous
+                             : params[i] == "offsets" ? 0
+                             : params[i] == "strides" ? (is_last ? 1 : side)
+                                                      : side;
+        items.emplace_back(ast::Constant(ast::Int{item}));
+      }
+      add(Use::kTuple, std::make_shared<const frontend::GlobalTuple>(frontend::GlobalTuple{std::move(items)}));
+    }
   }
 
   void call_of_helper(const frontend::JitFunction& helper, const ast::Call& c) {
@@ -263,7 +290,7 @@ class Uses {
       if (is_it(k.value.get())) look(helper, k.name);
   }
 
-  void argument(std::string_view function, size_t place, const ast::Call& c) {
+  void positional(std::string_view function, size_t place, const ast::Call& c) {
     constexpr std::pair<std::string_view, size_t> kDTypePlaces[] = {
         {"to", 0}, {"cast", 1}, {"zeros", 1}, {"full", 2}, {"pointer_type", 0}, {"block_type", 0}};
     // x.cast(T), but not tl.cast(T, tl.float32).
