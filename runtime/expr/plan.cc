@@ -147,6 +147,7 @@ Result<std::shared_ptr<const PreparedPlan>> prepare(const ExprWalk& walk, const 
     }
     prepared->kernels.push_back(std::move(kernel));
   }
+  // Temporaries whose lives do not overlap share a slot, which is as large as the largest of them.
   for (const fusion::Value& v : plan.values) {
     if (v.input >= 0 || v.output || v.slot < 0) continue;
     if (prepared->slot_bytes.size() <= static_cast<size_t>(v.slot))
@@ -173,6 +174,7 @@ Result<std::shared_ptr<const PreparedPlan>> cached_plan(const ExprWalk& walk, co
       return *found;
     }
   }
+  // Planned without the lock, as it takes milliseconds: two threads that need the same plan at a time both make it.
   KILN_TRY(std::shared_ptr<const PreparedPlan> made, prepare(walk, machine_of(device), variant, {}, joins_totals));
   std::lock_guard lock(c.mutex);
   ++c.stats.planned;
@@ -392,7 +394,7 @@ Result<ExprPlan> plan_together(std::span<const Expr> exprs, ExprVariant variant,
 
 LaunchOptions runtime::launch_options(const CodeOptions& own, bool overlaps) {
   LaunchOptions options{own};
-  options.launch_pdl |= overlaps;
+  options.launch_pdl |= overlaps;  // an edit may ask for it, too
   return options;
 }
 

@@ -42,6 +42,8 @@ void note_use(std::span<const std::optional<Arg>> args, StreamImpl& stream) {
 
 SpecTable::SpecTable() { publish(kFirstSlots); }
 
+// Launches search without a lock. So a table is never moved under them: a larger one is filled first, then published,
+// and the one before stays until reclaim() knows that nobody reads it.
 void SpecTable::publish(size_t slots) {
   auto made = std::make_unique<Slots>(slots);
   for (const auto& spec : specs_) place(*made, spec.get());
@@ -152,8 +154,10 @@ Result<const Specialisation*> KernelImpl::specialise(std::span<const std::option
   for (;;) {
     refresh_closure();
     if (const Specialisation* made_meanwhile = table_.find(hash, key)) return made_meanwhile;
+    // Compiling takes longer than a second at times, so it is done without the lock: launches of other specialisations
+    // go on, and those of this one wait for the thread that came first, then look again.
     if (!compiling_.insert(key).second) {
-      compiled_.wait(lock);  // for the thread that compiles it
+      compiled_.wait(lock);
       continue;
     }
     struct Done {
@@ -264,6 +268,7 @@ Status KernelImpl::launch_general(const std::array<int64_t, 3>& grid, std::span<
     KILN_TRY(spec, specialise(args, bound, device->shared_from_this(), options));
   }
   last_.store(spec, std::memory_order_release);
+  // Without a tensor the device may be another one next time, and a global that has changed is seen by look_up() alone.
   const bool may_guess =
       bound.first_tensor && bound.num_slots <= kMostFastSlots && !watching_.load(std::memory_order_relaxed);
   guess_.store(may_guess ? spec : nullptr, std::memory_order_release);
@@ -329,6 +334,7 @@ Result<KernelInfo> KernelImpl::compile(std::span<const std::optional<Arg>> args,
     }
     return KernelInfo(*spec->code);
   }
+  // For another machine: nothing here could load it, so it is no specialisation, and no driver of its GPU assembles it.
   const std::shared_ptr<const Closure> closure = current_closure();
   std::vector<frontend::ArgSpec> specs = arg_specs(params_, args);
   KILN_TRY(CompiledKernel compiled,
