@@ -251,6 +251,8 @@ void install_tensor_methods(Interp& in);
 void install_tensor_reductions(Interp& in);
 /// Of the library: running extremes.
 std::span<const NativeDef> scanning_functions();
+/// Of nn.functional: those whose dimension torch chooses when it is not given.
+std::span<const NativeDef> softmax_functions();
 
 /// The tensor whose method runs.
 inline TensorObject& self_object(NativeArgs& a) {

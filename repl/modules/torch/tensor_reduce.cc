@@ -202,6 +202,26 @@ Value softmax_of(Interp& in, NativeArgs& a, bool logarithm) {
 Value softmax(Interp& in, NativeArgs& a) { return softmax_of(in, a, false); }
 Value log_softmax(Interp& in, NativeArgs& a) { return softmax_of(in, a, true); }
 
+/// torch's choice where nn.functional gets no dim, which it warns of.
+int64_t implied_dim(Interp& in, std::string_view function, int64_t rank) {
+  const Ref<ModuleObject> warnings = in.import_module("warnings");
+  in.call(*warnings->attribute(in, "warn"),
+          {Value::str(fmt::format("Implicit dimension choice for {} has been deprecated. Change the call to include "
+                                  "dim=X as an argument.",
+                                  function))});
+  return rank == 0 || rank == 1 || rank == 3 ? 0 : 1;
+}
+
+/// (input, dim, _stacklevel, dtype) of nn.functional: a method's work, also without a dimension.
+Value functional_softmax(Interp& in, NativeArgs& a, std::string_view method) {
+  const auto* t = a[0].get<TensorObject>();
+  if (!t) in.fail(ErrorKind::kType, "{}() needs a tensor, got '{}'", method, in.type_name(a[0]));
+  const Value dim = given(a[1]) ? a[1] : Value::integer(implied_dim(in, method, t->rank()));
+  return in.call(in.attribute(a[0], method), {dim, given(a[3]) ? a[3] : Value::none()});
+}
+Value softmax_function(Interp& in, NativeArgs& a) { return functional_softmax(in, a, "softmax"); }
+Value log_softmax_function(Interp& in, NativeArgs& a) { return functional_softmax(in, a, "log_softmax"); }
+
 /// log(sum(exp(x - m))) + m, where m is the largest; an infinite one is no distance to measure from.
 Value logsumexp(Interp& in, NativeArgs& a) {
   ExprAttributes along = along_axes(in, a, a[0], {});
@@ -275,6 +295,13 @@ constexpr NativeDef kScans[] = {
     {"running_extreme(input, dim, largest)", running_extreme, "running extremes and where they are"},
 };
 
+constexpr NativeDef kSoftmaxes[] = {
+    {"log_softmax(input, dim=None, _stacklevel=3, dtype=None)", log_softmax_function, "the logarithm of the softmax"},
+    {"softmax(input, dim=None, _stacklevel=3, dtype=None)", softmax_function,
+     "exp(x) over its sum along a dimension; without one along the first of 0, 1 or 3, else the second, with a "
+     "warning"},
+};
+
 constexpr NativeDef kReductions[] = {
     {"all(dim=None, keepdim=False)", all, "are all elements other than 0?"},
     {"amax(dim=None, keepdim=False)", amax, "the largest, without its position"},
@@ -299,6 +326,7 @@ constexpr NativeDef kReductions[] = {
 }  // namespace
 
 std::span<const NativeDef> scanning_functions() { return kScans; }
+std::span<const NativeDef> softmax_functions() { return kSoftmaxes; }
 void install_tensor_reductions(Interp& in) { in.add_methods({TensorObject::kKind, kReductions}); }
 
 }  // namespace kiln::script

@@ -423,7 +423,7 @@ constexpr std::string_view kForwarded[] = {
     "neg",       "numel",   "permute", "pow",   "prod",      "reciprocal",  "relu",        "reshape",     "round",
     "rsqrt",     "sigmoid", "sign",    "sin",   "softmax",   "sqrt",        "square",      "squeeze",     "std",
     "sub",       "sum",     "t",       "tanh",  "transpose", "trunc",       "unsqueeze",   "var"};
-constexpr std::string_view kFunctional[] = {"gelu", "log_softmax", "relu", "sigmoid", "silu", "softmax", "tanh"};
+constexpr std::string_view kFunctional[] = {"gelu", "relu", "sigmoid", "silu", "tanh"};
 
 /// Those of kForwarded whose result is a view, or its argument, so that torch has no out= for them.
 constexpr std::string_view kWithoutOut[] = {"bmm",  "clone",   "matmul",  "mm", "numel",     "permute",
@@ -494,6 +494,7 @@ void fill_autograd(Interp&, ModuleObject& m) {
 
 void fill_functional(Interp&, ModuleObject& m) {
   add_functions(m, norm_functions());
+  add_functions(m, softmax_functions());
   for (std::string_view name : kFunctional) m.members.set(name, forwarded(name));
   m.texts = {library_module("torch._functional"), library_module("torch._pools"), library_module("torch._layers"),
              library_module("torch._margins")};

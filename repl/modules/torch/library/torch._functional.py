@@ -546,7 +546,7 @@ def softshrink(input, lambd=0.5):
 
 @lazily
 def softmin(input, dim=None):
-    return torch.softmax(-input, dim)
+    return torch.nn.functional.softmax(-input, dim)
 
 
 @lazily

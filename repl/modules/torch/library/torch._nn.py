@@ -559,11 +559,11 @@ class ELU(_Function):
 
 
 class Softmax(_Function):
-    function = torch.softmax
+    function = F.softmax
 
 
 class LogSoftmax(_Function):
-    function = torch.log_softmax
+    function = F.log_softmax
 
 
 class MaxPool1d(_Function):
