@@ -7,6 +7,7 @@
 #include "kiln/graph.h"
 #include "profiler/report/plot.h"
 #include "repl/modules/std/std.h"
+#include "repl/modules/torch/lazy_scope.h"
 #include "repl/modules/torch/pending.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/triton/kernel.h"
@@ -104,6 +105,7 @@ Value do_bench_cudagraph(Interp& in, NativeArgs& a) {
   constexpr int kSamples = 10, kProbe = 5, kMost = 10000;
   const Value fn = a[0];
   const double rep = a[1].missing() ? 20 : in.to_double(a[1], "rep");
+  const LazyScope kernels(in);  // also of small tensors: what the host computes cannot be recorded
   Device& device = torch_state(in).device();
   auto call = [&] {
     in.check_interrupt();
