@@ -42,11 +42,11 @@ Result<Operand> operand(MagicContext& context, const std::string& text, const st
   if (!variant.empty()) {
     KILN_TRY(out.variant, expr_variant_of(variant));
   }
-  KILN_TRY(out.exprs, context.session.expressions(text));
+  KILN_TRY(script::Session::ToPlan planned, context.session.expressions_to_plan(text));
+  out.exprs = std::move(planned.exprs), out.names = std::move(planned.names);
   if (out.exprs.empty())
     return error(ErrorKind::kType, "%{} takes a tensor expression, as in gelu(x @ w + b); '{}' gives no tensor", magic,
                  text);
-  out.names = context.session.tensor_names();
   return out;
 }
 

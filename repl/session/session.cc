@@ -16,6 +16,7 @@
 #include "repl/session/describe.h"
 #include "repl/session/guarded.h"
 #include "runtime/launch/args.h"
+#include "support/text.h"
 #include "support/trace.h"
 
 namespace kiln::script {
@@ -170,12 +171,42 @@ std::vector<TensorObject*> tensors_read(Interp& in, const std::string& text) {
   return out;
 }
 
+bool is_name(const std::string& text) { return !text.empty() && std::all_of(text.begin(), text.end(), is_word); }
+
+/// While one lives, variables of a text that are pending are tensors of the same form, whose elements nobody has set.
+class StandIns {
+ public:
+  StandIns(Interp& in, const std::string& text) : in_(in) {
+    const std::vector<TensorObject*> read = tensors_read(in, text);
+    for (const Globals::Slot& slot : in.globals().slots()) {
+      auto* t = slot.value.missing() ? nullptr : slot.value.get<TensorObject>();
+      if (!t || !t->is_pending() || t->records() || std::ranges::find(read, t) == read.end()) continue;
+      auto memory = Tensor::empty(t->device(), t->dtype(), t->shape());
+      if (memory.ok()) all_.push_back({slot.name, slot.value, wrap(*std::move(memory))});
+    }
+    for (const Variable& v : all_) in_.globals().find(v.name)->value = v.stand_in;
+  }
+  ~StandIns() {
+    for (Variable& v : all_)
+      if (Globals::Slot* slot = in_.globals().find(v.name); slot->value.same(v.stand_in)) slot->value = v.value;
+  }
+  StandIns(const StandIns&) = delete;
+  StandIns& operator=(const StandIns&) = delete;
+
+ private:
+  struct Variable {
+    std::string name;
+    Value value, stand_in;
+  };
+  Interp& in_;
+  std::vector<Variable> all_;
+};
+
 /// The value of a text without computing its tensors, but those of variables in it. kValue for the name of a tensor
 /// that is computed already.
 Result<Value> lazy_value(Interp& in, std::string text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.erase(0, 1);
-  const bool name_alone = !text.empty() && std::all_of(text.begin(), text.end(), is_word);
+  text = std::string(trimmed(text));
+  const bool name_alone = is_name(text);
   if (!name_alone)
     KILN_CHECK_OK(guarded(in, [&] {
       for (TensorObject* t : tensors_read(in, text)) t->tensor(in);
@@ -207,6 +238,13 @@ void collect_tensors(const Value& value, std::set<const script::Object*>& seen, 
 }
 
 }  // namespace
+
+Result<Session::ToPlan> Session::expressions_to_plan(const std::string& text) {
+  std::optional<StandIns> inputs;
+  if (!is_name(std::string(trimmed(text)))) inputs.emplace(*interp_, text);
+  KILN_TRY(std::vector<Expr> exprs, expressions(text));
+  return ToPlan{std::move(exprs), tensor_names()};
+}
 
 Result<std::vector<Expr>> Session::expressions(std::string text) {
   KILN_TRY(const Value value, lazy_value(*interp_, std::move(text)));

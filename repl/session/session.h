@@ -122,6 +122,12 @@ class Session {
   /// The same of a text that may give several tensors, in a tuple, list or dict, of which those that are computed
   /// already are left out. Empty where expression() gives none.
   Result<std::vector<Expr>> expressions(std::string text);
+  struct ToPlan {
+    std::vector<Expr> exprs;
+    std::vector<ExprName> names;
+  };
+  /// The same for what is planned and not run: variables in it that are pending are inputs, and stay pending.
+  Result<ToPlan> expressions_to_plan(const std::string& text);
   /// The variables that are computed tensors, for names in plans and sources.
   std::vector<ExprName> tensor_names() const;
 
