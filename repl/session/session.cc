@@ -9,6 +9,7 @@
 #include "kiln/interrupt.h"
 #include "repl/modules/modules.h"
 #include "repl/modules/results/results.h"
+#include "repl/modules/results/table_object.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/triton/kernel.h"
 #include "repl/modules/triton/launch_state.h"
@@ -123,6 +124,18 @@ Result<Value> Session::value(std::string expression) { return value_of(*interp_,
 Result<std::string> Session::repr_of(const Value& v) {
   std::string text;
   KILN_CHECK_OK(guarded(*interp_, [&] { text = interp_->repr(v); }));
+  return text;
+}
+
+Result<std::string> Session::json_of(const Value& v) {
+  if (auto* table = v.get<TableObject>()) return report::to_json(table->table);
+  std::string text;
+  KILN_CHECK_OK(guarded(*interp_, [&] {
+    CallArgs args;
+    args.args.push_back(v);
+    args.keywords.push_back({"default", interp_->globals().find("repr")->builtin, {}});
+    text = interp_->str(interp_->call(*interp_->import_module("json")->attribute(*interp_, "dumps"), args));
+  }));
   return text;
 }
 

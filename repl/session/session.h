@@ -91,6 +91,8 @@ class Session {
   /// str(value).
   Result<std::string> text_of(const Value& value);
   Result<std::string> repr_of(const Value& value);
+  /// A value as JSON, with repr() of what JSON has not; of a table as --json has it.
+  Result<std::string> json_of(const Value& value);
   /// A global variable; missing when it is not set, and setting the missing value deletes it.
   Value variable(std::string_view name) const;
   void set_variable(std::string_view name, Value value);

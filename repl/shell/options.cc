@@ -194,23 +194,32 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   bool from_stdin = false, running = false;
   std::vector<std::string> behind;
   int end = argc;
+  auto behind_options = [&](int i) {
+    for (; i < argc; ++i) {
+      const std::string_view next = argv[i];
+      if (next == "--device")
+        ++i;
+      else if (next != "--json" && next != "--no-shell" && !next.starts_with("--device="))
+        break;
+    }
+    return std::min(i, argc);
+  };
   for (int i = 1; i < end; ++i) {
     std::string_view word = argv[i];
     if (word == "-c") {
       // Behind the text stand options of ours, then what is the program's.
-      for (i += 2; i < argc; ++i) {
-        const std::string_view next = argv[i];
-        if (next == "--device")
-          ++i;
-        else if (next != "--json" && next != "--no-shell" && !next.starts_with("--device="))
-          break;
-      }
+      i = behind_options(std::min(i + 2, argc));
       if (i < end) o.args.assign(argv + i + (std::string_view(argv[i]) == "--"), argv + argc);
       end = std::min(end, i);
     } else if (word == "--device") {
       ++i;  // its value
     } else if (running ? !word.starts_with('-') || word == "-" : word == "-") {
       from_stdin = !running;
+      if (from_stdin) {  // behind "-" as behind -c TEXT
+        const int own = behind_options(i + 1);
+        std::rotate(words.begin() + i, words.begin() + i + 1, words.begin() + own);
+        i = own - 1;
+      }
       end = running ? i + 1 : i;
       o.args.assign(argv + i + 1, argv + argc);
     } else if (is_command(word)) {

@@ -14,6 +14,7 @@
 #include "repl/shell/entry_text.h"
 #include "repl/shell/errors.h"
 #include "repl/shell/interrupts.h"
+#include "repl/shell/last_expression.h"
 #include "repl/shell/pager.h"
 #include "repl/shell/question.h"
 #include "support/diag.h"
@@ -48,7 +49,8 @@ Shell::Shell(const Options& options, const std::function<void(std::string_view)>
                .output = watched(output ? output : to_stdout),
                .format = options.json ? report::Format::kJson : report::Format::kText,
                .color = !output && report::wants_color(STDOUT_FILENO),
-               .run_program = [this](const std::string& text, const std::string& file) { return program(text, file); },
+               .run_program = [this](const std::string& text,
+                                     const std::string& file) { return program(text, file, false); },
                .may_run_shell = !options.no_shell} {
   if (options.check_accesses) session_.check_accesses(script::AccessChecks::kAlways);
   if (!output) context_.columns = [] { return report::terminal_columns(STDOUT_FILENO); };
@@ -102,19 +104,32 @@ Status Shell::code(const std::string& text, const std::string& file_name, script
 }
 
 // Code keeps its line numbers by blank lines in front.
-Status Shell::program(const std::string& text, const std::string& file_name) {
-  for (const Piece& piece : split_program(text, Commands::kPercent)) {
-    KILN_CHECK_OK(piece.is_command
-                      ? command(piece.text)
-                      : code(std::string(piece.first_line, '\n') + piece.text, file_name, script::Mode::kFile));
+Status Shell::program(const std::string& text, const std::string& file_name, bool gives_value) {
+  const std::vector<Piece> pieces = split_program(text, Commands::kPercent);
+  for (const Piece& piece : pieces) {
+    std::string source = std::string(piece.first_line, '\n') + piece.text, last;
+    if (gives_value && !piece.is_command && &piece == &pieces.back()) last = take_last_expression(source);
+    KILN_CHECK_OK(piece.is_command ? command(piece.text) : code(source, file_name, script::Mode::kFile));
     if (session_.exit_code()) break;
+    if (!last.empty()) KILN_CHECK_OK(print_value(last, file_name));
   }
+  return {};
+}
+
+Status Shell::print_value(const std::string& expression, const std::string& file_name) {
+  InterruptGuard guard(session_, options_.interrupts);
+  KILN_TRY(script::Prepared prepared, session_.prepare_value(expression, file_name));
+  KILN_CHECK_OK(prepared.run());
+  if (prepared.value->missing() || prepared.value->is_none()) return {};
+  KILN_TRY(const std::string text, session_.json_of(*prepared.value));
+  context_.output(text + "\n");
   return {};
 }
 
 int Shell::run_program(const std::string& text, const std::string& file_name) {
   ended_by_.reset();
-  if (Status s = program(text, file_name); !s.ok()) {
+  const bool is_file = !file_name.starts_with('<');
+  if (Status s = program(text, file_name, options_.json && !is_file); !s.ok()) {
     print_error(s.error(), options_.json);
     ended_by_ = s.error().kind;
     return exit_code_of(s.error());

@@ -54,7 +54,9 @@ class Shell {
   MagicContext& context() { return context_; }
 
  private:
-  Status program(const std::string& text, const std::string& file_name);
+  /// `gives_value`: what its last expression gives is printed as JSON.
+  Status program(const std::string& text, const std::string& file_name, bool gives_value);
+  Status print_value(const std::string& expression, const std::string& file_name);
   Status code(const std::string& text, const std::string& file_name, script::Mode mode);
   Status command(std::string_view line);
   /// A % command; its value goes to the target of an assignment, or is kept as a result.

@@ -26,10 +26,12 @@ TEST(Options, CodeAndDash) {
   EXPECT_EQ(code.options->command, Command::kCode);
   EXPECT_EQ(code.options->code, "print(1)");
   EXPECT_EQ(parse({"-"}).options->command, Command::kStdin);
-  auto dash = parse({"--json", "-", "--json", "x"});
+  auto dash = parse({"-", "--json", "--device", "cpu", "x", "--json"});
   ASSERT_TRUE(dash.options);
+  EXPECT_EQ(dash.options->command, Command::kStdin);
   EXPECT_TRUE(dash.options->json);
-  EXPECT_EQ(dash.options->args, (std::vector<std::string>{"--json", "x"}));
+  EXPECT_EQ(dash.options->device, "cpu");
+  EXPECT_EQ(dash.options->args, (std::vector<std::string>{"x", "--json"}));
   EXPECT_EQ(parse({"-c", "1", "-"}).options->args, std::vector<std::string>{"-"});
   auto own = parse({"-c", "1", "--json", "--device", "cpu", "x", "--json", "-c"});
   ASSERT_TRUE(own.options);
