@@ -7,6 +7,7 @@
 #include "profiler/compare/compare.h"
 #include "profiler/measure/timer.h"
 #include "repl/editor/terminal.h"
+#include "repl/magics/compare.h"
 #include "repl/magics/magic_arguments.h"
 #include "repl/magics/magics.h"
 #include "repl/magics/settings.h"
@@ -38,13 +39,14 @@ Result<size_t> baseline_of(const std::string& text, const std::vector<std::strin
 
 }  // namespace
 
-Status magic_compare(MagicContext& context, std::string_view text) {
+Status compare_expressions(MagicContext& context, std::string_view text, const std::vector<std::string>& row_names) {
   const editor::QuietKeys quiet;  // keys that are typed ahead would stand in the progress
   KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, magic_options("compare")));
   add_budget(context, arguments);
   const double start = profiler::steady_seconds();
   const auto stopped = context.session.interrupt_watch();
   KILN_TRY(ContenderSet set, make_contenders(context.session, context.variants, arguments));
+  for (size_t i = 0; i < row_names.size(); ++i) set.contenders[i].name = row_names[i];
   if (set.contenders.size() == 1) {
     KILN_CHECK_OK(std::move(set.contenders[0].problem));
     return with_note(error(ErrorKind::kValue, "'{}' has no variants, so there is nothing to compare it with",
@@ -83,5 +85,7 @@ Status magic_compare(MagicContext& context, std::string_view text) {
                  contest->rows.size(), fmt::join(wrong, " | "));
   return {};
 }
+
+Status magic_compare(MagicContext& context, std::string_view text) { return compare_expressions(context, text); }
 
 }  // namespace kiln::repl

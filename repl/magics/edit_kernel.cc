@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "repl/magics/compare.h"
 #include "repl/magics/edit_file.h"
 #include "support/diag.h"
 #include "support/files.h"
 
 namespace kiln::repl {
 
-Status edit_kernel(MagicContext& context, const std::string& name, std::string file, const std::string& budget) {
+Status edit_kernel(MagicContext& context, const std::string& name, std::string file, const std::string& options) {
   script::Session& session = context.session;
   const script::Value before = session.variable(name);
   if (before.missing()) return error(ErrorKind::kValue, "%edit needs a kernel's own name, not '{}'", name);
@@ -39,8 +40,8 @@ Status edit_kernel(MagicContext& context, const std::string& name, std::string f
   context.say(fmt::format("{}: {} is compiled from it; {} is the one before\n", file, name, old_name));
   if (!launch) return {};
   if (Status s = run_magic(context, "%check " + *launch); !s.ok()) return restored(std::move(s.error()));
-  return run_magic(context, fmt::format("%compare {}{}, {}{}", old_name, launch->substr(name.size()), *launch,
-                                        budget.empty() ? "" : " budget=" + budget));
+  return compare_expressions(
+      context, fmt::format("{}{}, {} {}", old_name, launch->substr(name.size()), *launch, options), {old_name, name});
 }
 
 }  // namespace kiln::repl

@@ -193,8 +193,14 @@ Status magic_edit(MagicContext& context, std::string_view line) {
   std::string file = arguments.text("--file");
   if (const std::string& name = arguments.expressions[0]; is_name(name) && context.session.kernel(name).ok()) {
     if (!wanted.empty()) return error(ErrorKind::kValue, "--kernel is for expressions; {} is a kernel", name);
-    return edit_kernel(context, name, file, budget);
+    std::string options;
+    for (const char* option : {"out", "tol"})
+      if (const std::string* given = arguments.find(option)) options += fmt::format("{}={} ", option, *given);
+    return edit_kernel(context, name, file, options + (budget.empty() ? "" : "budget=" + budget));
   }
+  for (const char* of_kernel : {"out", "tol"})
+    if (arguments.has(of_kernel))
+      return error(ErrorKind::kValue, "{}= is for kernels; '{}' is none", of_kernel, arguments.expressions[0]);
   KILN_TRY(Operand o, operand(context, arguments.expressions[0], arguments.text("--variant"), "edit"));
   if (o.exprs.size() > 1)
     return error(ErrorKind::kValue, "%edit takes one tensor; '{}' gives {}", o.text, o.exprs.size());

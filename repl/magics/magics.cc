@@ -83,7 +83,7 @@ constexpr Magic kMagics[] = {
      "why an expression is not one kernel, and the edits that would help; what the compiler did with each line of a "
      "kernel, and why not better",
      magic_why},
-    {"edit", "EXPRESSION [--kernel NAME] | KERNEL [--file FILE] [--budget 10s]",
+    {"edit", "EXPRESSION [--kernel NAME] | KERNEL [out=] [--file FILE] [--budget 10s]",
      "edit its source in $EDITOR, compile, and compare with what it was; a kernel's last launch is checked first",
      magic_edit},
     {"ast", "KERNEL", "the syntax tree", magic_ast},

@@ -363,6 +363,13 @@ TEST_F(Lab, EditOfAKernelChecksAndComparesIt) {
                " --budget 200ms\nprint(o.tolist())\nk_before[(1,)](o, 3, B=4)\nprint(o.tolist())\n");
   EXPECT_TRUE(has(s.out, "k is compiled from it; k_before is the one before")) << s.out << s.err;
   EXPECT_TRUE(has(s.out, "[2.0, 2.0, 2.0]\n")) << s.out << s.err;
+  // Results are compared where the tensor that it writes is named.
+  const Said wrong = run(program + "%edit k out=o --budget 200ms --file " + edited("2.0", "5.0") + "\n");
+  EXPECT_EQ(wrong.code, kExitMismatch) << wrong.out << wrong.err;
+  EXPECT_TRUE(has(wrong.err, "1 of 2 contenders give a wrong result: k\n")) << wrong.err;
+  EXPECT_TRUE(has(wrong.out, "\nk_before ")) << wrong.out;
+  EXPECT_EQ(run(program + "%edit k out=o --budget 200ms --file " + edited("2.0", "1.0 + 1.0") + "\n").code, 0);
+  EXPECT_TRUE(has(run("x = randn(99)\n%edit exp(x) out=x\n").err, "out= is for kernels; 'exp(x)' is none"));
   // What reaches outside, does not parse or is no kernel leaves the old one.
   Said outside = run(program + "%edit k --file " + edited(", mask=i < n", "") + "\n");
   EXPECT_TRUE(has(outside.err, "k stays as it was; change")) << outside.err;
