@@ -78,13 +78,25 @@ std::string flag_names(uint32_t flags) {
 
 Result<Measurement> measure_samples(const Sampler& take, const MeasureOptions& options,
                                     const std::function<double()>& now_s) {
+  double start = now_s(), least_us = 0, noise = 0, total_us = 0;
+  int taken_so_far = 0;
+  // A quiet measurement ends with enough samples; another one is as long as it may be.
+  auto left_s = [&] {
+    const double now = now_s() - start, until_timeout = std::max(0.0, options.timeout_s - now);
+    if (taken_so_far < kAtLeast || noise >= options.max_noise || total_us <= 0) return until_timeout;
+    const double each_us = total_us / taken_so_far, more = std::max(options.min_samples - taken_so_far + 0.0,
+                                                                    options.min_total_s * 1e6 / each_us - taken_so_far);
+    return std::clamp(more * now / taken_so_far, 0.0, until_timeout);
+  };
   auto sample = [&]() -> Result<double> {
     if (options.stop && options.stop()) return error(ErrorKind::kInterrupted, "interrupted");
-    return take();
+    if (options.progress) options.progress({taken_so_far, least_us, left_s()});
+    auto us = take();
+    if (us.ok() && *us > 0) least_us = least_us > 0 ? std::min(least_us, *us) : *us;
+    return us;
   };
   Measurement m;
   m.cache = options.cache;
-  double start = now_s();
   std::vector<double> warming;
   auto settled = warm_up(
       [&]() -> Result<double> {
@@ -104,7 +116,7 @@ Result<Measurement> measure_samples(const Sampler& take, const MeasureOptions& o
   if (!steady) m.flags |= kNotSettled;
 
   // Sums for stddev/mean as samples arrive (Welford).
-  double total_us = 0, running_mean = 0, squares = 0, noise = 0;
+  double running_mean = 0, squares = 0;
   while (true) {
     int n = static_cast<int>(m.samples.size());
     bool enough = n >= options.min_samples && total_us >= options.min_total_s * 1e6;
@@ -130,6 +142,7 @@ Result<Measurement> measure_samples(const Sampler& take, const MeasureOptions& o
     double delta = us - running_mean;
     running_mean += delta / (n + 1);
     squares += delta * (us - running_mean);
+    taken_so_far = n + 1;
     noise = n > 0 ? std::sqrt(squares / n) / running_mean : 0;
   }
   if (m.samples.empty())

@@ -24,6 +24,13 @@ struct Launchable {
 enum class Cache { kCold, kHot };
 std::string_view name(Cache cache);
 
+/// How far a measurement is.
+struct MeasureProgress {
+  int samples = 0;
+  double least_us = 0;  // 0: no sample yet
+  double left_s = 0;    // until its end, as its samples are so far; at most until its timeout
+};
+
 struct MeasureOptions {
   Cache cache = Cache::kCold;
   double max_noise = 0.005;  // stop when stddev/mean is below
@@ -32,6 +39,7 @@ struct MeasureOptions {
   int max_samples = 2000;
   double timeout_s = 15;            // of wall time, warm-up included; at least three samples are taken
   std::function<bool()> stop = {};  // asked before each sample, which then fails with kInterrupted
+  std::function<void(const MeasureProgress&)> progress = {};  // told before each sample
 };
 
 /// Problems of a measurement; printed beside it.

@@ -8,6 +8,7 @@
 #include "repl/editor/terminal.h"
 #include "repl/magics/magic_arguments.h"
 #include "repl/magics/magics.h"
+#include "repl/magics/progress.h"
 #include "repl/magics/settings.h"
 #include "support/diag.h"
 
@@ -78,11 +79,20 @@ Status magic_bench(MagicContext& context, std::string_view text) {
   columns.push_back({"flags", "", Align::kLeft, "", false, 1});
   Table table(std::move(columns));
   std::string medians;
+  Progress progress(context.session);
   for (profiler::Cache cache : {profiler::Cache::kCold, profiler::Cache::kHot}) {
     profiler::MeasureOptions options;
     options.cache = cache;
     options.timeout_s = timeout_s;
     options.stop = interrupted;
+    // Both states of the caches take about as long.
+    const double begin = profiler::steady_seconds();
+    const auto tell = progress.of_samples(std::string(name(cache)) + " caches");
+    if (tell)
+      options.progress = [&](profiler::MeasureProgress p) {
+        if (cache == profiler::Cache::kCold) p.left_s += p.left_s + profiler::steady_seconds() - begin;
+        tell(p);
+      };
     std::vector<double> mhz, call_us;
     bool held = true;
     auto sampler = [&, take = timer.taker(what, cache)]() -> Result<double> {
@@ -118,6 +128,7 @@ Status magic_bench(MagicContext& context, std::string_view text) {
     medians += fmt::format("{}{} {}", medians.empty() ? "" : ", ", report::human_time(m.us.median), name(cache));
     if (stopped) break;  // the launch that was stopped took the interrupt with it
   }
+  progress.clear();
   const std::string& text_of_it = arguments.expressions[0];
   if (const size_t bracket = text_of_it.find('['); bracket != std::string::npos)
     if (auto kernel = context.session.kernel(text_of_it.substr(0, bracket)); kernel.ok())

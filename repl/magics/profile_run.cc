@@ -63,6 +63,7 @@ Result<ProfileCycles> profile_cycles(script::Session& session, const std::string
   std::unique_ptr<ProfileSession> profile;
   bool warming = false;
   for (int64_t i = 0; i < last; ++i) {
+    if (options.before_run) options.before_run();
     const StepAction action = schedule.at(i);
     if (warming && action == StepAction::kActive) {
       // Attached as later, so that the first run that is kept does not pay for attaching.

@@ -19,6 +19,7 @@ struct ProfileRunOptions {
   /// plain_graph_us). They come before the profile, or behind it when there is no warm-up, so that a cold start is seen
   /// as it is.
   bool plain_calls = true;
+  std::function<void()> before_run = {};  // each run of the schedule; empty: nobody asks
 };
 
 struct ProfileCycles {

@@ -8,6 +8,7 @@
 #include "repl/magics/expr_contenders.h"
 #include "repl/magics/magic_arguments.h"
 #include "repl/magics/magics.h"
+#include "repl/magics/progress.h"
 #include "repl/magics/settings.h"
 #include "repl/views/profile_roofline.h"
 #include "support/diag.h"
@@ -88,10 +89,16 @@ Status magic_roofline(MagicContext& context, std::string_view text) {
   measuring.stop = interrupted;
   std::vector<RoofPoint> points;
   std::vector<std::string> notes;
+  bool stopped = false;
   const std::vector<std::string> names = short_names(arguments.expressions);
+  Progress progress(context.session);
   for (size_t i = 0; i < names.size(); ++i) {
+    progress.show(names[i]);
     auto contender = contender_of(context.session, arguments.expressions[i], declared);
-    if (interrupted()) break;
+    if (interrupted()) {
+      stopped = true;
+      break;
+    }
     KILN_TRY(const profiler::Contender c, std::move(contender));
     RoofPoint& point = points.emplace_back();
     point.name = names[i];
@@ -104,10 +111,16 @@ Status magic_roofline(MagicContext& context, std::string_view text) {
       continue;
     }
     point.bytes = c.facts.bytes, point.flop = c.facts.flop, point.product = c.facts.product;
+    measuring.progress = progress.of_samples(names[i], measuring.timeout_s * static_cast<double>(names.size() - 1 - i));
     const auto m = profiler::measure({c.name, c.device, c.launch}, measuring);
-    // Also when some samples were taken by then: a point that was cut short is none.
     if (m.ok() ? interrupted() : m.error().kind == ErrorKind::kInterrupted) {
-      points.pop_back();
+      stopped = true;
+      if (m.ok()) {
+        point.us = m->us.median;
+        notes.push_back(fmt::format("{}: interrupted after {} sample{}", point.name, m->us.n, m->us.n == 1 ? "" : "s"));
+      } else {
+        points.pop_back();
+      }
       break;
     }
     if (!m.ok() && names.size() == 1) return m.error();
@@ -124,16 +137,18 @@ Status magic_roofline(MagicContext& context, std::string_view text) {
                                     counted.error().message));
     }
   }
-  if (points.size() < names.size()) {
+  if (stopped) {
     if (points.empty()) return error(ErrorKind::kInterrupted, "interrupted");
-    notes.push_back(fmt::format("interrupted: {} of {} points", points.size(), names.size()));
+    if (points.size() < names.size())
+      notes.push_back(fmt::format("interrupted: {} of {} points", points.size(), names.size()));
     // A script may have taken it, and ceilings that are not known take seconds.
     context.session.interrupt();
   }
   const bool any = std::any_of(points.begin(), points.end(), [](const RoofPoint& p) { return p.problem.empty(); });
   if (!any)  // ceilings take seconds
     return error(ErrorKind::kValue, "{}: {}", points.front().name, points.front().problem);
-  RooflineChart chart = chart_of(device, std::move(points), cache);
+  RooflineChart chart = chart_of(device, std::move(points), cache, [&](std::string_view what) { progress.show(what); });
+  progress.clear();
   context.session.forget_interrupt();  // what is done is printed
   chart.notes.insert(chart.notes.end(), notes.begin(), notes.end());
   context.print(profiler::roofline_table(chart));

@@ -1,11 +1,14 @@
 // %sweep.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "profiler/compare/sweep.h"
 #include "profiler/measure/device_lock.h"
+#include "profiler/measure/timer.h"
 #include "profiler/report/plot.h"
 #include "repl/editor/terminal.h"
 #include "repl/magics/magics.h"
+#include "repl/magics/progress.h"
 #include "repl/magics/settings.h"
 #include "repl/magics/sweep_points.h"
 #include "support/diag.h"
@@ -18,14 +21,15 @@ namespace {
 using profiler::Sweep;
 using profiler::SweepCell;
 
-Result<std::vector<SweepCell>> measured(MagicContext& context, SweepPoints& points, size_t number, bool locks) {
-  if (!locks) return points.measure(number);
+Result<std::vector<SweepCell>> measured(MagicContext& context, SweepPoints& points, size_t number, bool locks,
+                                        const std::function<void()>& tick) {
+  if (!locks) return points.measure(number, tick);
   KILN_TRY(const Device device, context.session.device());
   KILN_TRY(const profiler::DeviceLock lock,
            profiler::DeviceLock::take(
                device, [&] { return context.session.is_interrupted(); },
                [&] { tell_progress(context.session, fmt::format("another process measures on {}", device.name())); }));
-  return points.measure(number);
+  return points.measure(number, tick);
 }
 
 script::Value sweep_value(const Sweep& sweep, const SweepPoints& points) {
@@ -60,16 +64,26 @@ Status magic_sweep(MagicContext& context, std::string_view text) {
   KILN_TRY(SweepPoints points, SweepPoints::make(context, std::move(arguments)));
   Sweep sweep;
   for (const SweepAxis& a : points.axes()) sweep.axes.push_back(a.name);
-  const bool progress = shows_progress(context.session);
+  Progress progress(context.session);
+  KILN_TRY(const double limit_s, points.seconds_per_point());
+  const double start_s = profiler::steady_seconds();
   for (size_t n = 0; n < points.size(); ++n) {
-    if (progress) tell_progress(context.session, fmt::format("{} of {}", n + 1, points.size()));
-    auto cells = measured(context, points, n, lock == "on");
+    const double begin_s = profiler::steady_seconds();
+    // The first point takes as long as it may, for all that is known; the others as long as those before.
+    const double each_s = n == 0 ? limit_s : (begin_s - start_s) / static_cast<double>(n);
+    const std::string what = fmt::format("{} of {}: {}", n + 1, points.size(), fmt::join(points.texts(n), ", "));
+    auto tick = [&] {
+      const double spent_s = profiler::steady_seconds() - begin_s;
+      progress.show(what, std::max(each_s - spent_s, 0.0) + each_s * static_cast<double>(points.size() - n - 1));
+    };
+    tick();
+    auto cells = measured(context, points, n, lock == "on", tick);
     if (!cells.ok() && cells.error().kind != ErrorKind::kInterrupted) return std::move(cells.error());
     sweep.interrupted = !cells.ok();
     if (sweep.interrupted) break;
     sweep.points.push_back({points.texts(n), *std::move(cells)});
   }
-  if (progress) tell_progress(context.session, "");
+  progress.clear();
   context.session.forget_interrupt();
   report::Table table = sweep_table(sweep);
   for (std::string& line : crossovers(sweep)) table.add_note(std::move(line));

@@ -53,13 +53,15 @@ SweepCell failed_cell(const std::string& name, bool is_baseline, const Diagnosti
 }
 
 // One contender alone: there is nothing to pair it with.
-Result<SweepCell> measure_alone(const profiler::Contender& c, const profiler::ContestOptions& options) {
+Result<SweepCell> measure_alone(const profiler::Contender& c, const profiler::ContestOptions& options,
+                                const std::function<void()>& tick) {
   if (!c.problem.ok()) return failed_cell(c.name, true, c.problem.error());
   profiler::MeasureOptions o;
   o.cache = options.cache;
   o.timeout_s = options.timeout_s;
   o.min_total_s = 0.02;
   o.stop = options.stop;
+  if (tick) o.progress = [&](const profiler::MeasureProgress&) { tick(); };
   auto m = profiler::measure({c.name, c.device, c.launch}, o);
   if (!m.ok()) {
     if (m.error().kind == ErrorKind::kInterrupted) return std::move(m.error());
@@ -78,7 +80,7 @@ Result<SweepCell> measure_alone(const profiler::Contender& c, const profiler::Co
 }
 
 Result<std::vector<SweepCell>> measure_point(MagicContext& context, const MagicArguments& arguments,
-                                             const std::function<bool()>& stop) {
+                                             const std::function<bool()>& stop, const std::function<void()>& tick) {
   if (const std::string* setup = arguments.find("setup"))
     KILN_CHECK_OK(context.session.run(std::string(unquoted(*setup)), "<setup>"));
   KILN_TRY(ContenderSet set, make_contenders(context.session, context.variants, arguments));
@@ -90,8 +92,9 @@ Result<std::vector<SweepCell>> measure_point(MagicContext& context, const MagicA
   if (!arguments.has("budget")) options.timeout_s = kSecondsPerPoint;
   if (!arguments.has("pairs")) options.max_pairs = kPairsPerPoint;
   options.progress = {};
+  if (tick) options.progress = [&](std::string_view) { tick(); };
   if (set.contenders.size() == 1) {
-    KILN_TRY(SweepCell cell, measure_alone(set.contenders[0], options));
+    KILN_TRY(SweepCell cell, measure_alone(set.contenders[0], options, tick));
     return std::vector<SweepCell>{std::move(cell)};
   }
   options.extras = false;
@@ -167,10 +170,16 @@ std::vector<std::string> SweepPoints::texts(size_t number) const {
   return texts;
 }
 
-Result<std::vector<SweepCell>> SweepPoints::measure(size_t number) {
+Result<double> SweepPoints::seconds_per_point() const {
+  const std::string* budget = arguments_.find("budget");
+  if (!budget) return kSecondsPerPoint;
+  return seconds_of(*budget);
+}
+
+Result<std::vector<SweepCell>> SweepPoints::measure(size_t number, const std::function<void()>& tick) {
   const std::vector<size_t> at = index(number);
   for (size_t a = 0; a < axes_.size(); ++a) context_.session.set_variable(axes_[a].name, axes_[a].values[at[a]]);
-  auto cells = measure_point(context_, arguments_, interrupted_);
+  auto cells = measure_point(context_, arguments_, interrupted_, tick);
   // What took the interrupt may have gone on with less.
   if (cells.ok() && interrupted_()) return error(ErrorKind::kInterrupted, "interrupted");
   return cells;

@@ -33,8 +33,10 @@ class SweepPoints {
   std::vector<std::string> texts(size_t number) const;
 
   /// A cell per contender; a contender's own problem is in its cell. kInterrupted, from the first Ctrl-C on, and errors
-  /// of the arguments.
-  Result<std::vector<profiler::SweepCell>> measure(size_t number);
+  /// of the arguments. `tick` is called now and then; empty: nobody asks.
+  Result<std::vector<profiler::SweepCell>> measure(size_t number, const std::function<void()>& tick = {});
+  /// What a point may take.
+  Result<double> seconds_per_point() const;
 
  private:
   SweepPoints(MagicContext& context, MagicArguments arguments, std::vector<SweepAxis> axes)

@@ -14,6 +14,7 @@
 #include "repl/magics/contenders.h"
 #include "repl/magics/magic_arguments.h"
 #include "repl/magics/magics.h"
+#include "repl/magics/progress.h"
 #include "repl/magics/tune_arguments.h"
 #include "repl/modules/triton/session_records.h"
 #include "repl/session/tune_launch.h"
@@ -70,13 +71,7 @@ class ProgressLine {
     if (p.best >= 0)
       line += fmt::format(", best so far {} ({})", report::human_time(p.best_us),
                           candidates[static_cast<size_t>(p.best)].config);
-    const double all = p.elapsed_s + p.left_s;
-    if (p.left_s > 0) {
-      const int full = static_cast<int>(kBar * p.elapsed_s / all);
-      std::string bar;
-      for (int i = 0; i < kBar; ++i) bar += i < full ? "█" : "░";
-      line += fmt::format("  {} {:.1f} s left", bar, p.left_s);
-    }
+    if (p.left_s > 0) line += "  " + time_left(p.elapsed_s, p.left_s);
     line += " (Ctrl-C keeps the best)";
     tell_progress(session_, line);
     drawn_ = true;
@@ -88,7 +83,6 @@ class ProgressLine {
 
  private:
   static constexpr double kRedraw_s = 0.1;
-  static constexpr int kBar = 10;
   const script::Session& session_;
   bool is_shown_, drawn_ = false;
   std::optional<profiler::TunePhase> last_;

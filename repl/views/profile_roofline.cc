@@ -104,7 +104,8 @@ std::vector<RoofPoint> declared_points(const Timeline& timeline, const profiler:
   return points;
 }
 
-RooflineChart chart_of(const Device& device, std::vector<RoofPoint> points, std::string_view cache) {
+RooflineChart chart_of(const Device& device, std::vector<RoofPoint> points, std::string_view cache,
+                       const std::function<void(std::string_view)>& progress) {
   RooflineChart chart;
   chart.device = device.name(), chart.hardware = device.info().name, chart.cache = cache;
   chart.points = std::move(points);
@@ -119,14 +120,24 @@ RooflineChart chart_of(const Device& device, std::vector<RoofPoint> points, std:
       chart.notes.push_back(fmt::format("no ceiling of {}: {}", what, ceiling.error().message));
     return std::nullopt;
   };
+  auto say = [&](std::string_view what) {
+    if (progress) progress(what);
+  };
+  say("the ceiling of memory");
   chart.memory = keep(profiler::copy_ceiling(device), "memory");
+  say("the ceiling of f32 math");
   chart.vector = keep(profiler::vector_ceiling(device), "f32 math");
-  if (device.is_cuda()) chart.l2 = keep(profiler::l2_ceiling(device), "the L2");
+  if (device.is_cuda()) {
+    say("the ceiling of the L2");
+    chart.l2 = keep(profiler::l2_ceiling(device), "the L2");
+  }
   std::set<DType> asked;
   for (const RoofPoint& p : chart.points)
-    if (p.product && asked.insert(*p.product).second)
+    if (p.product && asked.insert(*p.product).second) {
+      say("the ceiling of products");
       if (auto ceiling = keep(profiler::product_ceiling(device, *p.product), "products"))
         chart.products[*p.product] = *ceiling;
+    }
   if (interrupted) chart.notes.emplace_back("interrupted: not all ceilings were measured");
   return chart;
 }

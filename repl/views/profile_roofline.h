@@ -1,6 +1,7 @@
 // The roofline of a profile: what its ranges and runs declared, over the time that the profile saw, under ceilings that
 // are measured on the device at their first use.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -18,8 +19,9 @@ std::vector<profiler::RoofPoint> declared_points(const profiler::Timeline& timel
                                                  const profiler::OpsOptions& options);
 
 /// The points under the ceilings that they need. Those that could not be measured, or not before Ctrl-C, are not there,
-/// and notes say so.
-profiler::RooflineChart chart_of(const Device& device, std::vector<profiler::RoofPoint> points, std::string_view cache);
+/// and notes say so. `progress` is told which one is measured; empty: nobody asks.
+profiler::RooflineChart chart_of(const Device& device, std::vector<profiler::RoofPoint> points, std::string_view cache,
+                                 const std::function<void(std::string_view)>& progress = {});
 
 /// The type of the operands that a kernel multiplies on tensor cores, from its PTX; nullopt: it does not.
 std::optional<DType> product_in_ptx(std::string_view ptx);

@@ -49,6 +49,26 @@ TEST_F(PromptTables, NothingIsLeftOfProgress) {
   EXPECT_EQ(t->screen().text().find("measuring: "), std::string::npos) << t->screen().text();
 }
 
+TEST_F(PromptTables, LongCommandsShowHowFarTheyAre) {
+  auto t = start(100, 80);
+  t->type("x = torch.randn(256, 256)\r");
+  ASSERT_TRUE(t->wait_for("\n[2]")) << t->screen().text();
+  int number = 3;  // of the prompt behind each
+  for (const auto& [command, part] : {std::pair{"%bench x @ x budget=1s", "hot caches, best so far "},
+                                      {"%roofline x @ x budget=1s", "x @ x, best so far "},
+                                      {"%dispatch x @ x runs=3000", "in a profile  "},
+                                      {"%sweep x @ x n=[1,2,3] budget=1s", "3 of 3: 3  "}}) {
+    const size_t before = t->raw_output().size();
+    t->type(std::string(command) + "\r");
+    ASSERT_TRUE(t->wait_for("\n[" + std::to_string(number++) + "]", 60)) << command << "\n" << t->screen().text();
+    const std::string raw = t->raw_output().substr(before);
+    EXPECT_NE(raw.find(part), std::string::npos) << raw;
+    EXPECT_NE(raw.find(" s left"), std::string::npos) << raw;
+    EXPECT_EQ(t->screen().text().find(" s left"), std::string::npos) << t->screen().text();
+    t->type("\x0c");
+  }
+}
+
 TEST_F(PromptTables, WhatIsTypedAheadIsNotInTheProgress) {
   auto t = start(60, 120);
   t->type("x = torch.ones(100_000)\r");
@@ -95,7 +115,9 @@ TEST_F(PromptTables, AnInterruptedRooflineHasThePointsThatAreDone) {
   ASSERT_TRUE(t->wait_for("\n[3]", 3)) << t->screen().text();  // the ceilings would take longer
   std::string screen = t->screen().text();
   EXPECT_NE(screen.find("\nx + x "), std::string::npos) << screen;
-  EXPECT_NE(screen.find("interrupted: 1 of 2 points"), std::string::npos) << screen;
+  // The second keeps the samples that it has.
+  EXPECT_NE(screen.find("\nx @ x "), std::string::npos) << screen;
+  EXPECT_NE(screen.find("\nx @ x: interrupted after "), std::string::npos) << screen;
 
   // And in the ceilings.
   t->type("%roofline x + x budget=100ms\r");
