@@ -19,8 +19,9 @@ constexpr double kLongReplays = 0.1;  // seconds of replays that no clock is too
 constexpr double kLongRun = 0.5;      // seconds
 /// Seconds for the figures beside the verdict, of one contender each: fewer samples of those that are slow.
 constexpr double kExtraSeconds = 1;
-constexpr double kSoonDone = 1;  // seconds before an answer is due at which nothing more is begun
-constexpr double kRedraw = 0.2;  // seconds between lines of progress
+constexpr double kSoonDone = 1;      // seconds before an answer is due at which nothing more is begun
+constexpr double kFromCaches = 1.1;  // of memory's ceiling: beyond it the bytes did not all come from there
+constexpr double kRedraw = 0.2;      // seconds between lines of progress
 
 std::string now_utc() {
   std::time_t now = std::time(nullptr);
@@ -346,7 +347,14 @@ class Run {
       row.no_roof = "FLOP are known for matrix products only; give bytes=N";
       return;
     }
-    row.roof = roofline(row.us().median, f.bytes, f.flop, *contest_.memory, math ? &*math : nullptr);
+    const Roofline roof = roofline(row.us().median, f.bytes, f.flop, *contest_.memory, math ? &*math : nullptr);
+    // No measurement is that far off: what one kernel wrote, or the sample before, was read from a cache.
+    row.is_from_caches = roof.bound == "memory" && roof.share > kFromCaches;
+    if (row.is_from_caches)
+      row.no_roof = fmt::format("its bytes are {:.0f} % of what memory moves in that time: caches served some of them",
+                                roof.share * 100);
+    else
+      row.roof = roof;
   }
 
   std::vector<Contender> contenders_;
