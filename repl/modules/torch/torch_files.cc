@@ -73,6 +73,10 @@ Value save(Interp& in, NativeArgs& a) {
 }
 
 Value load(Interp& in, NativeArgs& a) {
+  if (given(a[3]) && in.truth(a[3]))
+    in.fail(with_note(error(ErrorKind::kUnsupported,
+                            "load() maps no files: one that is cut short while a tensor lies in it ends the process"),
+                      "help: leave mmap=True out; elements are read straight into the tensor's memory"));
   const Device device = given(a[1]) ? device_of(in, a[1]) : torch_state(in).device();
   const std::string path = path_of(in, a[0]);
   std::vector<runtime::NamedTensor> tensors;
@@ -92,7 +96,7 @@ Value load(Interp& in, NativeArgs& a) {
 }
 
 constexpr NativeDef kFileFunctions[] = {
-    {"load(f, map_location=None, *, weights_only=True)", load,
+    {"load(f, map_location=None, *, weights_only=True, mmap=None)", load,
      "the tensor of a .npy file, or a dict of those of a .npz or .safetensors file"},
     {"save(obj, f)", save, "writes a tensor to a .npy file, or a dict of tensors to a .npz or .safetensors file"},
 };

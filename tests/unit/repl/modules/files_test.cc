@@ -46,6 +46,10 @@ TEST_F(Files, ComeBackAsTheyWere) {
 }
 
 TEST_F(Files, Mistakes) {
+  EXPECT_EQ(run("torch.load(D + 'x.npy', mmap=True)"),
+            "load() maps no files: one that is cut short while a tensor lies in it ends the process");
+  EXPECT_EQ(run("torch.save(torch.ones(2), D + 'y.npy')\nprint(torch.load(D + 'y.npy', mmap=False).tolist())\n"),
+            "[1.0, 1.0]\n");
   EXPECT_EQ(run("torch.save(torch.ones(1), D + 'x.safetensors')"),
             "a .safetensors file holds named tensors, a dict of them, not 'torch.Tensor'");
   EXPECT_EQ(run("torch.save({'a': 3}, D + 'x.npz')"), "save() writes tensors; 'a' is 'int'");
