@@ -379,6 +379,8 @@ Result<AccessLog> Session::checked(const std::function<Status()>& run, AccessChe
 
 void Session::check_accesses(AccessChecks checks) { launch_state(*interp_).access_checks = checks; }
 
+void Session::check_first_launches() { launch_state(*interp_).checks_first = true; }
+
 bool Session::checks_accesses() const { return launch_state(*interp_).access_checks != AccessChecks::kOff; }
 
 Result<std::optional<Tensor>> Session::tensor_of(const Value& value) {

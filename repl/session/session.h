@@ -83,6 +83,8 @@ class Session {
   Result<AccessLog> checked(const std::function<Status()>& run, AccessChecks checks);
   /// So does everything from here on.
   void check_accesses(AccessChecks checks);
+  /// On the CPU the first launch of each form (LaunchState::checks_first).
+  void check_first_launches();
   bool checks_accesses() const;
   /// The tensor that a value is, computed when it was not; nullopt when it is none.
   Result<std::optional<Tensor>> tensor_of(const Value& value);

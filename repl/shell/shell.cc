@@ -216,6 +216,7 @@ void Shell::show(std::string_view text) {
 int Shell::prompt(EntrySource& entries) {
   pages_ = context_.columns && can_page();
   session_.show_results_by([this](std::string_view text) { show(text); });
+  session_.check_first_launches();
   IdleInterrupts idle;
   while (!session_.exit_code()) {
     if (!std::exchange(at_line_start_, true)) context_.output("\n");

@@ -279,6 +279,20 @@ Status KernelImpl::launch_general(const std::array<int64_t, 3>& grid, std::span<
   return spec->backend->launch(*spec->loaded, programs_of(grid), bound.slots(), stream, options.timeout_s);
 }
 
+Status KernelImpl::note_launch(std::span<const std::optional<Arg>> args, const LaunchOptions& options) {
+  BoundArgs bound;
+  KILN_CHECK_OK(bind(args, bound));
+  KILN_TRY(const std::shared_ptr<DeviceImpl> device, device_of(bound, options));
+  const LaunchMark mark(this);
+  append(key_end(*device, options), bound.key);
+  const Specialisation* spec = look_up(bound.key.view());
+  if (!spec) {
+    KILN_TRY(spec, specialise(args, bound, device, options));
+  }
+  last_.store(spec, std::memory_order_release);
+  return {};
+}
+
 Result<PreparedLaunch> KernelImpl::prepare(const std::array<int64_t, 3>& grid, std::span<const std::optional<Arg>> args,
                                            const LaunchOptions& options) {
   KILN_CHECK_OK(check_grid(name_, grid));
@@ -356,6 +370,9 @@ std::string KernelImpl::identity(DeviceImpl& device) {
 Result<PreparedLaunch> prepare_launch(const Kernel& kernel, const std::array<int64_t, 3>& grid,
                                       std::span<const std::optional<Arg>> args, const LaunchOptions& options) {
   return kernel.impl()->prepare(grid, args, options);
+}
+Status note_launch(const Kernel& kernel, std::span<const std::optional<Arg>> args, const LaunchOptions& options) {
+  return kernel.impl()->note_launch(args, options);
 }
 std::shared_ptr<const LaunchedAs> launched_as(const Kernel& kernel) { return kernel.impl()->launched_as(); }
 const std::shared_ptr<const frontend::JitFunction>& function_of(const Kernel& kernel) {

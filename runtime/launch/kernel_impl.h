@@ -88,6 +88,8 @@ class KernelImpl {
                              std::string_view target);
   Result<PreparedLaunch> prepare(const std::array<int64_t, 3>& grid, std::span<const std::optional<Arg>> args,
                                  const LaunchOptions& options);
+  /// As launch() would, without the launch.
+  Status note_launch(std::span<const std::optional<Arg>> args, const LaunchOptions& options);
   /// The specialisation that was launched last; null when none was.
   std::shared_ptr<const LaunchedAs> launched_as() const;
   std::shared_ptr<const KernelInfo> launched() const;

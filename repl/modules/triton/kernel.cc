@@ -15,6 +15,8 @@
 #include "repl/modules/triton/launch_state.h"
 #include "repl/modules/triton/options.h"
 #include "runtime/jit/closure.h"
+#include "runtime/launch/kernel_launched.h"
+#include "support/trace.h"
 
 namespace kiln::script {
 
@@ -646,6 +648,46 @@ Status launch_looking(Interp& in, AccessChecks checks, const Kernel& kernel, con
   return kernel.launch(grid, args, options);
 }
 
+/// What tells launches of a kernel apart that may reach different memory.
+size_t form_of(const std::array<int64_t, 3>& grid, std::span<const std::optional<Arg>> args) {
+  size_t hash = 0;
+  auto add = [&](auto value) { hash = (hash ^ std::hash<decltype(value)>{}(value)) * 0x9E3779B97F4A7C15u; };
+  for (int64_t d : grid) add(d);
+  for (const std::optional<Arg>& arg : args) {
+    add(arg ? arg->index() : SIZE_MAX);
+    if (!arg) continue;
+    const Tensor* tensor = std::get_if<Tensor>(&*arg);
+    if (const auto* p = std::get_if<const Tensor*>(&*arg)) tensor = *p;
+    if (tensor) {
+      add(static_cast<int>(tensor->dtype()));
+      add(tensor->bytes_available());
+    }
+    if (const auto* b = std::get_if<bool>(&*arg)) add(*b);
+    if (const auto* i = std::get_if<int64_t>(&*arg)) add(*i);
+    if (const auto* d = std::get_if<double>(&*arg)) add(*d);
+    if (const auto* s = std::get_if<std::string>(&*arg)) add(*s);
+    if (const auto* t = std::get_if<DType>(&*arg)) add(static_cast<int>(*t));
+  }
+  return hash;
+}
+
+bool is_on_cpu(std::span<const std::optional<Arg>> args) {
+  return std::ranges::any_of(args, [](const std::optional<Arg>& arg) {
+    const auto* tensor = arg ? std::get_if<const Tensor*>(&*arg) : nullptr;
+    return tensor && !(*tensor)->device().is_cuda();
+  });
+}
+
+Status launch_first(Interp& in, const Kernel& kernel, const std::array<int64_t, 3>& grid,
+                    std::span<const std::optional<Arg>> args, const LaunchOptions& options) {
+  Status looked = launch_looking(in, AccessChecks::kWherePossible, kernel, grid, args, options);
+  if (looked.ok()) return runtime::note_launch(kernel, args, options);
+  if (looked.error().kind != ErrorKind::kLaunch) return looked;
+  return with_note(std::move(looked.error()),
+                   "note: the first launch of its form at the prompt is checked: what lies outside was left alone, and "
+                   "variables are kept");
+}
+
 }  // namespace
 
 Value KernelObject::launched_code() {
@@ -668,8 +710,13 @@ void KernelObject::launch(Interp& in, const Value& grid, CallArgs& args) {
   if (state.on_launch) state.on_launch(kernel, scratch_, bound.options);
   const AccessChecks checks = bound.check ? AccessChecks::kAlways : state.access_checks;
   checked_ = checks != AccessChecks::kOff;
-  Status status = checks == AccessChecks::kOff ? kernel.launch(dims, scratch_, bound.options)
-                                               : launch_looking(in, checks, kernel, dims, scratch_, bound.options);
+  // A profile shows launches as they are.
+  constexpr size_t kMostForms = 64;
+  const bool is_first = state.checks_first && !checked_ && !trace::on(trace::kSpans) && forms_.size() < kMostForms &&
+                        is_on_cpu(scratch_) && forms_.insert(form_of(dims, scratch_)).second;
+  Status status = is_first   ? launch_first(in, kernel, dims, scratch_, bound.options)
+                  : checked_ ? launch_looking(in, checks, kernel, dims, scratch_, bound.options)
+                             : kernel.launch(dims, scratch_, bound.options);
   for (auto& a : scratch_) a.reset();  // kernels must not live longer because they were arguments
   in.check(std::move(status));
 }

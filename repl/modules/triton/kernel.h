@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "kiln/kernel.h"
@@ -73,6 +74,7 @@ class KernelObject : public Launchable {
   Table named_;                                      // of each name None: what a grid function gets, but for the values
   std::vector<std::optional<Arg>> scratch_;          // of the launch going on; nothing a script runs can be between
   bool checked_ = false;                             // the last launch ran guarded code
+  std::unordered_set<size_t> forms_;                 // of launches that were checked as the first of theirs
   Value launched_;                                   // the object of the code that was launched last
   std::shared_ptr<const KernelInfo> launched_info_;  // of launched_
 };

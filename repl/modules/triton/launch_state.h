@@ -17,6 +17,8 @@ struct LaunchState {
   /// Of every launch of a kernel; what they find goes to the log.
   AccessChecks access_checks = AccessChecks::kOff;
   AccessLog access_log;
+  /// On the CPU the first launch of each form (types and sizes of arguments, values of numbers, grid) is checked.
+  bool checks_first = false;
 };
 inline LaunchState& launch_state(Interp& in) { return in.state<LaunchState>(); }
 

@@ -171,6 +171,26 @@ TEST_F(Prompt, TheSecondCtrlCEndsAStatementThatCatchesTheFirst) {
   EXPECT_TRUE(t->wait_for("\n42\n")) << t->screen().text();
 }
 
+TEST_F(Prompt, FirstLaunchesOnTheCpuAreChecked) {
+  auto t = start(60, 120);
+  t->type(
+      "import triton, triton.language as tl\r@triton.jit\rdef add(x, y, o, n, BLOCK: tl.constexpr):\r"
+      "i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\rtl.store(o + i, tl.load(x + i) + tl.load(y + i))\r\r"
+      "x, y, out = torch.ones(100_352), torch.ones(100_352), torch.zeros(100_000)\r");
+  ASSERT_TRUE(t->wait_for("\n[4]")) << t->screen().text();
+  t->type("add[(98,)](x, y, out, 100_000, BLOCK=1024)\r");
+  ASSERT_TRUE(t->wait_for("\n[5]")) << t->screen().text();
+  const std::string screen = t->screen().text();
+  for (const char* part : {"writes element 100000 of 'o', which has 100000 elements, in program 97",
+                           "help: give it a mask", "variables are kept"})
+    EXPECT_NE(screen.find(part), std::string::npos) << part << "\n" << screen;
+  // What is right is compiled as it is too, for what looks at it.
+  t->type("add[(97,)](x, y, out, 100_000, BLOCK=1024).name\rprint('sum', out.sum().item() == 200_000)\r");
+  EXPECT_TRUE(t->wait_for("\nsum True\n")) << t->screen().text();
+  t->type("%ir add\r");
+  EXPECT_TRUE(t->wait_for("\nkernel @add(")) << t->screen().text();
+}
+
 TEST_F(Prompt, CtrlCBehindQuitEndsItSooner) {
   auto t = start();
   t->type("x = [[] for i in range(3000000)]\r");  // freeing them takes a moment

@@ -58,7 +58,7 @@ TEST_F(Interrupts, EndLongFunctions) {
         text, [&] { session->interrupt(); }, &ms);
     ASSERT_FALSE(s.ok()) << text;
     EXPECT_EQ(s.error().kind, ErrorKind::kInterrupted) << text;
-    EXPECT_LT(ms, 1000) << text;  // 100 on a machine that does nothing else
+    EXPECT_LT(ms, 2000) << text;  // 100 on a machine that does nothing else
   }
 }
 
