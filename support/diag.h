@@ -33,16 +33,18 @@ Diagnostic with_note(Diagnostic d, std::string message, SourceRange range = {});
   } while (0)
 #define KILN_UNREACHABLE(...) ::kiln::internal_error(__FILE__, __LINE__, ::fmt::format("unreachable: " __VA_ARGS__))
 
-/// The candidate nearest to `name` by edit distance, if it is near enough to be a misspelling; else "".
+/// The candidate nearest to `name` by edit distance, if it is near enough to be a misspelling: one edit for every three
+/// characters. Else "".
 template <class Range>
 std::string nearest_name(std::string_view name, const Range& candidates);
 
+/// Characters added, dropped, replaced, or exchanged with their neighbour.
 int edit_distance(std::string_view a, std::string_view b);
 
 template <class Range>
 std::string nearest_name(std::string_view name, const Range& candidates) {
   std::string best;
-  int limit = static_cast<int>(name.size()) / 3 + 1, best_distance = limit + 1;
+  int best_distance = static_cast<int>(name.size()) / 3 + 1;
   for (const auto& c : candidates) {
     int d = edit_distance(name, std::string_view(c));
     if (d < best_distance) best = std::string(std::string_view(c)), best_distance = d;

@@ -99,7 +99,7 @@ Diagnostic no_such_option(std::string_view word, std::span<const MagicOption> op
   std::vector<std::string> names;
   for (const MagicOption& o : options) names.emplace_back(o.name);
   Diagnostic d = error(ErrorKind::kName, "there is no option '{}'; there are {}", word, option_summary(options));
-  std::string near = nearest_name(word, names);
+  std::string near = nearest_name(word.substr(0, word.find('=')), names);
   return near.empty() ? d : with_note(std::move(d), fmt::format("help: did you mean '{}'?", near));
 }
 

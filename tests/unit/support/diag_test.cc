@@ -95,5 +95,23 @@ TEST(Render, ShortensAWordThatNobodyReads) {
   EXPECT_NE(text.find("zzz' is not defined\n"), std::string::npos);
 }
 
+TEST(NearestName, IsAMisspelling) {
+  const std::vector<std::string> names = {"print", "type", "pow", "f", "registers", "bench", "BLOCK"};
+  EXPECT_EQ(nearest_name("pritn", names), "print") << "neighbours exchanged";
+  EXPECT_EQ(nearest_name("prnt", names), "print");
+  EXPECT_EQ(nearest_name("bnech", names), "bench");
+  EXPECT_EQ(nearest_name("regsters", names), "registers");
+  EXPECT_EQ(nearest_name("BLOK", names), "BLOCK");
+  for (const char* other : {"nope", "foo", "s", "x", "np", "blocked"})
+    EXPECT_EQ(nearest_name(other, names), "") << other;
+}
+
+TEST(NearestName, CountsEdits) {
+  EXPECT_EQ(edit_distance("", "abc"), 3);
+  EXPECT_EQ(edit_distance("abc", "abc"), 0);
+  EXPECT_EQ(edit_distance("abcd", "acbd"), 1);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
+}
+
 }  // namespace
 }  // namespace kiln
