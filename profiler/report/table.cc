@@ -265,8 +265,8 @@ std::string human_time(double us) {
 }
 
 bool wants_color(int fd) {
-  const char* term = std::getenv("TERM");
-  return isatty(fd) && !std::getenv("NO_COLOR") && !(term && std::string_view(term) == "dumb");
+  const char *term = std::getenv("TERM"), *none = std::getenv("NO_COLOR");
+  return isatty(fd) && !(none && *none) && !(term && std::string_view(term) == "dumb");
 }
 
 int terminal_columns(int fd) {

@@ -117,7 +117,7 @@ std::string human_bytes(double bytes);
 /// Microseconds as "12.3 us", "1.23 ms", "4.56 s".
 std::string human_time(double us);
 
-/// Whether the stream is a terminal that wants colour: a tty, NO_COLOR unset, TERM not "dumb".
+/// Whether the stream is a terminal that wants colour: a tty, NO_COLOR unset or empty (no-color.org), TERM not "dumb".
 bool wants_color(int fd);
 /// Columns of the terminal that the stream is, else $COLUMNS; 0: neither is known.
 int terminal_columns(int fd);

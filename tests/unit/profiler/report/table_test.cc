@@ -1,8 +1,11 @@
 #include "profiler/report/table.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <cstdlib>
 
 #include <nlohmann/json.hpp>
 
@@ -83,6 +86,21 @@ TEST(Table, NotFiniteIsUnknown) {
 TEST(Table, Formats) {
   EXPECT_EQ(parse_format("md"), Format::kMarkdown);
   EXPECT_EQ(parse_format("html"), std::nullopt);
+}
+
+// https://no-color.org: set and not empty.
+TEST(WantsColor, AsNoColorSays) {
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_GE(terminal, 0);
+  setenv("TERM", "xterm", 1);
+  unsetenv("NO_COLOR");
+  EXPECT_TRUE(wants_color(terminal));
+  setenv("NO_COLOR", "", 1);
+  EXPECT_TRUE(wants_color(terminal));
+  setenv("NO_COLOR", "0", 1);
+  EXPECT_FALSE(wants_color(terminal));
+  unsetenv("NO_COLOR");
+  close(terminal);
 }
 
 TEST(Table, HumanNumbers) {
