@@ -30,7 +30,7 @@ struct TextColumn {
   std::vector<std::string> cells;
   int natural = 0, least = 0, word = 0;  // widths: on one line, wrapped, and of what cannot be wrapped
   int of_cells = 0;                      // on one line, without the head
-  bool is_cut = false;                   // words that are longer than its width end in an ellipsis
+  enum class Words { kWhole, kCut, kBroken } words = Words::kWhole;  // longer than its width: stay, end in an ellipsis…
 };
 
 int longest_word(std::string_view text) {
@@ -139,8 +139,20 @@ std::string cut(std::string_view text, int width) {
   return out + "…";
 }
 
+/// As many bytes of a word as a line has room for, at least one character.
+size_t part_of_word(std::string_view word, int width) {
+  size_t bytes = 0;
+  for (int used = 0; bytes < word.size();) {
+    const size_t length = cluster_length(word.substr(bytes));
+    used += text_width(word.substr(bytes, length));
+    if (used > width && bytes > 0) break;
+    bytes += length;
+  }
+  return bytes;
+}
+
 /// At blanks; a longer word gets a line of its own.
-std::vector<std::string> wrap(std::string_view text, int width, bool cut_words) {
+std::vector<std::string> wrap(std::string_view text, int width, TextColumn::Words words) {
   if (text_width(text) <= width) return {std::string(text)};
   std::vector<std::string> lines(1);
   int used = 0;
@@ -148,7 +160,14 @@ std::vector<std::string> wrap(std::string_view text, int width, bool cut_words) 
     const size_t end = std::min(text.find(' ', at), text.size());
     std::string word(text.substr(at, end - at));
     at = end + 1;
-    if (cut_words && text_width(word) > width) word = cut(word, width);
+    if (words == TextColumn::Words::kCut && text_width(word) > width) word = cut(word, width);
+    while (words == TextColumn::Words::kBroken && text_width(word) > width) {
+      const size_t part = part_of_word(word, width);
+      if (used > 0) lines.emplace_back();
+      lines.back() = word.substr(0, part);
+      word.erase(0, part);
+      used = width;
+    }
     const int more = text_width(word);
     if (used > 0 && used + 1 + more > width) {
       lines.emplace_back();
@@ -180,7 +199,7 @@ void append_row(const std::vector<TextColumn>& all, const Block& block, Side sid
   size_t height = 1;
   for (size_t i = 0; i < block.columns.size(); ++i) {
     const TextColumn& c = all[block.columns[i]];
-    cells.push_back(wrap(text_of(c), block.widths[i], c.is_cut));
+    cells.push_back(wrap(text_of(c), block.widths[i], c.words));
     height = std::max(height, cells.back().size());
   }
   for (size_t l = 0; l < height; ++l) {
@@ -246,18 +265,29 @@ std::optional<std::vector<int>> widths_of(const std::vector<TextColumn>& all, co
 }
 
 /// The columns in one block, or where they do not fit in several, each headed by the first column: what a row is of.
-std::vector<Block> blocks_of(std::vector<TextColumn>& all, int width) {
+std::vector<Block> blocks_of(std::vector<TextColumn>& all, int width, size_t rows) {
   std::vector<size_t> columns(all.size());
   for (size_t i = 0; i < all.size(); ++i) columns[i] = i;
-  constexpr size_t kFew = 3;  // that few columns are rather wrapped than separated
+  constexpr size_t kFew =
+      3;  // that few columns are rather wrapped than separated, and those of long tables than left out
   if (auto widths = widths_of(all, columns, width)) return {{columns, *std::move(widths)}};
-  if (columns.size() <= kFew)
+  if (columns.size() <= kFew || rows > kMostFolded)
     if (auto widths = widths_of(all, columns, width, true)) return {{columns, *std::move(widths)}};
+  if (rows > kMostFolded) {
+    std::vector<TextColumn> broken = all;
+    for (size_t i = 1; i < broken.size(); ++i)
+      if (broken[i].align == Align::kLeft && broken[i].word > kLeastWrapped)
+        broken[i].word = kLeastWrapped, broken[i].words = TextColumn::Words::kBroken;
+    if (auto widths = widths_of(broken, columns, width, true)) {
+      all = std::move(broken);
+      return {{columns, *std::move(widths)}};
+    }
+  }
   // A mark without a heading does not tell a row.
   const size_t leads = all[0].head.empty() && all.size() > 2 ? 2 : 1;
   TextColumn& lead = all[leads - 1];
   if (const int most = std::max(width / 2, kLeastLead); lead.least > most)
-    lead.least = lead.word = most, lead.natural = std::min(lead.natural, most), lead.is_cut = true;
+    lead.least = lead.word = most, lead.natural = std::min(lead.natural, most), lead.words = TextColumn::Words::kCut;
   std::vector<size_t> rest(columns.begin() + static_cast<ptrdiff_t>(leads), columns.end());
   std::stable_sort(rest.begin(), rest.end(), [&](size_t a, size_t b) { return all[a].rank > all[b].rank; });
   std::vector<Block> blocks;
@@ -299,7 +329,7 @@ std::string to_text(const Table& whole, const TextStyle& style) {
   const Table table = whole.printed();
   const int width = style.width > 0 ? std::max(style.width, kLeastTerminal) : 0;
   std::vector<TextColumn> columns = text_columns(table, width > 0);
-  std::vector<Block> blocks = blocks_of(columns, width);
+  std::vector<Block> blocks = blocks_of(columns, width, table.rows().size());
   std::vector<std::string> notes = table.notes();
   if (blocks.size() > 1 && table.rows().size() > kMostFolded) {
     notes.push_back(left_out(columns, blocks, style));
@@ -312,7 +342,8 @@ std::string to_text(const Table& whole, const TextStyle& style) {
     append_block(columns, blocks[b], style.color, table.rows().size(), out);
   }
   for (const std::string& note : notes)
-    for (const std::string& line : width > 0 ? wrap(note, width, false) : std::vector<std::string>{note})
+    for (const std::string& line :
+         width > 0 ? wrap(note, width, TextColumn::Words::kWhole) : std::vector<std::string>{note})
       out += style.color ? "\033[2m" + line + "\033[0m\n" : line + "\n";
   return out;
 }

@@ -1,6 +1,8 @@
 // Tables in the width of a terminal.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "profiler/report/table.h"
 
 namespace kiln::report {
@@ -82,6 +84,18 @@ TEST(TableFit, AColumnOfTimesHasOneUnit) {
             "   5.90      5.90    5 mem\n"
             "   12.0      12.0    5 mem\n");
   EXPECT_NE(to_text(t).find("5900.0  5.90 ms"), std::string::npos) << to_text(t);
+}
+
+TEST(TableFit, ALongTableRatherBreaksWordsThanLeavesOutAColumn) {
+  Table t({{"name", "", Align::kLeft},
+           {"value", "", Align::kLeft},
+           {"default", "", Align::kLeft},
+           {"meaning", "", Align::kLeft}});
+  for (int i = 0; i < 30; ++i) t.add_row({"variable", "", "", "as " + std::string(40, 'w')});
+  const std::string text = to_text(t, {.width = 60});
+  EXPECT_LE(widest_line(text), 60) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), 'w'), 30 * 40) << text;
+  EXPECT_EQ(text.find("left out"), std::string::npos) << text;
 }
 
 TEST(TableFit, NoTerminalIsTooNarrow) {
