@@ -36,8 +36,9 @@ enum class PlotStyle {
   kBraille,  // dots of 2 × 4 per character
   kColor,    // the same, each line in its colour
 };
-/// Empty when there is no point at all.
-std::string to_terminal(const Plot& plot, PlotStyle style, int width = 72, int height = 16);
+/// Empty when there is no point at all. No line is wider than `columns`; 0: as the terminal that standard output is.
+/// Wide terminals are not filled.
+std::string to_terminal(const Plot& plot, PlotStyle style, int columns = 0, int height = 16);
 /// A whole SVG document for light and dark pages (prefers-color-scheme). Lines are labelled where they end; nothing
 /// overlaps and nothing is cut off, so its height grows with the number of lines.
 std::string to_svg(const Plot& plot);

@@ -1,5 +1,6 @@
 // Plots in a terminal.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +13,7 @@
 #include "profiler/report/plot.h"
 #include "profiler/report/plot_scale.h"
 #include "profiler/report/table.h"
+#include "support/text_width.h"
 
 namespace kiln::report {
 
@@ -130,6 +132,19 @@ std::string text_of(const std::string& tick, bool plain) {
   return out;
 }
 
+/// As much of a text as there is room for.
+std::string fitting(const std::string& text, int columns, bool plain) {
+  if (columns <= 0 || display_width(text) <= columns) return text;
+  std::string out;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view next = rest.substr(0, cluster_length(rest));
+    if (display_width(out) + display_width(next) > columns - 1) break;
+    out += next;
+    rest.remove_prefix(next.size());
+  }
+  return out + (plain ? "~" : "…");
+}
+
 /// The rule below the canvas with a mark at each tick, and the line of their texts.
 struct XAxis {
   Ticks ticks;
@@ -148,7 +163,7 @@ XAxis x_axis(const Plot& plot, const std::vector<PlotLine>& lines, const Scale& 
   std::vector<bool> marked(static_cast<size_t>(inner));
   int column = 0;  // of the end of the texts so far
   for (const Tick& t : axis.ticks.major) {
-    const std::string text = text_of(t.text, plain);
+    const std::string text = fitting(text_of(t.text, plain), inner, plain);
     const int length = display_width(text), at = static_cast<int>(std::lround(xs.at(t.value) * (inner - 1)));
     if (at < 0 || at >= inner) continue;  // a name without a point
     const int start = std::clamp(left + at - length / 2, 0, std::max(0, left + inner - length));
@@ -163,19 +178,25 @@ XAxis x_axis(const Plot& plot, const std::vector<PlotLine>& lines, const Scale& 
   return axis;
 }
 
-std::string legend(const std::vector<PlotLine>& lines, PlotStyle style) {
+std::string legend(const std::vector<PlotLine>& lines, PlotStyle style, int columns) {
   std::string out;
   for (size_t i = 0; i < lines.size(); ++i) {
     const std::string mark = style == PlotStyle::kPlain ? std::string(1, static_cast<char>('a' + i % 26)) : "━━";
     out += style == PlotStyle::kColor ? "  " + Canvas::color_code(static_cast<int>(i)) + mark + "\033[0m" : "  " + mark;
-    out += " " + lines[i].name + "\n";
+    const int left = columns - 3 - display_width(mark);
+    out += " " + (columns > 0 ? fitting(lines[i].name, std::max(1, left), style == PlotStyle::kPlain) : lines[i].name) +
+           "\n";
   }
   return out;
 }
 
 }  // namespace
 
-std::string to_terminal(const Plot& plot, PlotStyle style, int width, int height) {
+std::string to_terminal(const Plot& plot, PlotStyle style, int columns, int height) {
+  constexpr int kWidest = 72, kLeast = 20;
+  if (columns <= 0) columns = terminal_columns(STDOUT_FILENO);
+  if (columns > 0) columns = std::max(columns, kLeast);
+  const int width = columns > 0 ? std::min(columns, kWidest) : kWidest;
   const std::vector<PlotLine> lines = drawable(plot);
   if (!has_points(lines)) return {};
   const Scale xs = x_scale(plot, lines), ys = y_scale(plot, lines);
@@ -188,7 +209,7 @@ std::string to_terminal(const Plot& plot, PlotStyle style, int width, int height
     labels[row_of(t.value)] = text_of(t.text, plain);
     margin = std::max(margin, display_width(t.text));
   }
-  const int inner = std::max(16, width - margin - 2);
+  const int inner = std::max(8, width - margin - 2);
 
   Canvas canvas(inner, height, style);
   auto place = [&](const PlotPoint& p) {
@@ -215,15 +236,22 @@ std::string to_terminal(const Plot& plot, PlotStyle style, int width, int height
   auto named = [&](const std::string& label, const Ticks& ticks) {
     return ticks.factor.empty() ? label : label + " (" + text_of(ticks.factor, plain) + ")";
   };
-  std::string out = plot.title.empty() ? "" : plot.title + "\n";
-  if (const std::string y_name = named(plot.y_label, y_marks); !y_name.empty()) out += y_name + "\n";
+  std::string out = plot.title.empty() ? "" : fitting(plot.title, columns, plain) + "\n";
+  if (const std::string y_name = named(plot.y_label, y_marks); !y_name.empty())
+    out += fitting(y_name, columns, plain) + "\n";
   for (int row = 0; row < height; ++row) {
     const std::string& label = labels[static_cast<size_t>(row)];
     const char* bar = label.empty() ? (plain ? " |" : " │") : (plain ? " +" : " ┤");
     out += std::string(static_cast<size_t>(margin - display_width(label)), ' ') + label + bar + canvas.row(row) + "\n";
   }
   const XAxis axis = x_axis(plot, lines, xs, inner, margin, plain);
-  return out + axis.rule + axis.labels + "  " + named(plot.x_label, axis.ticks) + "\n" + legend(lines, style);
+  // Behind the last tick's text, or where there is no room below it.
+  const std::string x_name = fitting(named(plot.x_label, axis.ticks), columns, plain);
+  const int length = display_width(x_name);
+  const bool fits = columns <= 0 || display_width(axis.labels) + 2 + length <= columns;
+  const std::string gap =
+      fits ? "  " : "\n" + std::string(static_cast<size_t>(std::max(0, margin + 2 + inner - length)), ' ');
+  return out + axis.rule + axis.labels + gap + x_name + "\n" + legend(lines, style, columns);
 }
 
 }  // namespace kiln::report

@@ -149,7 +149,8 @@ void print_list(const profiler::MergedList& list, const report::Table& table, bo
   put(stdout, report::to_text(table, style));
   if (list.records[0].kind != profiler::ShardedKind::kSweep) return;
   const report::Plot plot = profiler::sweep_plot(profiler::sweep_of(list));
-  put(stdout, report::to_terminal(plot, style.color ? report::PlotStyle::kColor : report::PlotStyle::kPlain));
+  put(stdout,
+      report::to_terminal(plot, style.color ? report::PlotStyle::kColor : report::PlotStyle::kPlain, style.width));
 }
 
 }  // namespace kiln::repl

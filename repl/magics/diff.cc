@@ -97,6 +97,7 @@ Status diff_tensors(MagicContext& context, const std::vector<std::string>& parts
   const script::Tolerance s = script::tolerance_of(got.dtype()), t = script::tolerance_of(wanted.dtype());
   o.options.rtol = o.rtol.value_or(std::max(s.rtol, t.rtol));
   o.options.atol = o.atol.value_or(std::max(s.atol, t.atol));
+  o.options.columns = context.style().width;
   KILN_TRY(TensorDiff d, tensor_diff(got, wanted, o.options, stop_of(context)));
   context.print(diff_table(d));
   if (d.differing) context.print(decade_table(d), "errors");

@@ -91,7 +91,8 @@ Status magic_sweep(MagicContext& context, std::string_view text) {
   report::Plot plot = sweep_plot(sweep);
   plot.title = expression;
   if (context.format == report::Format::kText)
-    context.output(report::to_terminal(plot, context.color ? report::PlotStyle::kColor : report::PlotStyle::kPlain));
+    context.output(report::to_terminal(plot, context.color ? report::PlotStyle::kColor : report::PlotStyle::kPlain,
+                                       context.style().width));
   context.yield.details = sweep_value(sweep, points);
   if (!svg.empty()) KILN_CHECK_OK(write_file_atomic(svg, report::to_svg(plot)));
   return {};

@@ -417,8 +417,10 @@ void Session::begin_entry(int number, std::string_view text) { interp_->state<Re
 
 void Session::keep_result(const Value& v) { interp_->state<Results>().keep(v); }
 
-void Session::show_tables_by(std::function<std::string(const report::Table&, bool colored)> text) {
+void Session::show_tables_by(std::function<std::string(const report::Table&, bool colored)> text,
+                             std::function<int()> columns) {
   interp_->state<Results>().table_text = std::move(text);
+  interp_->state<Results>().columns = std::move(columns);
 }
 
 void Session::show_results_by(std::function<void(std::string_view text)> show) {

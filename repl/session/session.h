@@ -106,7 +106,8 @@ class Session {
   /// Gets how far a command is, and "" when it has ended; null: a terminal that stderr is shows it.
   std::function<void(std::string_view)> on_progress = {};
   /// How tables are shown: repl/modules/results/results.h.
-  void show_tables_by(std::function<std::string(const report::Table&, bool colored)> text);
+  void show_tables_by(std::function<std::string(const report::Table&, bool colored)> text,
+                      std::function<int()> columns);
   void show_results_by(std::function<void(std::string_view text)> show);
   /// Checks what stands before the '=' of an assignment: "r", "a.b", "x, y".
   Status check_target(const std::string& target);
@@ -175,7 +176,8 @@ class Session {
   /// One line about a name or attribute, for completion: like describe, but of values that a script's own code would
   /// have to show, or that hold such values, the type alone. Empty when there is no such name.
   std::string preview(std::string_view expression) const;
-  /// The source of a function or kernel that a script defined, for `name??`.
+  /// The source of a function, kernel or class that a script defined, or of an instance's class, for `name??`. kName:
+  /// there is no such name; kType: it has no source.
   Result<std::string> source_of(std::string expression) const;
 
   /// From a signal handler or another thread: the running script stops at its next loop turn or call with kInterrupted.

@@ -57,11 +57,13 @@ Shell::Shell(const Options& options, const std::function<void(std::string_view)>
   context_.variants = [this](script::Session& session, const std::string& text) {
     return expression_contenders(session, text, context_.edits);
   };
-  session_.show_tables_by([this](const report::Table& table, bool colored) {
-    report::TextStyle style = context_.style();
-    style.color = style.color && colored;
-    return report::format(table, context_.format, style);
-  });
+  session_.show_tables_by(
+      [this](const report::Table& table, bool colored) {
+        report::TextStyle style = context_.style();
+        style.color = style.color && colored;
+        return report::format(table, context_.format, style);
+      },
+      [this] { return context_.style().width; });
 }
 
 std::function<void(std::string_view)> Shell::watched(std::function<void(std::string_view)> output) {

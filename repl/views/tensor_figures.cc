@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "support/diag.h"
+#include "support/text_width.h"
 
 namespace kiln::repl {
 
@@ -23,6 +24,7 @@ constexpr int kBins = 16;
 constexpr int kMostBar = 32;
 constexpr int kLeastDecade = -12, kMostDecade = 12;
 constexpr int64_t kMapRows = 24, kMapColumns = 64;  // most characters of a heat map
+constexpr int64_t kMapMargin = 9;                   // of each row, for its number
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 /// Calls `visit(values, index of the first)` for pieces of a tensor, in row-major order.
@@ -170,6 +172,12 @@ Table bin_table(const TensorFigures& f) {
 
 namespace {
 
+/// Characters that a row of the heat map has room for.
+int64_t map_columns(const DiffOptions& options) {
+  const int64_t room = options.columns - kMapMargin;
+  return options.columns > 0 ? std::clamp<int64_t>(room, 1, kMapColumns) : kMapColumns;
+}
+
 /// The smallest power of two at which so many tiles cover a size.
 int64_t tile_for(int64_t size, int64_t most) {
   int64_t tile = 1;
@@ -200,7 +208,7 @@ Result<TensorDiff> tensor_diff(const Tensor& got, const Tensor& wanted, DiffOpti
                 rows = d.shape.size() < 2 ? 1 : d.shape[d.shape.size() - 2];
   if (d.count == 0) return d;
   d.tile_rows = options.tile_rows ? options.tile_rows : tile_for(rows, kMapRows);
-  d.tile_columns = options.tile_columns ? options.tile_columns : tile_for(columns, kMapColumns);
+  d.tile_columns = options.tile_columns ? options.tile_columns : tile_for(columns, map_columns(options));
   d.map_rows = (rows + d.tile_rows - 1) / d.tile_rows;
   d.map_columns = (columns + d.tile_columns - 1) / d.tile_columns;
   constexpr int64_t kLargestMap = 1 << 20;
@@ -297,18 +305,23 @@ Table decade_table(const TensorDiff& d) {
 std::string heat_map(const TensorDiff& d) {
   if (!d.bad) return {};
   static constexpr std::string_view kShades[] = {"·", "░", "▒", "▓", "█"};  // none, and by quarters
-  std::string out =
-      fmt::format("bad elements by tile of {} × {}, rows down, columns right\n", d.tile_rows, d.tile_columns);
-  for (int64_t row = 0; row < d.map_rows; ++row) {
-    out += fmt::format("{:>8} ", row * d.tile_rows);
-    for (int64_t column = 0; column < d.map_columns; ++column) {
-      const auto i = static_cast<size_t>(row * d.map_columns + column);
-      const int64_t quarter = d.map_bad[i] ? (4 * d.map_bad[i] + d.map_count[i] - 1) / d.map_count[i] : 0;
-      out += kShades[quarter];
+  std::string out = wrap_lines(
+      fmt::format("bad elements by tile of {} × {}, rows down, columns right\n", d.tile_rows, d.tile_columns),
+      d.options.columns);
+  const int64_t room = d.options.columns > 0 ? std::max<int64_t>(1, d.options.columns - kMapMargin) : d.map_columns;
+  for (int64_t first = 0; first < d.map_columns; first += room) {
+    if (d.map_columns > room) out += fmt::format("from column {}:\n", first * d.tile_columns);
+    for (int64_t row = 0; row < d.map_rows; ++row) {
+      out += fmt::format("{:>{}} ", row * d.tile_rows, kMapMargin - 1);
+      for (int64_t column = first; column < std::min(first + room, d.map_columns); ++column) {
+        const auto i = static_cast<size_t>(row * d.map_columns + column);
+        const int64_t quarter = d.map_bad[i] ? (4 * d.map_bad[i] + d.map_count[i] - 1) / d.map_count[i] : 0;
+        out += kShades[quarter];
+      }
+      out += "\n";
     }
-    out += "\n";
   }
-  return out + "· none  ░ to 25%  ▒ to 50%  ▓ to 75%  █ more\n";
+  return out + wrap_lines("· none  ░ to 25%  ▒ to 50%  ▓ to 75%  █ more\n", d.options.columns);
 }
 
 }  // namespace kiln::repl

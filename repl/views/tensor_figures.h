@@ -35,6 +35,7 @@ report::Table bin_table(const TensorFigures& figures);
 struct DiffOptions {
   double rtol = 0, atol = 0;
   int64_t tile_rows = 0, tile_columns = 0;  // of the heat map; 0: so that it fits
+  int columns = 0;                          // of the terminal; 0: unknown
 };
 
 struct TensorDiff {
@@ -54,7 +55,8 @@ Result<TensorDiff> tensor_diff(const Tensor& got, const Tensor& wanted, DiffOpti
 
 report::Table diff_table(const TensorDiff& diff);
 report::Table decade_table(const TensorDiff& diff);
-/// A character per tile, and what they mean; empty when no element is bad.
+/// A character per tile, and what they mean; empty when no element is bad. A map that is wider than the terminal goes
+/// on below.
 std::string heat_map(const TensorDiff& diff);
 
 }  // namespace kiln::repl

@@ -21,6 +21,9 @@ class Results {
 
   /// The text of a table as the program shows tables; `colored` where it goes to the screen. Null: report::to_text.
   std::function<std::string(const report::Table&, bool colored)> table_text;
+  /// Columns that plots may take; null, or 0: as many as they like.
+  std::function<int()> columns;
+  int width() const { return columns ? columns() : 0; }
   /// Shows the text of a result; null: Interp::print.
   std::function<void(std::string_view text)> show;
 

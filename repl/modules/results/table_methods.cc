@@ -109,7 +109,7 @@ Value plot(Interp& in, NativeArgs& a) {
   if (is_given(a[2]))
     in.check(write_file_atomic(in.to_text(a[2], "the file's path"), report::to_svg(p)));
   else
-    in.print(report::to_terminal(p, report::PlotStyle::kBraille));
+    in.print(report::to_terminal(p, report::PlotStyle::kBraille, in.state<Results>().width()));
   return Value::none();
 }
 

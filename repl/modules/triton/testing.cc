@@ -6,6 +6,7 @@
 
 #include "kiln/graph.h"
 #include "profiler/report/plot.h"
+#include "repl/modules/results/results.h"
 #include "repl/modules/std/std.h"
 #include "repl/modules/torch/lazy_scope.h"
 #include "repl/modules/torch/pending.h"
@@ -343,7 +344,7 @@ void run_benchmark(Interp& in, const Value& fn, Benchmark& b, const Shown& shown
     save_csv(in, cells_of(in, b, rows, shown.difference, shown.digits), file_of(b, shown.folder) + ".csv");
   if (b.x_names.empty() || (!shown.plots && shown.folder.empty())) return;
   const report::Plot plot = plot_of(in, b, rows);
-  if (shown.plots) in.print(report::to_terminal(plot, report::PlotStyle::kBraille));
+  if (shown.plots) in.print(report::to_terminal(plot, report::PlotStyle::kBraille, in.state<Results>().width()));
   if (!shown.folder.empty()) in.check(write_file_atomic(file_of(b, shown.folder) + ".svg", report::to_svg(plot)));
 }
 

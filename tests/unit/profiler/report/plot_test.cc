@@ -8,6 +8,7 @@
 #include <regex>
 
 #include "profiler/report/svg_text.h"
+#include "profiler/report/table.h"
 #include "support/files.h"
 
 namespace kiln::report {
@@ -248,9 +249,22 @@ TEST(PlotText, Plain) {
             "   |  ....\n"
             " 0 +a.\n"
             "   ++---------------+\n"
-            "    0              10  n\n"
+            "    0              10\n"
+            "                    n\n"
             "  a up\n"
             "  b flat <b>\n");
+}
+
+TEST(PlotText, NoLineIsWiderThanTheTerminal) {
+  for (const auto& [name, plot] : gallery())
+    for (const int columns : {20, 50, 60, 80}) {
+      const std::string text = to_terminal(plot, PlotStyle::kBraille, columns);
+      for (size_t at = 0; at < text.size();) {
+        const size_t end = text.find('\n', at);
+        EXPECT_LE(display_width(std::string_view(text).substr(at, end - at)), columns) << name << "\n" << text;
+        at = end + 1;
+      }
+    }
 }
 
 TEST(PlotText, AsciiHasPowersToo) {
