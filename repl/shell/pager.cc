@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "support/environment.h"
 #include "support/knobs.h"
+#include "support/text.h"
 #include "support/text_width.h"
 
 namespace kiln::repl {
@@ -53,8 +55,12 @@ class PagerSignals {
 };
 
 /// Its standard input is the reading end; -1 when it cannot be started.
-pid_t start(const std::string& command, int reading) {
+pid_t start(const std::string& command, int reading, bool may_run_shell) {
   std::vector<std::string> variables = environment_list();
+  if (!may_run_shell) {
+    std::erase_if(variables, [](const std::string& v) { return v.starts_with("LESSSECURE"); });
+    variables.emplace_back("LESSSECURE=1");
+  }
   if (!environment("LESS")) variables.emplace_back("LESS=FRX");  // for a PAGER=less
   std::vector<char*> env;
   for (std::string& v : variables) env.push_back(v.data());
@@ -119,16 +125,29 @@ int lines_on_screen(std::string_view text, int columns) {
   return lines;
 }
 
-bool page(std::string_view text) {
+bool is_less_alone(std::string_view command) {
+  if (command == kLess) return true;
+  command = trimmed(command);
+  const std::string_view program = command.substr(0, command.find(' '));
+  const bool is_less = program == "less" || program == "/usr/bin/less" || program == "/bin/less";
+  return is_less && std::ranges::all_of(command, [](char c) {
+           return std::isalnum(static_cast<unsigned char>(c)) ||
+                  std::string_view(" -+/.,_=%").find(c) != std::string_view::npos;
+         });
+}
+
+bool page(std::string_view text, bool may_run_shell) {
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0) return false;
   // The prompt takes a line too.
   if (lines_on_screen(text, size.ws_col) < size.ws_row) return false;
+  const std::string command = pager_command();
+  if (!may_run_shell && !is_less_alone(command)) return false;
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return false;
   std::fflush(stdout);
   PagerSignals signals;
-  const pid_t pid = start(pager_command(), ends[0]);
+  const pid_t pid = start(command, ends[0], may_run_shell);
   close(ends[0]);
   if (pid > 0) write_all(ends[1], text);
   close(ends[1]);

@@ -211,7 +211,7 @@ MagicResult Shell::command_for_value(std::string_view line) {
 }
 
 void Shell::show(std::string_view text) {
-  if (text.empty() || (pages_ && context_.may_page && page(text))) return;
+  if (text.empty() || (pages_ && context_.may_page && page(text, !options_.no_shell))) return;
   context_.output(text);
 }
 

@@ -13,7 +13,7 @@ namespace kiln {
 class Prompt : public testing::Test {
  protected:
   std::unique_ptr<editor::PseudoTerminal> start(int rows = 40, int columns = 100, const char* term = "xterm",
-                                                const char* pager = "") {
+                                                const char* pager = "", const char* option = nullptr) {
     auto t = std::make_unique<editor::PseudoTerminal>(rows, columns, [&] {
       setenv("XDG_STATE_HOME", state_.path.c_str(), 1);
       setenv("XDG_CONFIG_HOME", state_.path.c_str(), 1);
@@ -22,7 +22,7 @@ class Prompt : public testing::Test {
       setenv("NO_COLOR", "1", 1);
       setenv("KILN_PAGER", pager, 1);
       setenv("LC_ALL", "C", 1);  // what is typed is UTF-8 whatever the locale says
-      execl(KILN_PROGRAM, "kiln", "--device", "cpu", static_cast<char*>(nullptr));
+      execl(KILN_PROGRAM, "kiln", "--device", "cpu", option, static_cast<char*>(nullptr));
       return 127;
     });
     EXPECT_TRUE(t->wait_for("\n[1]", 60)) << t->screen().text();

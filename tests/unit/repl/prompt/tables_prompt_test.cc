@@ -1,7 +1,10 @@
 // Tables at the prompt, on terminals of several sizes.
+#include <sys/stat.h>
+
 #include <chrono>
 #include <thread>
 
+#include "support/files.h"
 #include "support/text_width.h"
 #include "tests/unit/repl/prompt/prompt_fixture.h"
 
@@ -208,6 +211,25 @@ TEST_F(PromptTables, LongOnesGoToThePager) {
     other->type("1 + 1\r");
     EXPECT_TRUE(other->wait_for("\n2\n")) << other->screen().text();
   }
+}
+
+TEST_F(PromptTables, WithoutAShellThePagerIsLessInItsSecureMode) {
+  const std::string less = state_.path + "/less";
+  ASSERT_TRUE(write_file_atomic(less, "#!/bin/sh\nsed -n 1,2p\necho \"secure: $LESSSECURE.\"\n").ok());
+  ASSERT_EQ(chmod(less.c_str(), 0700), 0);
+  const char* before = std::getenv("PATH");
+  const std::string path = before ? before : "";
+  setenv("PATH", (state_.path + ":" + path).c_str(), 1);
+  unsetenv("PAGER");
+  auto with = start(20, 100, "xterm", ""), without = start(20, 100, "xterm", "", "--no-shell"),
+       other = start(20, 100, "xterm", "sed -n 1,2p; echo not here", "--no-shell");
+  setenv("PATH", path.c_str(), 1);
+  for (auto* t : {with.get(), without.get(), other.get()}) t->type("%env\r");
+  EXPECT_TRUE(with->wait_for("secure: .")) << with->screen().text();
+  EXPECT_TRUE(without->wait_for("secure: 1.")) << without->screen().text();
+  EXPECT_TRUE(other->wait_for("\n[2]"));
+  EXPECT_EQ(other->raw_output().find("\nnot here"), std::string::npos);
+  EXPECT_NE(other->raw_output().find("KILN_CACHE_DIR"), std::string::npos) << "printed as it is";
 }
 
 TEST_F(PromptTables, ATerminalOfOneColumn) {
