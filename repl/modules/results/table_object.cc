@@ -31,11 +31,15 @@ const std::string* text_of(const Value& v) {
 }  // namespace
 
 std::optional<size_t> TableObject::find_column(std::string_view name) const {
+  // As they are written in other tools, and in tables that have less room.
+  constexpr std::pair<std::string_view, std::string_view> kShort[] = {{"regs", "registers"}, {"occ", "occupancy"}};
   const std::vector<report::Column>& columns = table.columns();
   for (size_t i = 0; i < columns.size(); ++i)
     if (report::key_of(columns[i]) == name) return i;
   for (size_t i = 0; i < columns.size(); ++i)
-    if (columns[i].name == name || name_of_heading(columns[i]) == name) return i;
+    if (columns[i].name == name || report::heading(columns[i]) == name || name_of_heading(columns[i]) == name) return i;
+  for (const auto& [shorter, key] : kShort)
+    if (shorter == name) return find_column(key);
   return std::nullopt;
 }
 

@@ -16,7 +16,7 @@ class TableObject : public Object {
   static inline const KindOf<TableObject> kKind{"kiln.Table"};
   explicit TableObject(report::Table t) : Object(kKind), table(std::move(t)) {}
 
-  /// By its key or its heading.
+  /// By its key, its heading with or without the unit, or a short name (regs, occ).
   std::optional<size_t> find_column(std::string_view name) const;
   /// The same with an error that tells the nearest name.
   size_t column_index(Interp& in, std::string_view name) const;

@@ -29,6 +29,14 @@ TEST(TableValue, IsIndexedByRowColumnAndCondition) {
             "0 False variable: [] []\nvariable  value  default  meaning\n");
 }
 
+TEST(TableValue, ColumnsHaveShortNamesAndHeadings) {
+  const Said s =
+      run("@triton.jit\ndef k(x):\n    tl.store(x, 1)\ns = %static k target=sm_90a\n"
+          "print(s.regs.name, s['regs'].name, s['occupancy %'].name, s[0]['spills B'] == s[0].spills)\n"
+          "print(s.sort('occ').columns == s.columns)\n");
+  EXPECT_EQ(s.out + s.err, "registers registers occupancy True\nTrue\n");
+}
+
 TEST(TableValue, ErrorsTellTheWay) {
   EXPECT_NE(of_env("r.varable").find("did you mean 'variable'?"), std::string::npos);
   EXPECT_NE(of_env("r['varable']").find("help: did you mean 'variable'?"), std::string::npos);
