@@ -67,6 +67,17 @@ std::vector<std::string> KernelMember::words_of(std::string_view parameter) cons
   return out;
 }
 
+std::string_view KernelMember::help() const {
+  static constexpr std::pair<std::string_view, std::string_view> kRows[] = {
+#define KILN_BUILTIN_HELP(NAME, HELP) {#NAME, HELP},
+#include "repl/modules/triton/builtin_help.def"
+  };
+  const frontend::Builtin* b = builtin_of(path);
+  for (const auto& [name, help] : kRows)
+    if (b && name == b->name) return help;
+  return {};
+}
+
 std::string KernelMember::signature() const {
   const frontend::Builtin* b = builtin_of(path);
   if (!b) return path;

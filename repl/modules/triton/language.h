@@ -21,6 +21,8 @@ class KernelMember : public Object {
   std::vector<Parameter> parameters() const;
   /// What the argument of that name may be, as code, where that is a closed set: 'acquire', 'release'…
   std::vector<std::string> words_of(std::string_view parameter) const;
+  /// What it does, in a sentence; empty: nobody wrote one.
+  std::string_view help() const;
   const std::string path;
 };
 
