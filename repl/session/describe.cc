@@ -25,13 +25,17 @@ std::string one_line(std::string text) {
 }
 
 std::string signature_of(const Function& f, size_t without = 0) {
-  std::string out = f.name + "(";
+  using Kind = ast::Param::Kind;
+  std::vector<std::string_view> parts;
+  bool named_only = false;
   for (size_t i = without; i < f.params->size(); ++i) {
     const ast::Param& p = (*f.params)[i];
-    if (i > without) out += ", ";
-    out += std::string(p.range.str());
+    if (p.kind == Kind::kKeywordOnly && !named_only) parts.push_back("*");
+    named_only = named_only || p.kind == Kind::kKeywordOnly || p.kind == Kind::kArgs;
+    parts.push_back(p.range.str());
+    if (p.positional_only && (i + 1 == f.params->size() || !(*f.params)[i + 1].positional_only)) parts.push_back("/");
   }
-  return out + ")";
+  return fmt::format("{}({})", f.name, fmt::join(parts, ", "));
 }
 
 /// Each line of a docstring behind two blanks, without the indentation that they share.
@@ -84,6 +88,12 @@ std::string signature_of(Interp& in, const MethodFunction& f) {
   return fmt::format("torch.{}(input{}{}", f.method, parameters.starts_with(')') ? "" : ", ", parameters);
 }
 
+std::string doc_of(TypeObject& t) {
+  const Value* doc = t.find("__doc__");
+  auto* text = doc ? doc->get<Str>() : nullptr;
+  return text && !trimmed(text->text).empty() ? indented(text->text) : std::string();
+}
+
 std::string describe_class(Interp& in, TypeObject& t) {
   std::string out;
   if (auto* made = t.constructor.get<Native>()) {
@@ -95,8 +105,7 @@ std::string describe_class(Interp& in, TypeObject& t) {
     out = t.name + form.substr(form.find('(')) + "\n";
     if (f) out += doc_of(in, *f);
   }
-  if (const Value* doc = t.find("__doc__"))
-    if (auto* text = doc->get<Str>()) out += indented(text->text);
+  out += doc_of(t);
   out += "class";
   for (const Ref<TypeObject>& base : t.bases) out += (&base == &t.bases[0] ? " of base " : ", ") + base->name;
   return out + "\n";
@@ -138,7 +147,8 @@ std::string summary_of(Interp& in, const Value& v) {
 
 std::string describe_value(Interp& in, const Value& value) {
   Value v = value;
-  if (auto* m = v.get<BoundMethod>()) v = m->function;
+  const bool is_bound = v.get<BoundMethod>() != nullptr;
+  if (is_bound) v = v.get<BoundMethod>()->function;
   if (auto* n = v.get<Native>()) return describe_native(*n);
   if (auto* f = v.get<MethodFunction>()) {
     const Native* method = in.method(TensorObject::kKind, f->method);
@@ -147,13 +157,17 @@ std::string describe_value(Interp& in, const Value& value) {
   if (auto* t = v.get<TypeObject>()) return describe_class(in, *t);
   if (auto* m = v.get<ModuleObject>()) return describe_module(*m);
   if (auto* t = v.get<TensorObject>()) return describe_tensor(*t);
-  if (auto* m = v.get<KernelMember>()) return m->signature() + "\nof the kernel language: docs/language.md\n";
+  if (auto* m = v.get<KernelMember>())
+    return fmt::format("{}\n{}of the kernel language: docs/language.md\n", m->signature(), indented(m->help()));
   if (KernelObject* k = innermost_kernel(v))
     return fmt::format("{}\n{}{}{}\n", k->signature(), doc_of(in, *k->function), in.type_name(v),
                        where_of(*k->function));
   if (auto* f = v.get<Function>())
-    return fmt::format("{}\n{}function{}\n", signature_of(*f), doc_of(in, *f), where_of(*f));
-  std::string out = one_line(in.repr(v)) + "\n" + in.type_name(v);
+    return fmt::format("{}\n{}{}{}\n", signature_of(*f, is_bound ? 1 : 0), doc_of(in, *f),
+                       is_bound ? "method" : "function", where_of(*f));
+  std::string out = one_line(in.repr(v)) + "\n";
+  if (auto* instance = v.get<Instance>()) out += doc_of(*instance->type);
+  out += in.type_name(v);
   if (!v.get<Str>() && v.object())
     if (auto length = v.object()->length(in)) out += fmt::format(", {} item{}", *length, *length == 1 ? "" : "s");
   return out + "\n";

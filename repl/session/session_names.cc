@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "compiler/ast/walk.h"
 #include "compiler/parse/parser.h"
 #include "repl/modules/modules.h"
 #include "repl/modules/results/table_object.h"
@@ -273,13 +274,35 @@ std::vector<std::string> Session::kernel_names() const {
   return names;
 }
 
+namespace {
+
+/// A class statement with its decorators, up to the end of its body.
+std::string source_of_class(const ast::ClassDef& def) {
+  const std::string_view text = def.range.text->text();
+  size_t begin = def.range.begin, end = def.range.end;
+  if (!def.decorators.empty()) begin = text.rfind('@', def.decorators[0]->range.begin);
+  auto reach = [&](SourceRange range) { end = std::max<size_t>(end, range.end); };
+  ast::walk(
+      def.body,
+      [&](const ast::Stmt& s) {
+        reach(s.range);
+        if (const auto* f = ast::dyn_as<ast::FunctionDef>(&s)) reach(f->full_range);
+      },
+      [&](const ast::Expr& e) { reach(e.range); });
+  return std::string(text.substr(begin, end - begin));
+}
+
+}  // namespace
+
 Result<std::string> Session::source_of(std::string expression) const {
   Value v = look_up(*interp_, expression);
   if (v.missing()) return error(ErrorKind::kName, "there is no '{}'", expression);
+  if (auto* m = v.get<BoundMethod>()) v = m->function;
   if (KernelObject* k = innermost_kernel(v)) return k->source();
-  auto* f = v.get<Function>();
-  if (f && f->def) return std::string(f->def->full_range.str());
-  if (f) return std::string(f->body->range.str());
+  if (auto* f = v.get<Function>()) return std::string(f->def ? f->def->full_range.str() : f->body->range.str());
+  auto* instance = v.get<Instance>();
+  const TypeObject* type = instance ? instance->type.get() : v.get<TypeObject>();
+  if (type && type->def) return source_of_class(*type->def);
   return error(ErrorKind::kType, "'{}' has no source in this session: it is '{}'", expression, interp_->type_name(v));
 }
 

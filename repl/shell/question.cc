@@ -51,16 +51,19 @@ Status answer(MagicContext& context, const Question& question) {
   const std::string about(question.about);
   if (about.empty() || about == "%") return run_magic(context, "%help");
   if (about.starts_with('%')) return run_magic(context, "%help " + about.substr(1));
-  auto text = question.source ? context.session.source_of(about) : context.session.describe(about);
+  if (question.source) {
+    // What has no source is described.
+    if (auto source = context.session.source_of(about); source.ok()) {
+      context.output(printable(source->ends_with('\n') ? *source : *source + "\n"));
+      return {};
+    }
+  }
+  auto text = context.session.describe(about);
   if (!text.ok() && text.error().kind == ErrorKind::kName)
     for (const Magic& m : magics())
       if (m.name == about) return run_magic(context, "%help " + about);
   KILN_TRY(std::string shown, std::move(text));
   if (!shown.ends_with('\n')) shown += '\n';
-  if (question.source) {
-    context.output(printable(shown));
-    return {};
-  }
   context.say(printable(shown));
   if (auto kernel = context.session.kernel(about); kernel.ok()) {
     if (!launched_target(*kernel).empty()) KILN_CHECK_OK(run_magic(context, "%static " + about));

@@ -460,8 +460,13 @@ Value KernelObject::call(Interp& in, CallArgs& args) {
 
 std::string KernelObject::signature() const {
   std::string out = kernel.name() + "(";
-  for (const ParamDesc& p : kernel.params())
-    out += (out.back() == '(' ? "" : ", ") + p.name + (p.is_constexpr ? ": tl.constexpr" : "");
+  const std::span<const ParamDesc> params = kernel.params();
+  for (size_t i = 0; i < params.size(); ++i) {
+    const ParamDesc& p = params[i];
+    out += (i ? ", " : "") + p.name + (p.is_constexpr ? ": tl.constexpr" : "");
+    const ast::ExprPtr& initial = (*function->params)[i].default_value;
+    if (initial) out += (p.is_constexpr ? " = " : "=") + std::string(initial->range.str());
+  }
   return out + ")";
 }
 

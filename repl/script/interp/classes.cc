@@ -179,7 +179,10 @@ void Interp::exec_class(const ClassDef& s, Frame& f) {
   if (Ref<Dict> annotations = annotations_of(s.body); annotations->table.size() != 0)
     members.set("__annotations__", annotations);
   where_ = s.range;
-  Value result = make_class(s.name, bases, members, std::move(keywords));
+  Ref<TypeObject> made = make_class(s.name, bases, members, std::move(keywords));
+  made->def = &s;
+  made->program = f.program.shared_from_this();
+  Value result = std::move(made);
   for (size_t i = decorators.size(); i-- > 0;) {
     where_ = s.decorators[i]->range;
     result = call(decorators[i], {result});

@@ -2,6 +2,7 @@
 // One thread only: the counts are not atomic.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,12 +12,17 @@
 #include "compiler/ast/constant.h"
 #include "kiln/dtype.h"
 
+namespace kiln::ast {
+struct ClassDef;
+}
+
 namespace kiln::script {
 
 class Interp;
 class Object;
 class TypeObject;
 struct CallArgs;
+struct Program;
 
 /// The kinds of the language itself; those of modules follow them, registered by their classes as the program starts.
 enum class Kind : uint16_t {
@@ -458,6 +464,8 @@ class TypeObject : public Object {
   Value constructor;                              // native types: what a call runs
   std::optional<Kind> of_kind;                    // native types: the kind of their instances
   std::optional<ErrorKind> error;                 // exceptions: the kind that an uncaught one is reported as
+  const ast::ClassDef* def = nullptr;             // of a class statement
+  std::shared_ptr<const Program> program;         // that holds it
   /// For those that must not keep the class: null once it is gone.
   const std::shared_ptr<TypeObject*> self = std::make_shared<TypeObject*>(this);
 };
