@@ -39,6 +39,8 @@ std::string describe_magic(const Magic& magic) {
   std::string out =
       fmt::format("%{}{}{}\n  {}\n", magic.name, magic.synopsis.empty() ? "" : " ", magic.synopsis, magic.help);
   if (const auto options = magic_options(magic.name); !options.empty()) out += "options:\n" + in_columns(options);
+  if (const auto overrides = kernel_overrides(magic.name); !overrides.empty())
+    out += "of a kernel, in place of what its last launch had:\n" + in_columns(overrides);
   const auto examples = magic_examples(magic.name);
   if (!examples.empty()) out += examples.size() > 1 ? "examples:\n" : "example:\n";
   for (const MagicExample& e : examples) out += fmt::format("  {}\n      {}\n", e.line, e.prints);
@@ -51,6 +53,8 @@ Table magic_table(const Magic& magic) {
                  std::string(magic.help)});
   for (const MagicOption& o : magic_options(magic.name))
     table.add_row({o.shown(), std::string(o.otherwise), std::string(o.help)});
+  for (const MagicOption& o : kernel_overrides(magic.name))
+    table.add_row({o.shown(), "as launched last", std::string(o.help)});
   for (const MagicExample& e : magic_examples(magic.name))
     table.add_row({std::string(e.line), "", std::string(e.prints)});
   return table;

@@ -1,8 +1,11 @@
 #include "repl/magics/magic_options.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <map>
 
-#include <fmt/format.h>
+#include "support/launch_options.h"
 
 namespace kiln::repl {
 
@@ -101,6 +104,32 @@ std::span<const MagicExample> magic_examples(std::string_view magic) {
     return made;
   }();
   return rows_of(*all, magic);
+}
+
+bool takes_statements(std::string_view magic) {
+  static constexpr std::string_view kMagics[] = {
+#define KILN_MAGIC_STATEMENTS(MAGIC) #MAGIC,
+#include "repl/magics/magic_option.def"
+  };
+  return std::ranges::find(kMagics, magic) != std::end(kMagics);
+}
+
+std::vector<MagicOption> kernel_overrides(std::string_view magic) {
+  static constexpr std::string_view kMagics[] = {
+#define KILN_MAGIC_OVERRIDES(MAGIC) #MAGIC,
+#include "repl/magics/magic_option.def"
+  };
+  if (std::ranges::find(kMagics, magic) == std::end(kMagics)) return {};
+  using Form = MagicOption::Form;
+  std::vector<MagicOption> out = {
+      {.form = Form::kValue, .name = "NAME", .help = "a constexpr parameter of the kernel"}};
+  for (const LaunchOption& o : kLaunchOptions)
+    if (o.is_tuned()) out.push_back({.form = Form::kValue, .name = o.name, .legal = Legal::kCount, .help = o.help});
+  out.push_back({.form = Form::kValue,
+                 .name = "signature",
+                 .words = "TYPES",
+                 .help = "the types of its arguments, as in signature=*fp32,i32"});
+  return out;
 }
 
 std::vector<std::string_view> words_of_list(std::string_view words) {

@@ -57,6 +57,10 @@ struct MagicExample {
 std::span<const MagicOption> magic_options(std::string_view magic);
 std::span<const MagicOperand> magic_operands(std::string_view magic);
 std::span<const MagicExample> magic_examples(std::string_view magic);
+/// Whether `;` is part of what the command takes, as of %time and %sh, and does not end it.
+bool takes_statements(std::string_view magic);
+/// What can stand behind a kernel's name in place of what its last launch had; none for commands that take nothing so.
+std::vector<MagicOption> kernel_overrides(std::string_view magic);
 
 /// "a|b" → its words.
 std::vector<std::string_view> words_of_list(std::string_view words);

@@ -87,19 +87,19 @@ constexpr Magic kMagics[] = {
      "edit its source in $EDITOR, compile, and compare with what it was; a kernel's last launch is checked first",
      magic_edit},
     {"ast", "KERNEL", "the syntax tree", magic_ast},
-    {"ir", "KERNEL [PASS]", "the tile IR, or the IR after a pass", magic_ir},
-    {"layout", "KERNEL", "the IR with the layout of every tile (GPU targets)", magic_layout},
-    {"llvm", "KERNEL", "the LLVM IR", magic_llvm},
-    {"ptx", "KERNEL", "the PTX; sm_90a when the target is not a GPU", magic_ptx},
-    {"asm", "KERNEL", "the assembly for the CPU", magic_asm},
-    {"sass", "KERNEL", "the machine code with the source line of each instruction", magic_sass},
+    {"ir", "KERNEL [PASS] [NAME=VALUE …]", "the tile IR, or the IR after a pass", magic_ir},
+    {"layout", "KERNEL [NAME=VALUE …]", "the IR with the layout of every tile (GPU targets)", magic_layout},
+    {"llvm", "KERNEL [NAME=VALUE …]", "the LLVM IR", magic_llvm},
+    {"ptx", "KERNEL [NAME=VALUE …]", "the PTX; sm_90a when the target is not a GPU", magic_ptx},
+    {"asm", "KERNEL [NAME=VALUE …]", "the assembly for the CPU", magic_asm},
+    {"sass", "KERNEL [NAME=VALUE …]", "the machine code with the source line of each instruction", magic_sass},
     {"lines", "STATEMENT|KERNEL [top= period= runs= -v]", "source lines by sampled stall reasons, hottest first",
      magic_lines},
-    {"cubin", "KERNEL FILE", "write the cubin to a file", magic_cubin},
-    {"static", "KERNEL|EXPRESSION [target=] [--variant V]",
+    {"cubin", "KERNEL [NAME=VALUE …] FILE", "write the cubin to a file", magic_cubin},
+    {"static", "KERNEL [NAME=VALUE …] [target=] | EXPRESSION [target=] [--variant V]",
      "registers, spills, shared memory and occupancy of a kernel, or of each kernel of an expression; needs no GPU",
      magic_static},
-    {"occupancy", "KERNEL [num_warps= shared= registers=] [--achieved]",
+    {"occupancy", "KERNEL [NAME=VALUE …] [num_warps= shared= registers=] [--achieved]",
      "blocks per SM by resource and by num_warps, and the next step with less of a resource", magic_occupancy},
     {"target", "[NAME]", "the target for showing code: sm_90a, sm_80, host, …", magic_target},
     {"devices", "", "the devices of this machine", magic_devices},
@@ -138,19 +138,22 @@ struct OtherWay {
 };
 constexpr OtherWay kOtherWays[] = {
     {"autoreload", "%edit changes a kernel in its file; %run runs a script again"},
+    {"cat", "!cat FILE runs a command of the shell"},
+    {"conda", "!conda runs a command of the shell; Kiln runs without Python, and imports .py files beside the script"},
     {"cpaste", "paste it: what is pasted runs with Enter"},
     {"debug", "an error shows the calls that led to it; %check finds wild accesses of a kernel"},
     {"env", "os.environ has the variables, kiln env lists those of Kiln"},
     {"hist", "did you mean %history?"},
     {"load_ext", "there is nothing to load: %help lists all commands"},
     {"lprun", "%lines shows the time of a kernel's lines"},
-    {"ls", "!ls runs a command of the shell"},
+    {"ls", "!ls runs the command of the shell"},
     {"lsmagic", "did you mean %help?"},
     {"matplotlib", "plots are drawn in the terminal, and into a file with svg='plot.svg'"},
     {"paste", "paste it: what is pasted runs with Enter"},
     {"pdb", "an error shows the calls that led to it; %check finds wild accesses of a kernel"},
+    {"pip", "!pip runs a command of the shell; Kiln runs without Python, and imports .py files beside the script"},
     {"prun", "did you mean %profile?"},
-    {"pwd", "!pwd runs a command of the shell"},
+    {"pwd", "!pwd runs the command of the shell, %cd changes the folder"},
     {"quickref", "did you mean %help?"},
     {"reset", "del NAME removes a variable"},
     {"timeit", "%bench measures an expression, %time runs a statement once"},
@@ -164,6 +167,9 @@ Diagnostic unknown(std::string_view name) {
   Diagnostic d = error(ErrorKind::kName, "there is no command %{}", name);
   for (const OtherWay& w : kOtherWays)
     if (w.name == name) return with_note(std::move(d), "help: " + std::string(w.help));
+  if (name.starts_with('%'))
+    return with_note(std::move(d),
+                     fmt::format("help: a command has one line; %run FILE runs several: %{}", name.substr(1)));
   std::string near = nearest_name(name, names);
   return with_note(std::move(d), near.empty() ? "help: %help lists them" : "help: did you mean %" + near + "?");
 }
