@@ -4,6 +4,7 @@
 
 #include "compiler/parse/lexer.h"
 #include "compiler/parse/parser.h"
+#include "repl/magics/magic_options.h"
 #include "repl/shell/question.h"
 #include "support/text.h"
 
@@ -18,6 +19,21 @@ using parse::Tok;
 bool is_command_line(std::string_view line, Commands commands) {
   if (percent_command(line)) return true;
   return commands != Commands::kPercent && question_of(line).has_value();
+}
+
+/// Where the command in a line ends: at a `;` outside of brackets and strings, unless it is one of its statements.
+size_t end_of_command(std::string_view line) {
+  const auto command = percent_command(line);
+  if (!command || !command->command.starts_with('%') || line.size() > UINT32_MAX) return line.size();
+  if (takes_statements(command->command.substr(1, command->command.find_first_of(" \t;") - 1))) return line.size();
+  auto source = SourceText::make("", std::string(line));
+  int depth = 0;
+  for (const parse::Token& t : parse::lex(*source, 0, static_cast<uint32_t>(line.size()), true).tokens) {
+    const std::string_view mark = parse::spelling(t.kind);
+    depth += (mark == "(" || mark == "[" || mark == "{") - (mark == ")" || mark == "]" || mark == "}");
+    if (t.kind == Tok::kSemicolon && depth == 0) return t.begin;
+  }
+  return line.size();
 }
 
 /// Words that are commands when they are all that is entered.
@@ -59,16 +75,21 @@ std::vector<Piece> split_program(std::string_view text, Commands commands) {
   size_t number = 0;
   for (size_t at = 0; at < text.size(); ++number) {
     const size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = text.substr(at, end - at);
+    std::string_view line = text.substr(at, end - at);
     at = end + 1;
     // Behind other code, an indented line belongs to its last block.
-    const bool may_be_command = trimmed(code.text).empty() ||
-                                !(is_blank(line.empty() ? 'x' : line[0]) || parse::is_incomplete(code.text + "\n"));
-    if (may_be_command && is_command_line(line, commands)) {
+    auto ends_code = [&] {
+      return trimmed(code.text).empty() || !(is_blank(line[0]) || parse::is_incomplete(code.text + "\n"));
+    };
+    bool is_done = false;
+    while (!is_done && is_command_line(line, commands) && ends_code()) {
       flush();
-      pieces.push_back({std::string(trimmed(line)), true, number});
-      continue;
+      const size_t stop = end_of_command(line);
+      pieces.push_back({std::string(trimmed(line.substr(0, stop))), true, number});
+      line = trimmed(line.substr(std::min(stop + 1, line.size())));
+      is_done = line.empty();
     }
+    if (is_done) continue;
     if (code.text.empty()) code.first_line = number;
     code.text += line;
     code.text += '\n';

@@ -24,6 +24,19 @@ void describe(SourceRange range, trace::Event& event) {
 
 }  // namespace
 
+namespace {
+
+/// `x;` shows nothing, as in IPython, and of `x; y` only y is shown.
+bool ends_with_semicolon(const Stmt& s) {
+  if (!s.range.text) return false;
+  // Brackets around it are not of its range.
+  const std::string_view rest = s.range.text->text().substr(s.range.end);
+  const size_t at = rest.find_first_not_of(" \t\n)");
+  return at != std::string_view::npos && rest[at] == ';';
+}
+
+}  // namespace
+
 void Interp::announce(const Stmt& s, Frame& f) {
   const auto* assignment = dyn_as<Assign>(&s);
   const auto* name = assignment ? dyn_as<Name>(assignment->targets.back().get()) : nullptr;
@@ -52,7 +65,7 @@ void Interp::run(std::shared_ptr<const Program> program, bool interactive) {
     Value v = eval(*shown->value, frame);
     // Only a call may stay quiet: a bare name asks to see its value.
     const bool quiet = dyn_as<ast::Call>(shown->value.get()) && v.object() && v.object()->is_quiet();
-    if (v.is_none() || quiet) continue;
+    if (v.is_none() || quiet || ends_with_semicolon(*s)) continue;
     host_->show(*this, v);
   }
 }

@@ -10,6 +10,7 @@
 #include "repl/editor/bindings.h"
 #include "repl/shell/entry_text.h"
 #include "repl/shell/interrupts.h"
+#include "repl/shell/pager.h"
 #include "repl/shell/question.h"
 #include "support/files.h"
 
@@ -97,6 +98,31 @@ TEST(Prompt, BlocksEndWithABlankLine) {
   Terminal t = type({line("def f(a):"), line("    return a * 2"), line(""), line("f(4)")});
   EXPECT_EQ(t.out, "8\n");
   EXPECT_EQ(t.prompts[1], "... ");
+}
+
+TEST(Prompt, ASemicolonHidesAValue) {
+  auto shown = [](std::string text) {
+    Terminal t = type({entry(std::move(text))});
+    EXPECT_EQ(t.err, "");
+    return t.out;
+  };
+  EXPECT_EQ(shown("5;"), "");
+  EXPECT_EQ(shown("(5) ;  # quiet"), "");
+  EXPECT_EQ(shown("1; 2"), "2\n");
+  EXPECT_EQ(shown("1\n2\n"), "1\n2\n") << "lines of their own";
+  EXPECT_EQ(shown("x = 3; x"), "3\n");
+  EXPECT_EQ(shown("x = 3; x;"), "");
+  EXPECT_EQ(shown("print(1); 2;"), "1\n");
+  EXPECT_EQ(shown("4; x = 5"), "");
+}
+
+TEST(Prompt, ASemicolonEndsACommandThatTakesNoStatements) {
+  Terminal t = type({line("x = %bench 1 + 1 budget=0.05; y = 3"), line("y"), line("r = %target; len(r.columns)"),
+                     line("%format csv; %format json; 4"), line("%time a = 1; b = 2"), line("b"),
+                     line("!echo a; echo b"), entry("%format text; x = (1 +\n 4)\nx\n")});
+  EXPECT_EQ(t.err, "");
+  EXPECT_TRUE(t.out.starts_with("3\n7\n4\n")) << t.out;
+  EXPECT_TRUE(t.out.ends_with("\n2\n5\n")) << t.out;
 }
 
 TEST(Prompt, OpenBracketsContinue) {
@@ -279,6 +305,53 @@ TEST(Magics, HelpShowsOptionsDefaultsAndAnExample) {
   EXPECT_NE(t.out.find("\"command\":\"budget=SECONDS\",\"default\":\"5\""), std::string::npos) << t.out;
 }
 
+TEST(Magics, HelpOfWhatShowsAKernelHasWhatOverridesItsLaunch) {
+  for (const std::string name : {"static", "ir", "ptx", "occupancy"}) {
+    const Terminal t = type({line("%help " + name)});
+    for (const char* option : {"  NAME=VALUE ", "  num_warps=N ", "  signature=TYPES "})
+      EXPECT_NE(t.out.find(option), std::string::npos) << t.out;
+  }
+  EXPECT_EQ(type({line("%help ast")}).out.find("NAME=VALUE"), std::string::npos) << "a tree has no values";
+}
+
+TEST(Magics, CommandsOfIPythonHaveANearestWay) {
+  auto help = [](const std::string& command) { return type({line(command)}).err; };
+  EXPECT_NE(help("%timeit x").find("%bench"), std::string::npos);
+  EXPECT_NE(help("%lsmagic").find("%help"), std::string::npos);
+  EXPECT_NE(help("%pip install x").find("!pip"), std::string::npos);
+  EXPECT_NE(help("%ls").find("!ls"), std::string::npos);
+  EXPECT_NE(help("%pwd").find("!pwd"), std::string::npos);
+  EXPECT_NE(help("%%bench").find("%bench"), std::string::npos);
+}
+
+TEST(Magics, TablesAndPlotsFitTheWidth) {
+  const std::string setup = "import torch\na = torch.zeros(300, 300)\nb = a.clone()\nb[7, 100:290] = 1\nr = %who\n";
+  for (const int width : {50, 60, 80}) {
+    Terminal t = type({entry(setup), line("%set width " + std::to_string(width)), line("%diff a, b"),
+                       line("%diff a, b tile=4x4"), line("%sweep sum(range(n)) n=[100, 1000, 10000] budget=0.05"),
+                       line("d = %diff a, b"), line("d.errors.plot('elements')")});
+    EXPECT_EQ(t.err, "");
+    for (size_t at = 0; at < t.out.size();) {
+      const size_t end = t.out.find('\n', at);
+      const std::string_view text = std::string_view(t.out).substr(at, end - at);
+      EXPECT_LE(report::display_width(text), width) << text;
+      at = end + 1;
+    }
+  }
+}
+
+TEST(Magics, EnvKeepsItsMeaningsInEightyColumns) {
+  Terminal t = type({line("%set width 80"), line("%env")});
+  EXPECT_NE(t.out.find("meaning"), std::string::npos) << t.out;
+  EXPECT_EQ(t.out.find("left out"), std::string::npos) << t.out;
+}
+
+TEST(Magics, BudgetsTellTheirDefault) {
+  for (const Magic& m : magics())
+    for (const MagicOption& o : magic_options(m.name))
+      if (o.legal == Legal::kSeconds) EXPECT_FALSE(o.otherwise.empty()) << m.name << " " << o.name;
+}
+
 TEST(Magics, BenchMeasuresColdAndHot) {
   Terminal t = type({line("%format csv"), line("%bench sum(range(20000))")});
   EXPECT_EQ(t.err, "");
@@ -343,6 +416,42 @@ TEST(Questions, AreAnswered) {
   EXPECT_EQ(pending.find("mean"), std::string::npos) << "it computes nothing: " << pending;
 }
 
+TEST(Questions, FormsAreShownAsTheyAreCalled) {
+  auto first_line = [](const std::string& setup, const std::string& question) {
+    Terminal t = type({entry(setup), line(question)});
+    EXPECT_EQ(t.err, "") << question;
+    return t.out.substr(0, t.out.find('\n'));
+  };
+  EXPECT_EQ(first_line("def kw(a, *, b): pass", "kw?"), "kw(a, *, b)");
+  EXPECT_EQ(first_line("def kw(a, /, b, *c, d=1, **e): pass", "kw?"), "kw(a, /, b, *c, d=1, **e)");
+  EXPECT_EQ(first_line("def kw(a, b=2, /): pass", "kw?"), "kw(a, b=2, /)");
+  EXPECT_EQ(first_line("class C:\n    def m(self, a, *, b): pass\nc = C()\n", "c.m?"), "m(a, *, b)");
+  EXPECT_EQ(first_line("@triton.jit\ndef k(x, n=4, MODE: tl.constexpr = \"fast\"): pass\n", "k?"),
+            "k(x, n=4, MODE: tl.constexpr = \"fast\")");
+  EXPECT_EQ(first_line("x = 1", "tl.max?"),
+            "tl.max(input, axis=None, return_indices=False, return_indices_tie_break_left=True, keep_dims=False)");
+}
+
+TEST(Questions, SourcesOfClassesAndMethods) {
+  const std::string text =
+      "def same(c): return c\n@same\nclass Foo:\n    '''A pair.'''\n    x = (1,\n         2)\n    def meth(self):\n"
+      "        return '''a\nb'''\n";
+  Terminal t = type({entry(text + "foo = Foo()\n"), line("Foo??"), line("foo.meth??"), line("foo??"), line("foo?")});
+  EXPECT_EQ(t.err, "");
+  const std::string klass = text.substr(text.find('@')), method = text.substr(text.find("def meth"));
+  EXPECT_TRUE(t.out.starts_with(klass + method + klass + "<")) << t.out;
+  EXPECT_NE(t.out.find("\n  A pair.\nFoo\n"), std::string::npos) << t.out;
+}
+
+TEST(Questions, WhatHasNoSourceIsDescribed) {
+  for (const char* name : {"x", "abs", "torch.softmax", "tl.load", "x.real"}) {
+    const std::string about(name);
+    EXPECT_EQ(type({line("x = 3"), line(about + "??")}).out, type({line("x = 3"), line(about + "?")}).out);
+  }
+  EXPECT_NE(type({line("nothing??")}).err.find("nothing"), std::string::npos);
+  EXPECT_NE(type({line("bench??")}).out.find("%bench EXPRESSION"), std::string::npos);
+}
+
 TEST(Questions, AboutKernels) {
   const std::string define =
       "@triton.jit\ndef k(x, n, B: tl.constexpr):\n    'Doubles.'\n    i = tl.arange(0, B)\n"
@@ -360,6 +469,12 @@ TEST(Questions, AboutKeys) {
   Terminal t = type({line("d = {'a?': 12345}"), line("d['a?']?"), line("?d[\"a?\"]"), line("'what?'")});
   EXPECT_EQ(t.err, "");
   EXPECT_EQ(t.out, "12345\nint\n12345\nint\n'what?'\n");
+}
+
+TEST(Pager, WithoutAShellIsLessAlone) {
+  for (const char* command : {"less", " less -FRX", "/usr/bin/less -R"}) EXPECT_TRUE(is_less_alone(command)) << command;
+  for (const char* command : {"more", "less; sh", "less $(sh)", "lessx", "LESSSECURE=0 less", "./less", "vim -"})
+    EXPECT_FALSE(is_less_alone(command)) << command;
 }
 
 // docs/prompt.md has the table that the keys are dispatched by.
