@@ -8,6 +8,7 @@
 #include "compiler/passes/distributed/assign_layouts.h"
 #include "compiler/passes/distributed/choose_mma.h"
 #include "compiler/passes/distributed/hold_in_shared.h"
+#include "compiler/passes/distributed/load_early.h"
 #include "compiler/passes/distributed/pipeline_loads.h"
 #include "compiler/passes/distributed/prefetch_loads.h"
 #include "compiler/passes/distributed/read_operands.h"
@@ -65,6 +66,7 @@ Status wait_for_launches(ir::Module& module, Context&) {
   place_grid_dependencies(module);
   return {};
 }
+Status load_before_loops(ir::Module& module, Context&) { return load_early(module); }
 Status lay_out(ir::Module& module, Context& context) { return assign_layouts(module, context.remarks); }
 bool guards_accesses(const Context& context) { return context.guard_accesses; }
 bool launches_early(const Context& context) { return context.launch_pdl; }
@@ -123,6 +125,7 @@ constexpr Pass kCuda[] = {
   {"assign_layouts",        kMmaChosen | kDescriptorsExpanded, kLayouts, kLayouts, kDeadRemoved,
                             lay_out},
   {"remove_conversions",    kLayouts, kLoadsPipelined, kNothing, kNothing, on_target<remove_conversions>},
+  {"load_early",            kLayouts, kLoadsPipelined | kWarpsSpecialized, kNothing, kDeadRemoved, load_before_loops},
   {"pipeline_loads",        kLayouts | kMmaChosen, kWarpsSpecialized, kLoadsPipelined, kSharedPlaced,
                             on_target<pipeline_loads>},
   {"prefetch_loads",        kLayouts | kLoadsPipelined, kWarpsSpecialized, kNothing, kNothing,
