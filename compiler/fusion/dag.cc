@@ -579,14 +579,15 @@ class Builder {
   }
 
   /// Whether a product is one with a vector, and better computed by sums(): where the matrix lies along k, or on a GPU
-  /// k is short. Long sums across rows of memory have tiles, which share them out. Points times a matrix of their few
-  /// coordinates leave a tile almost empty.
+  /// k is short. Long sums across rows of memory have tiles, which share them out. Sums of a few terms, as of two
+  /// vectors' outer product or of points, leave a tile almost empty, and take their time to be stored (float32 of
+  /// 1698 x 8560, k = 1, with a bias, on an H200: 51.3 us by tiles; cuBLASLt 32.4).
   bool is_of_vector(const Operand& a, const Operand& b) const {
-    constexpr int64_t kShortSum = 1024, kCoordinates = 4;
+    constexpr int64_t kShortSum = 1024, kFewTerms = 4;
     const size_t last_a = a.shape.size() - 1, last_b = b.shape.size() - 1;
     const int64_t k = a.shape[last_a];
     const bool by_rows = b.shape[last_b] == 1;
-    if (k > 0 && k <= kCoordinates && std::min(a.shape[last_a - 1], b.shape[last_b]) <= kCoordinates) return true;
+    if (k > 0 && k <= kFewTerms) return true;
     if (k == 0 || !(by_rows || a.shape[last_a - 1] == 1)) return false;
     return (gpu_ && k <= kShortSum) || (by_rows ? a.strides[last_a] : b.strides[last_b - 1]) == 1;
   }

@@ -406,6 +406,11 @@ std::vector<Case> cases() {
              w.op(ExprOp::kMatMul, {w.tensor(kF32, {6, 5000, 3}, "points"), w.tensor(kF32, {6, 3, 3}, "turn")});
          return {w.add(turned, w.tensor(kF32, {6, 1, 3}, "shift"))};
        }},
+      {"outer_product", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int outer = w.op(ExprOp::kMatMul, {w.tensor(kF32, {1698, 1}, "x"), w.tensor(kF32, {1, 8560}, "y")});
+         return {w.add(outer, w.tensor(kF32, {8560}, "bias"))};
+       }},
       {"channels_last", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          const int x = w.shaped(w.tensor(kBF16, {8, 3, 224, 224}, "x"), {8, 3, 50176});
