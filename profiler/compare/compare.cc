@@ -349,8 +349,7 @@ class Run {
     }
     const Roofline roof = roofline(row.us().median, f.bytes, f.flop, *contest_.memory, math ? &*math : nullptr);
     // No measurement is that far off: what one kernel wrote, or the sample before, was read from a cache.
-    row.is_from_caches = roof.bound == "memory" && roof.share > kFromCaches;
-    if (row.is_from_caches)
+    if (roof.bound == "memory" && roof.share > kFromCaches)
       row.no_roof = fmt::format("its bytes are {:.0f} % of what memory moves in that time: caches served some of them",
                                 roof.share * 100);
     else

@@ -47,7 +47,6 @@ struct ContestRow {
   std::string no_graph;   // why graph_us is empty
   std::optional<Roofline> roof;
   std::string no_roof;
-  bool is_from_caches = false;  // its bytes are more than memory moves in its time
   Decision decision;
   uint32_t flags = 0;
 

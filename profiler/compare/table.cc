@@ -123,7 +123,6 @@ Table contest_table(const Contest& c) {
     if (is_wrong(row))
       table.add_note(fmt::format("{}: its result is wrong (against {}, tolerance {:.1e}), so its time is meaningless",
                                  row.name, c.reference, row.check.tolerance));
-    if (row.is_from_caches) table.add_note(fmt::format("{} has no roof: {}", row.name, row.no_roof));
     if (std::string flags = flag_text(row); !flags.empty()) table.add_note(fmt::format("{}: {}", row.name, flags));
   }
   if (c.interrupted) table.add_note("interrupted: verdicts use the pairs until then");
