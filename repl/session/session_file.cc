@@ -11,6 +11,7 @@
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/triton/kernel.h"
 #include "repl/script/interp/interp.h"
+#include "repl/session/guarded.h"
 #include "repl/session/session_table.h"
 #include "runtime/files/safetensors.h"
 #include "support/diag.h"
@@ -26,85 +27,203 @@ constexpr int kDeepest = 100;  // containers in one another
 
 /// Modules whose members may have got names of their own: from triton import cdiv.
 constexpr std::string_view kUsualModules[] = {
-    "triton", "triton.language", "torch", "torch.nn.functional", "math", "time", "os", "sys", "random", "functools"};
+    "triton", "triton.language", "torch",    "torch.nn.functional", "math", "time", "os", "sys", "random", "functools",
+    "json",   "operator",        "itertools"};
 
 /// Why a value cannot be saved.
 struct Refused {
   std::string reason;
 };
 
-/// Turns values into JSON. What JSON has not is an object with one key: {"tuple": […]}, {"tensor": "x"}.
+/// What a file's values other than tensors may have: the format's headers end at 100 MB, in which quotes take two
+/// bytes.
+constexpr size_t kMostText = size_t{40} << 20;
+
+std::string json_of(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+/// Where a class or function can be had again: a module and its name there. Empty: of the session itself, or nowhere.
+struct Origin {
+  std::string module, member;
+};
+
+Origin origin_of(Interp& in, const Value& v) {
+  Origin out;
+  if (auto* type = v.get<TypeObject>()) {
+    const Value* module = type->members.find("__module__");
+    if (auto* text = module ? module->get<Str>() : nullptr) out.module = text->text;
+    out.member = type->name;
+  } else if (auto* f = v.get<Function>()) {
+    out.module = f->program->globals->module;
+    out.member = f->name;
+  }
+  if (out.module.empty() || out.module == "__main__") return {};
+  const Ref<ModuleObject> module = in.import_module(out.module);
+  const std::optional<Value> there = module ? in.find_attribute(module, out.member) : std::nullopt;
+  return there && there->same(v) ? out : Origin{};
+}
+
+/// Writes values as JSON. What JSON has not is an object with one key: {"tuple": […]}, {"tensor": "x"}.
 class Writer {
  public:
-  explicit Writer(Session& session) : session_(session) {}
+  explicit Writer(Session& session) : session_(session), in_(session.interp()) {}
 
-  /// Throws Refused. `path` names the value's tensors.
-  Json value(const Value& v, const std::string& path, int depth = 0) {
+  /// Appends a value to `text`. Throws Refused. `path` names the value's tensors.
+  void value(const Value& v, const std::string& path, int depth = 0) {
+    in_.check_interrupt();
     if (depth > kDeepest) throw Refused{"it is nested too deep, or holds itself"};
-    if (v.is_none()) return nullptr;
-    if (v.is_bool()) return v.boolean();
-    if (v.is_small_int()) return v.integer();
+    if (text.size() > kMostText)
+      throw Refused{fmt::format("values other than tensors have more than the {} MB of a file", kMostText >> 20)};
+    if (v.is_none()) return add("null");
+    if (v.is_bool()) return add(v.boolean() ? "true" : "false");
+    if (v.is_small_int()) return add(fmt::format("{}", v.integer()));
     if (v.is_float()) return real(v.real());
-    if (v.is_dtype()) return {{"dtype", name(v.dtype())}};
-    if (auto* s = v.get<Str>()) return s->text;
-    if (auto* i = v.get<WideInt>()) return {{"int", session_.interp().repr(Value(i))}};
-    if (auto* t = v.get<Tuple>()) {
-      if (t->class_name.empty()) return {{"tuple", items(t->items, path, depth)}};
-      if (t->class_name == "torch.Size") return {{"size", items(t->items, path, depth)}};
-    }
-    if (auto* l = v.get<List>()) return items(l->items, path, depth);
-    if (auto* r = v.get<Range>()) return {{"range", {r->start, r->stop, r->step}}};
-    if (auto* s = any_set(v)) {
-      Json out = Json::array();
-      for (const Table::Entry& e : s->table.live()) out.push_back(value(e.key, path, depth + 1));
-      return {{v.get<FrozenSet>() ? "frozenset" : "set", std::move(out)}};
-    }
-    if (auto* d = v.get<Dict>()) {
-      Json out = Json::array();
-      for (const Table::Entry& e : d->table.live()) {
-        Json key = value(e.key, path, depth + 1);
-        const std::string shown = key.is_string() ? key.get<std::string>() : key.dump(-1, ' ', false, kReplace);
-        out.push_back({std::move(key), value(e.value, path + "." + shown, depth + 1)});
-      }
-      return {{"dict", std::move(out)}};
-    }
-    if (v.get<TensorObject>()) return tensor(v, path);
-    if (auto* t = v.get<TableObject>())
-      return {{"table", table_to_json(*t, [&](const Value& detail) -> std::optional<Json> {
-                 try {
-                   return value(detail, path, depth + 1);
-                 } catch (const Refused&) {
-                   return std::nullopt;
-                 }
-               })}};
-    throw Refused{fmt::format("values of type '{}' are not saved", session_.interp().type_name(v))};
+    if (v.is_dtype()) return wrapped("dtype", [&] { add(json_of(std::string(name(v.dtype())))); });
+    if (auto* o = v.object(); o && o->own_type()) return instance(v, **o->own_type(), path, depth);
+    plain(v, path, depth);
   }
 
+  std::string text;
   std::vector<runtime::NamedTensor> tensors;
-  static constexpr auto kReplace = Json::error_handler_t::replace;
+  bool holds_instances = false;  // of classes: what holds them is read after the classes
 
  private:
-  static Json real(double v) {
-    if (std::isfinite(v)) return v;
-    return {{"float", std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf"}};
+  void add(std::string_view piece) { text += piece; }
+  template <class Body>
+  void wrapped(std::string_view kind, Body&& body) {
+    text += fmt::format("{{\"{}\":", kind);
+    body();
+    text += '}';
   }
-  Json items(const std::vector<Value>& values, const std::string& path, int depth) {
-    Json out = Json::array();
-    for (size_t i = 0; i < values.size(); ++i)
-      out.push_back(value(values[i], fmt::format("{}.{}", path, i), depth + 1));
-    return out;
+  void real(double v) {
+    if (std::isfinite(v)) return add(Json(v).dump());
+    wrapped("float", [&] { add(std::isnan(v) ? "\"nan\"" : v > 0 ? "\"inf\"" : "\"-inf\""); });
   }
-  Json tensor(const Value& v, const std::string& path) {
+  void items(const std::vector<Value>& values, const std::string& path, int depth) {
+    text += '[';
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (i) text += ',';
+      value(values[i], values[i].object() ? fmt::format("{}.{}", path, i) : path, depth + 1);
+    }
+    text += ']';
+  }
+  void keys(const Table& table, const std::string& path, int depth) {
+    text += '[';
+    bool is_first = true;
+    for (const Table::Entry& e : table.live()) {
+      if (!std::exchange(is_first, false)) text += ',';
+      value(e.key, path, depth + 1);
+    }
+    text += ']';
+  }
+  void pairs(const Table& table, const std::string& path, int depth) {
+    text += '[';
+    bool is_first = true;
+    for (const Table::Entry& e : table.live()) {
+      if (!std::exchange(is_first, false)) text += ',';
+      text += '[';
+      const size_t begin = text.size();
+      value(e.key, path, depth + 1);
+      const auto* name = e.key.get<Str>();
+      const std::string shown = name ? name->text : text.substr(begin);
+      text += ',';
+      value(e.value, path + "." + shown, depth + 1);
+      text += ']';
+    }
+    text += ']';
+  }
+
+  void plain(const Value& v, const std::string& path, int depth) {
+    if (auto* s = v.get<Str>()) return add(json_of(s->text));
+    if (auto* i = v.get<WideInt>()) return wrapped("int", [&] { add(json_of(in_.repr(Value(i)))); });
+    if (auto* t = v.get<Tuple>(); t && (t->class_name.empty() || t->class_name == "torch.Size"))
+      return wrapped(t->class_name.empty() ? "tuple" : "size", [&] { items(t->items, path, depth); });
+    if (auto* l = v.get<List>()) return items(l->items, path, depth);
+    if (auto* r = v.get<Range>())
+      return wrapped("range", [&] { add(fmt::format("[{},{},{}]", r->start, r->stop, r->step)); });
+    if (auto* s = any_set(v))
+      return wrapped(v.get<FrozenSet>() ? "frozenset" : "set", [&] { keys(s->table, path, depth); });
+    if (auto* d = v.get<Dict>()) return wrapped("dict", [&] { pairs(d->table, path, depth); });
+    if (v.get<TensorObject>()) return tensor(v, path);
+    if (auto* t = v.get<TableObject>()) return wrapped("table", [&] { table(*t, path, depth); });
+    if (auto* t = v.get<TypeObject>()) return wrapped("class", [&] { class_name(*t); });
+    throw Refused{fmt::format("values of type '{}' are not saved", in_.type_name(v))};
+  }
+
+  /// What the class keeps of it, its fields, and what it holds as a list, dict… of the language.
+  void instance(const Value& v, TypeObject& type, const std::string& path, int depth) {
+    // An enum's members are the class's own.
+    for (const Table::Entry& e : type.members.live())
+      if (auto* name = e.key.get<Str>(); name && e.value.same(v))
+        return wrapped("member", [&] {
+          text += '[';
+          class_name(type);
+          text += "," + json_of(name->text) + "]";
+        });
+    if (type.find("__slots__")) throw Refused{fmt::format("'{}' has __slots__", type.name)};
+    const std::optional<Value> fields = in_.find_attribute(v, "__dict__");
+    auto* dict = fields ? fields->get<Dict>() : nullptr;
+    if (!dict || (type.base_kind && !v.get<Dict>() && !v.get<List>() && !any_set(v)))
+      throw Refused{fmt::format("values of type '{}' are not saved", type.name)};
+    wrapped("instance", [&] {
+      text += '[';
+      class_name(type);
+      text += ',';
+      pairs(dict->table, path, depth);
+      text += ',';
+      if (auto* d = v.get<Dict>())
+        pairs(d->table, path, depth);
+      else if (auto* l = v.get<List>())
+        items(l->items, path, depth);
+      else if (auto* s = any_set(v))
+        keys(s->table, path, depth);
+      else
+        text += "null";
+      text += ']';
+    });
+  }
+
+  /// ["module", "name"], or ["", "name"] of a class that is itself a variable.
+  void class_name(TypeObject& type) {
+    const Origin origin = origin_of(in_, Value(&type));
+    const Globals::Slot* slot = in_.globals().find(type.name);
+    holds_instances = true;
+    if (!origin.module.empty()) return add(fmt::format("[{},{}]", json_of(origin.module), json_of(origin.member)));
+    if (slot && !slot->builtin.missing() && slot->builtin.same(Value(&type)))
+      return add(fmt::format("[\"builtins\",{}]", json_of(type.name)));
+    const bool is_inner = !type.qualified_name.empty() && type.qualified_name != type.name;
+    if (!slot || !slot->value.same(Value(&type)) || is_inner || !session_.source_of(type.name).ok())
+      throw Refused{fmt::format("its class '{}' is not saved", type.name)};
+    add(fmt::format("[\"\",{}]", json_of(type.name)));
+  }
+
+  void table(const TableObject& t, const std::string& path, int depth) {
+    const Json json = table_to_json(t, [&](const Value& detail) -> std::optional<Json> {
+      const size_t begin = text.size();
+      try {
+        value(detail, path, depth + 1);
+      } catch (const Refused&) {
+        text.resize(begin);
+        return std::nullopt;
+      }
+      Json out = Json::parse(text.substr(begin));
+      text.resize(begin);
+      return out;
+    });
+    add(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
+
+  void tensor(const Value& v, const std::string& path) {
     auto found = session_.tensor_of(v);
     if (!found.ok()) throw Refused{found.error().message};
     std::string name = path;
     auto taken = [&] { return std::any_of(tensors.begin(), tensors.end(), [&](auto& t) { return t.name == name; }); };
     for (int i = 2; taken(); ++i) name = fmt::format("{}#{}", path, i);
     tensors.push_back({name, **found});
-    return {{"tensor", name}};
+    wrapped("tensor", [&] { add(json_of(name)); });
   }
 
   Session& session_;
+  Interp& in_;
 };
 
 /// Without the indentation of an `if` around a definition, whose range leaves out that of its first line.
@@ -146,44 +265,66 @@ class SessionWriter {
  public:
   explicit SessionWriter(Session& session) : session_(session), in_(session.interp()), writer_(session) {}
 
+  /// Throws ScriptError for Ctrl-C.
   void add(const std::string& name, const Value& v) {
-    const size_t tensors = writer_.tensors.size();
+    const size_t tensors = writer_.tensors.size(), begin = writer_.text.size();
     try {
-      Json row = row_of(name, v);
-      row["name"] = name;
-      rows_.push_back(std::move(row));
+      writer_.text += writer_.text.empty() ? "[{" : ",{";
+      row(name, v);
+      writer_.text += fmt::format(",\"name\":{}}}", json_of(name));
     } catch (const Refused& refused) {
       writer_.tensors.resize(tensors);  // of a container that is left out
+      writer_.text.resize(begin);
       report_.left_out.emplace_back(name, refused.reason);
     }
   }
 
   Result<SessionFileReport> write(const std::string& path) && {
     report_.tensors = static_cast<int>(writer_.tensors.size());
-    std::string text = Json(rows_).dump(-1, ' ', false, Writer::kReplace);
+    std::string text = writer_.text.empty() ? "[]" : std::move(writer_.text) + "]";
     KILN_CHECK_OK(runtime::save_safetensors({std::move(writer_.tensors), {{kMetadataName, std::move(text)}}}, path));
     return std::move(report_);
   }
 
  private:
-  Json row_of(const std::string& name, const Value& v) {
-    if (auto* m = v.get<ModuleObject>()) return ++report_.imports, Json{{"module", m->path}};
+  void row(const std::string& name, const Value& v) {
+    if (auto* m = v.get<ModuleObject>()) return imported({m->path, {}});
     if (KernelObject* k = innermost_kernel(v)) {
       std::string source = source_of_function(*k->function, name);
       if (!source.starts_with('@')) throw Refused{"it was made by a call, not by a decorator"};
-      return ++report_.definitions, Json{{"source", std::move(source)}};
+      return definition(source);
     }
-    if (auto* f = v.get<Function>()) {
-      std::string source = source_of_function(*f, name);
-      return ++report_.definitions, Json{{"source", std::move(source)}};
-    }
-    if (auto row = member(v)) return ++report_.imports, *std::move(row);
-    Json value = writer_.value(v, name);
-    return ++report_.values, Json{{"value", std::move(value)}};
+    if (const Origin origin = origin_of(in_, v); !origin.module.empty()) return imported(origin);
+    if (auto* f = v.get<Function>()) return definition(source_of_function(*f, name));
+    if (auto* type = v.get<TypeObject>(); type && !type->of_kind && type->constructor.missing())
+      return definition(source_of_class(*type, name));
+    if (const auto origin = member(v)) return imported(*origin);
+    writer_.text += "\"value\":";
+    writer_.holds_instances = false;
+    writer_.value(v, name);
+    if (writer_.holds_instances) writer_.text += ",\"late\":true";
+    ++report_.values;
+  }
+  void imported(const Origin& origin) {
+    writer_.text += "\"module\":" + json_of(origin.module);
+    if (!origin.member.empty()) writer_.text += ",\"member\":" + json_of(origin.member);
+    ++report_.imports;
+  }
+  void definition(const std::string& source) {
+    writer_.text += "\"source\":" + json_of(source);
+    ++report_.definitions;
+  }
+  std::string source_of_class(const TypeObject& type, const std::string& name) {
+    if (type.name != name) throw Refused{fmt::format("it is another name of '{}'", type.name)};
+    if (!type.qualified_name.empty() && type.qualified_name != name)
+      throw Refused{"it was defined inside of a function or a class"};
+    auto source = session_.source_of(name);
+    if (!source.ok()) throw Refused{"it was made by a call, not by a class statement"};
+    return dedented(*source) + "\n";
   }
 
   /// Of what a module has under some name.
-  std::optional<Json> member(const Value& v) {
+  std::optional<Origin> member(const Value& v) {
     if (!v.object() || v.get<TensorObject>() || v.get<Str>()) return std::nullopt;
     if (modules_.empty()) {
       for (std::string_view path : kUsualModules)
@@ -193,14 +334,13 @@ class SessionWriter {
     }
     for (const Ref<ModuleObject>& m : modules_)
       for (const Table::Entry& e : m->members.live())
-        if (e.value.same(v)) return Json{{"module", m->path}, {"member", e.key.get<Str>()->text}};
+        if (e.value.same(v)) return Origin{m->path, e.key.get<Str>()->text};
     return std::nullopt;
   }
 
   Session& session_;
   Interp& in_;
   Writer writer_;
-  std::vector<Json> rows_;
   std::vector<Ref<ModuleObject>> modules_;
   SessionFileReport report_;
 };
@@ -245,11 +385,7 @@ class Reader {
     }
     if (kind == "dict") {
       auto dict = make<Dict>();
-      for (const Json& pair : list(body)) {
-        if (list(pair).size() != 2) throw Damaged{"an entry of a dict is no pair"};
-        Value key = value(pair[0], depth + 1);
-        dict->table.set(in_, std::move(key), value(pair[1], depth + 1));
-      }
+      pairs(body, depth, dict->table);
       return dict;
     }
     if (kind == "range") {
@@ -272,6 +408,12 @@ class Reader {
       if (auto it = tensors_.find(text); it != tensors_.end()) return it->second;
       throw Damaged{fmt::format("there is no tensor '{}'", text)};
     }
+    if (kind == "class") return class_of(body);
+    if (kind == "member") {
+      if (list(body).size() != 2 || !body[1].is_string()) throw Damaged{"a member of a class is damaged"};
+      return in_.attribute(class_of(body[0]), body[1].get<std::string>());
+    }
+    if (kind == "instance") return instance(body, depth);
     if (kind == "table") {
       if (auto table = table_from_json(body, [&](const Json& detail) { return value(detail, depth + 1); }))
         return table;
@@ -286,6 +428,44 @@ class Reader {
     return j;
   }
   static const Json& list(Json&&) = delete;
+  Value class_of(const Json& j) {
+    if (list(j).size() != 2 || !j[0].is_string() || !j[1].is_string()) throw Damaged{"a class has no name"};
+    const std::string module = j[0].get<std::string>(), name = j[1].get<std::string>();
+    std::optional<Value> found;
+    if (module.empty() || module == "builtins") {
+      if (const Globals::Slot* slot = in_.globals().find(name)) found = module.empty() ? slot->value : slot->builtin;
+      if (found && found->missing()) found.reset();
+    } else if (const Ref<ModuleObject> m = in_.import_module(module)) {
+      found = in_.find_attribute(m, name);
+    }
+    if (!found || !found->get<TypeObject>())
+      throw Damaged{fmt::format("there is no class '{}{}{}'", module, module.empty() ? "" : ".", name)};
+    return *found;
+  }
+  /// Without its __init__, as copies are made.
+  Value instance(const Json& j, int depth) {
+    if (list(j).size() != 3) throw Damaged{"an instance is damaged"};
+    const Value type = class_of(j[0]);
+    const Value made = in_.call(in_.attribute(type, "__new__"), {type});
+    const std::optional<Value> fields = in_.find_attribute(made, "__dict__");
+    auto* dict = fields ? fields->get<Dict>() : nullptr;
+    if (!dict) throw Damaged{fmt::format("'{}' has no fields", in_.type_name(made))};
+    pairs(j[1], depth, dict->table);
+    if (auto* d = made.get<Dict>())
+      pairs(j[2], depth, d->table);
+    else if (auto* l = made.get<List>())
+      l->items = items(j[2], depth);
+    else if (auto* s = any_set(made))
+      for (Value& v : items(j[2], depth)) s->table.set(in_, std::move(v), Value::none());
+    return made;
+  }
+  void pairs(const Json& j, int depth, Table& to) {
+    for (const Json& pair : list(j)) {
+      if (list(pair).size() != 2) throw Damaged{"an entry of a dict is no pair"};
+      Value key = value(pair[0], depth + 1);
+      to.set(in_, std::move(key), value(pair[1], depth + 1));
+    }
+  }
   std::vector<Value> items(const Json& j, int depth) {
     std::vector<Value> out;
     for (const Json& item : list(j)) out.push_back(value(item, depth + 1));
@@ -323,7 +503,7 @@ Status load_row(Session& session, Reader& reader, const Json& row, const std::st
     if (!found) return error(ErrorKind::kName, "there is no module '{}'", module);
     Value v = found;
     if (const std::string member = text_field(row, "member"); !member.empty()) {
-      const Value* held = found->members.find(member);
+      const std::optional<Value> held = in.find_attribute(found, member);
       if (!held) return error(ErrorKind::kName, "the module {} has no '{}'", module, member);
       v = *held;
     }
@@ -352,7 +532,9 @@ Result<SessionFileReport> save_session(Session& session, const std::string& path
   std::vector<std::pair<std::string, Value>> variables;
   for (const Globals::Slot& slot : session.interp().globals().slots())
     if (!slot.value.missing() && !slot.name.starts_with('_')) variables.emplace_back(slot.name, slot.value);
-  for (const auto& [name, v] : variables) writer.add(name, v);
+  KILN_CHECK_OK(guarded(session.interp(), [&] {
+    for (const auto& [name, v] : variables) writer.add(name, v);
+  }));
   return std::move(writer).write(path);
 }
 
@@ -370,22 +552,35 @@ Result<SessionFileReport> load_session(Session& session, const std::string& path
   report.tensors = static_cast<int>(file.tensors.size());
   Reader reader(session.interp(), std::move(file.tensors));
   const auto interrupted = session.interrupt_watch();
-  // Functions look at other variables when they are defined: at defaults and decorators.
-  for (const char* kind : {"module", "value", "source"})
-    for (const Json& row : rows) {
-      if (!row.is_object() || !row.contains(kind)) continue;
-      const std::string name = text_field(row, "name");
-      if (interrupted()) return error(ErrorKind::kInterrupted, "interrupted");
-      std::string problem;
-      try {
-        if (Status s = load_row(session, reader, row, path, report); !s.ok()) problem = s.error().message;
-      } catch (const Damaged& d) {
-        problem = d.reason;
-      } catch (const ScriptError& e) {
-        problem = e.diagnostic.message;
-      }
-      if (!problem.empty()) report.left_out.emplace_back(name, std::move(problem));
+  auto load = [&](const Json& row) {
+    std::string problem;
+    try {
+      if (Status s = load_row(session, reader, row, path, report); !s.ok()) problem = s.error().message;
+    } catch (const Damaged& d) {
+      problem = d.reason;
+    } catch (const ScriptError& e) {
+      problem = e.diagnostic.message;
     }
+    return problem;
+  };
+  // Functions and classes look at other variables when they are defined, at defaults, decorators and bases; instances
+  // need their classes. What fails the first time may have needed a later one.
+  std::vector<const Json*> again;
+  const auto is_late = [](const Json& row) { return row.contains("late"); };
+  for (const auto& [kind, late] : {std::pair("module", false), {"value", false}, {"source", false}, {"value", true}})
+    for (const Json& row : rows) {
+      if (!row.is_object() || !row.contains(kind) || is_late(row) != late) continue;
+      if (interrupted()) return error(ErrorKind::kInterrupted, "interrupted");
+      const std::string problem = load(row);
+      if (problem.empty()) continue;
+      if (std::string_view(kind) == "source")
+        again.push_back(&row);
+      else
+        report.left_out.emplace_back(text_field(row, "name"), problem);
+    }
+  for (const Json* row : again)
+    if (std::string problem = load(*row); !problem.empty())
+      report.left_out.emplace_back(text_field(*row, "name"), std::move(problem));
   return report;
 }
 

@@ -237,8 +237,8 @@ TEST_F(Lab, SessionsComeBack) {
           "closure = outer()\ng2 = g\nit = iter([1])\n%save " +
           path + "\n");
   EXPECT_EQ(saved.code, 0) << saved.err;
-  EXPECT_TRUE(has(saved.out, path + ": saved 9 values, 3 tensors, 4 functions and kernels, 4 imports\n")) << saved.out;
-  for (const char* name : {"C  ", "c  ", "loop  ", "closure  ", "g2  ", "it  "})
+  EXPECT_TRUE(has(saved.out, path + ": saved 10 values, 3 tensors, 5 definitions, 4 imports\n")) << saved.out;
+  for (const char* name : {"loop  ", "closure  ", "g2  ", "it  "})
     EXPECT_TRUE(has(saved.out, std::string("\n") + name)) << name << "\n" << saved.out;
   EXPECT_TRUE(has(saved.out, "it is another name of 'g'")) << saved.out;
   Said loaded =
@@ -250,6 +250,43 @@ TEST_F(Lab, SessionsComeBack) {
             "{'w': tensor([0, 1, 2, 3]), 2: [torch.bfloat16, {1, 2}, range(1, 9, 2)], (1, 2): torch.Size([3])}\n"
             "torch.bfloat16 [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]] 20000.0\n[7.0, 7.0, 7.0, 7.0]\n")
       << loaded.err << loaded.out;
+}
+
+TEST_F(Lab, SessionsKeepClassesAndTheirInstances) {
+  const std::string path = folder_.path + "/c.kiln";
+  const Said saved = run(
+      "from collections import OrderedDict, namedtuple, defaultdict\nfrom dataclasses import dataclass\n"
+      "from math import sqrt\nfrom enum import Enum\nimport torch\n"
+      "@dataclass\nclass Config:\n    width: int = 4\n    layers: list = None\n"
+      "class Base:\n    kind = 'base'\n    def __init__(self, w): self.w = w\n    def twice(self):\n        return "
+      "self.w * 2\n"
+      "class Mine(Base):\n    def twice(self): return super().twice() + 1\n"
+      "class Color(Enum):\n    RED = 1\n    BLUE = 2\n"
+      "config = Config(8, [1, {'a': (2, 3)}])\nbase = Base(torch.ones(2))\nall = {'m': Mine(5), 'c': [Color.BLUE]}\n"
+      "od = OrderedDict([('b', 1), ('a', 2)])\nP = namedtuple('P', 'x y')\np = P(1, 2)\ncounts = defaultdict(int)\n"
+      "counts['x'] += 3\ndef outer():\n    class Inner: pass\n    return Inner\nInner = outer()\ninner = "
+      "Inner()\n%save " +
+      path + "\n");
+  EXPECT_EQ(saved.code, 0) << saved.err;
+  EXPECT_TRUE(has(saved.out, "\nInner ")) << saved.out;
+  EXPECT_TRUE(has(saved.out, "it was defined inside of a function or a class")) << saved.out;
+  EXPECT_TRUE(has(saved.out, "\nP ")) << saved.out;
+  EXPECT_TRUE(has(saved.out, "it was made by a call, not by a class statement")) << saved.out;
+  const Said loaded = run("%load " + path +
+                          "\nprint(config, config == Config(8, [1, {'a': (2, 3)}]), base.twice().tolist(), base.kind)\n"
+                          "print(all['m'].twice(), all['c'][0] is Color.BLUE, sqrt(4), od, type(od) is OrderedDict)\n"
+                          "od.move_to_end('b')\nprint(od, counts['x'], counts['y'])\n");
+  EXPECT_TRUE(has(loaded.out,
+                  "Config(width=8, layers=[1, {'a': (2, 3)}]) True [2.0, 2.0] base\n"
+                  "11 True 2.0 OrderedDict([('b', 1), ('a', 2)]) True\nOrderedDict([('a', 2), ('b', 1)]) 3 0\n"))
+      << loaded.out << loaded.err;
+}
+
+TEST_F(Lab, WhatDoesNotFitStaysOutOfASession) {
+  const std::string path = folder_.path + "/large.kiln";
+  const Said saved = run("many = list(range(10_000_000))\nx = 3\n%save " + path + "\n");
+  EXPECT_TRUE(has(saved.out, "\nmany ")) << saved.out << saved.err;
+  EXPECT_TRUE(has(run("%load " + path + "\nprint('x', x)\n").out, "\nx 3\n"));
 }
 
 TEST_F(Lab, NamesOfFilesDoNotReachTheTerminalAsTheyAre) {
@@ -290,7 +327,7 @@ TEST_F(Lab, SessionMistakes) {
   EXPECT_TRUE(has(run("%load " + file("bad.kiln", "no session at all")).err, "it is no .safetensors file"));
   // What a function needs at its definition may be missing by then; the rest is loaded.
   const std::string path = folder_.path + "/late.kiln";
-  run("class C:\n    v = 1\ny = 5\ndef f(a=C.v):\n    return a\n%save " + path);
+  run("class C:\n    v = 1\ny = 5\ndef f(a=C.v):\n    return a\nC2 = C\ndel C\n%save " + path);
   Said late = run("%load " + path + "\nprint(y)\n");
   EXPECT_TRUE(has(late.out, "\n5\n")) << late.out << late.err;
   EXPECT_TRUE(has(late.out, "f     ")) << late.out;
