@@ -60,7 +60,9 @@ Completion complete_line(script::Session& session, std::string_view before) {
     c.replaced = word.size();
   else if (c.replaced != word.size())
     return c;  // options alone: names would stand for a part of the word
-  if (word.find('.') == std::string_view::npos) complete_in_brackets(session, before, word, c);
+  // Where the values of an argument are known, they are what an empty word asks for.
+  if (word.find('.') == std::string_view::npos && complete_in_brackets(session, before, word, c) && word.empty())
+    return c;
   // Behind a whole expression, or within a call's brackets, names could be anything: what is taken there comes first.
   if (word.empty()) c.leading = c.candidates.size();
   std::vector<std::string> names = session.complete(word);

@@ -145,15 +145,17 @@ bool complete_string(script::Session& session, std::string_view before, std::str
   return is_index || !to.candidates.empty();
 }
 
-void complete_in_brackets(script::Session& session, std::string_view before, std::string_view word, Completion& to) {
+bool complete_in_brackets(script::Session& session, std::string_view before, std::string_view word, Completion& to) {
   const std::string_view ahead = before.substr(0, before.size() - word.size());
   if (ahead.ends_with('[')) offer_keys(session, to, ahead.substr(0, ahead.size() - 1), word, "'", "'", "]");
   const std::string_view callee = open_call(before), keyword = keyword_before(ahead);
-  if (callee.empty()) return;
-  if (keyword.empty()) return offer_keywords(session, to, word, callee, before);
+  if (callee.empty()) return false;
+  if (keyword.empty()) return offer_keywords(session, to, word, callee, before), false;
+  const size_t others = to.candidates.size();
   for (std::string& value : keyword_values(session, callee, keyword)) offer(to, word, std::move(value));
   if (const std::string_view keyed = keyed_by_call(ahead); !keyed.empty())
     offer_keys(session, to, keyed, word, "'", "'", "");
+  return to.candidates.size() > others;
 }
 
 }  // namespace kiln::repl

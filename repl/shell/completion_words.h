@@ -56,8 +56,9 @@ bool is_name_character(char c);
 /// A string that is a key, as in `d['`, or the value of an argument whose values are known: offered with its closing
 /// quote. False where it is neither.
 bool complete_string(script::Session& session, std::string_view before, std::string_view typed, editor::Completion& to);
-/// The keys of an index and the keywords of a call, at a word without dots, and the values of `keyword=`.
-void complete_in_brackets(script::Session& session, std::string_view before, std::string_view word,
+/// The keys of an index and the keywords of a call, at a word without dots, and the values of `keyword=`. True: there
+/// are such values.
+bool complete_in_brackets(script::Session& session, std::string_view before, std::string_view word,
                           editor::Completion& to);
 /// Modules behind `import`, names behind `from … import`. False: the text does not end in such a statement.
 bool complete_import(script::Session& session, std::string_view before, editor::Completion& to);
