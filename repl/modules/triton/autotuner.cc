@@ -292,7 +292,8 @@ Ref<ConfigObject> Autotuner::tune(Interp& in, const Value& grid, const CallArgs&
   if (result.interrupted) {
     // What is known by now serves the launches to come.
     if (result.best >= 0) adopt(in, args, f.configs[static_cast<size_t>(result.best)]);
-    in.check_interrupt();
+    // A hook or do_bench may have met it, and taken it, before the tuning did.
+    in.fail(error(ErrorKind::kInterrupted, "interrupted"));
   }
   if (result.best < 0) {
     std::string failures;
