@@ -2,6 +2,8 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
 #include <string>
 
 #include "kiln/result.h"
@@ -34,7 +36,7 @@ Diagnostic with_note(Diagnostic d, std::string message, SourceRange range = {});
 #define KILN_UNREACHABLE(...) ::kiln::internal_error(__FILE__, __LINE__, ::fmt::format("unreachable: " __VA_ARGS__))
 
 /// The candidate nearest to `name` by edit distance, if it is near enough to be a misspelling: one edit for every three
-/// characters. Else "".
+/// characters of the longer of both, which may be shortened (elem_ty for element_ty). Else "".
 template <class Range>
 std::string nearest_name(std::string_view name, const Range& candidates);
 
@@ -44,10 +46,11 @@ int edit_distance(std::string_view a, std::string_view b);
 template <class Range>
 std::string nearest_name(std::string_view name, const Range& candidates) {
   std::string best;
-  int best_distance = static_cast<int>(name.size()) / 3 + 1;
+  int best_distance = std::numeric_limits<int>::max();
   for (const auto& c : candidates) {
-    int d = edit_distance(name, std::string_view(c));
-    if (d < best_distance) best = std::string(std::string_view(c)), best_distance = d;
+    const std::string_view candidate(c);
+    const int d = edit_distance(name, candidate), most = static_cast<int>(std::max(name.size(), candidate.size())) / 3;
+    if (d <= most && d < best_distance) best = std::string(candidate), best_distance = d;
   }
   return best;
 }

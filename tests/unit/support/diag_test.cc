@@ -102,6 +102,8 @@ TEST(NearestName, IsAMisspelling) {
   EXPECT_EQ(nearest_name("bnech", names), "bench");
   EXPECT_EQ(nearest_name("regsters", names), "registers");
   EXPECT_EQ(nearest_name("BLOK", names), "BLOCK");
+  EXPECT_EQ(nearest_name("regs", std::vector<std::string>{"registers"}), "") << "another word's beginning";
+  EXPECT_EQ(nearest_name("elem_ty", std::vector<std::string>{"element_ty"}), "element_ty") << "shortened";
   for (const char* other : {"nope", "foo", "s", "x", "np", "blocked"})
     EXPECT_EQ(nearest_name(other, names), "") << other;
 }
