@@ -337,12 +337,15 @@ Value fill_random(Interp& in, NativeArgs& a, const Tensor& random, double scale,
 }
 Value uniform(Interp& in, NativeArgs& a) {
   double low = a[0].missing() ? 0 : in.to_double(a[0], "from"), high = a[1].missing() ? 1 : in.to_double(a[1], "to");
+  if (!(low <= high))
+    in.fail_as("RuntimeError", "uniform_ expects to return a [from, to) range, but found from={} > to={}", low, high);
   const Tensor& t = changing(in, a);
   const Tensor random = taken(in, rand(t.device(), DType::kF64, t.shape(), torch_state(in).next_seed()));
   return fill_random(in, a, random, high - low, low);
 }
 Value normal(Interp& in, NativeArgs& a) {
   double mean = a[0].missing() ? 0 : in.to_double(a[0], "mean"), sigma = a[1].missing() ? 1 : in.to_double(a[1], "std");
+  if (!(sigma >= 0)) in.fail_as("RuntimeError", "normal expects std >= 0.0, but found std {}", sigma);
   const Tensor& t = changing(in, a);
   const Tensor random = taken(in, randn(t.device(), DType::kF64, t.shape(), torch_state(in).next_seed()));
   return fill_random(in, a, random, sigma, mean);
