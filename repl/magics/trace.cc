@@ -1,12 +1,15 @@
 // %trace and %report.
 #include <fmt/format.h>
 
+#include <vector>
+
 #include "profiler/profile/advisor.h"
 #include "profiler/profile/chrome_trace.h"
 #include "profiler/profile/html.h"
 #include "profiler/profile/tables.h"
 #include "repl/commands/profile_files.h"
 #include "repl/magics/hardware_look.h"
+#include "repl/magics/line_parts.h"
 #include "repl/magics/magics.h"
 #include "repl/magics/profile_run.h"
 #include "repl/magics/statement_arguments.h"
@@ -99,9 +102,9 @@ Status magic_trace(MagicContext& context, std::string_view text) {
 }
 
 Status magic_report(MagicContext& context, std::string_view text) {
-  const size_t end = text.find_first_of(" \t");
-  const std::string file(text.substr(0, end));
-  const std::string_view rest = end == std::string_view::npos ? std::string_view{} : trimmed(text.substr(end));
+  const std::vector<std::string_view> words = parts_of(text, Between::kBlanks).words();
+  const std::string file(words.empty() ? std::string_view{} : unquoted(words[0]));
+  const std::string_view rest = words.size() < 2 ? std::string_view{} : text.substr(words[1].data() - text.data());
   if (!file.ends_with(".html"))
     return with_note(error(ErrorKind::kSyntax, "'{}' is no FILE.html", file), "help: %report FILE.html [STATEMENT]");
   KILN_CHECK_OK(check_writable(file));

@@ -146,6 +146,14 @@ TEST_F(ProfileMagic, AReportHasTheRooflineOfWhatWasDeclared) {
   EXPECT_NE(shell.entry("%report " + file + " step() dtype=nope").error().message.find("dtype="), std::string::npos);
 }
 
+TEST_F(ProfileMagic, AReportsFileMayHaveBlanks) {
+  const std::string file = folder + "/of one step.html";
+  ASSERT_TRUE(shell.entry("%report '" + file + "' step()").ok());
+  EXPECT_NE(read_file(file)->find("step()"), std::string::npos);
+  EXPECT_NE(shell.entry("%report 'of one step'").error().message.find("'of one step' is no FILE.html"),
+            std::string::npos);
+}
+
 // Nothing reads the tensors of a tuple, nor those that a function puts aside: they are what is to be measured.
 TEST_F(ProfileMagic, ComputesAllThatIsLeftPending) {
   const std::string file = folder + "/p.json";
