@@ -154,7 +154,8 @@ Status magic_roofline(MagicContext& context, std::string_view text) {
   context.print(profiler::roofline_table(chart));
   const report::Plot plot = profiler::roofline_plot(chart);
   if (context.format == report::Format::kText)
-    context.output(report::to_terminal(plot, context.color ? report::PlotStyle::kColor : report::PlotStyle::kPlain));
+    context.output(report::to_terminal(plot, context.color ? report::PlotStyle::kColor : report::PlotStyle::kPlain,
+                                       context.style().width));
   if (const std::string* file = arguments.find("--svg")) {
     if (plot.lines.empty())
       return error(ErrorKind::kValue, "nothing to draw: no point has both bytes and FLOP (bytes=N flop=N)");
