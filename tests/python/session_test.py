@@ -322,10 +322,12 @@ class Sessions(unittest.TestCase):
         lines = []
         self.session.progress = lines.append
         self.session.command("sweep sum(range(n)) n=[10, 20, 30] budget=0.05")
-        self.assertEqual(lines, ["1 of 3", "2 of 3", "3 of 3", ""])
+        points = dict.fromkeys(line.split(":")[0] for line in lines)
+        self.assertEqual(list(points), ["1 of 3", "2 of 3", "3 of 3", ""])
         self.session.progress = None
+        told = len(lines)
         self.session.command("sweep sum(range(n)) n=[10, 20] budget=0.05")
-        self.assertEqual(len(lines), 4)
+        self.assertEqual(len(lines), told)
 
         def broken(line):
             raise OSError("no room")
