@@ -4,6 +4,7 @@
 
 #include "profiler/measure/stats.h"
 #include "profiler/report/plot.h"
+#include "repl/modules/results/results.h"
 #include "repl/modules/results/table_compare.h"
 #include "repl/modules/results/table_object.h"
 #include "support/files.h"

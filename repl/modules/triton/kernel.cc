@@ -656,7 +656,7 @@ Status launch_looking(Interp& in, AccessChecks checks, const Kernel& kernel, con
 /// What tells launches of a kernel apart that may reach different memory.
 size_t form_of(const std::array<int64_t, 3>& grid, std::span<const std::optional<Arg>> args) {
   size_t hash = 0;
-  auto add = [&](auto value) { hash = (hash ^ std::hash<decltype(value)>{}(value)) * 0x9E3779B97F4A7C15u; };
+  auto add = [&]<class T>(const T& value) { hash = (hash ^ std::hash<T>{}(value)) * 0x9E3779B97F4A7C15u; };
   for (int64_t d : grid) add(d);
   for (const std::optional<Arg>& arg : args) {
     add(arg ? arg->index() : SIZE_MAX);

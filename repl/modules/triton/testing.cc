@@ -104,7 +104,7 @@ Value do_bench(Interp& in, NativeArgs& a) {
 /// fit into a tenth of `rep`.
 Value do_bench_cudagraph(Interp& in, NativeArgs& a) {
   constexpr int kSamples = 10, kProbe = 5, kMost = 10000;
-  const Value fn = a[0];
+  const Value& fn = a[0];
   const double rep = a[1].missing() ? 20 : in.to_double(a[1], "rep");
   const LazyScope kernels(in);  // also of small tensors: what the host computes cannot be recorded
   Device& device = torch_state(in).device();

@@ -182,7 +182,7 @@ void Interp::exec_class(const ClassDef& s, Frame& f) {
   Ref<TypeObject> made = make_class(s.name, bases, members, std::move(keywords));
   made->def = &s;
   made->program = f.program.shared_from_this();
-  Value result = std::move(made);
+  Value result = made;
   for (size_t i = decorators.size(); i-- > 0;) {
     where_ = s.decorators[i]->range;
     result = call(decorators[i], {result});
