@@ -661,7 +661,9 @@ def main():
             elif not problem: agreed += 1
             else:
                 wrong += 1
-                if given.keep: shutil.copy(os.path.join(folder, f"p{seed}.py"), given.keep)
+                if given.keep:
+                    os.makedirs(given.keep, exist_ok=True)
+                    shutil.copy(os.path.join(folder, f"p{seed}.py"), given.keep)
                 print(f"--- {seed}: {problem}", flush=True)
                 if wrong >= given.most:
                     pool.shutdown(cancel_futures=True)
