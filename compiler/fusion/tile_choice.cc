@@ -18,7 +18,7 @@ constexpr int64_t kMostRowBytes = 48 << 10;  // of a row that a program holds at
 // floats on an H200: 75.7 us held, 53.7 reloaded; an RMS norm of 286 x 9408 11.7 and 10.5; with a residual 10 % more
 // reloaded).
 constexpr int64_t kMostOnlyRowBytes = 32 << 10;
-constexpr int64_t kSpreadColumns = 4096;
+constexpr int64_t kSpreadColumns = 4096;  // of a row that twice the threads take, whatever all rows share beside it
 
 /// Columns of a block that a row of so many reaches, in steps coarse enough for rows of similar lengths to share a
 /// kernel; 0 where it is about all of them. Registers beyond are constants, with which nothing is computed. Short rows
