@@ -113,6 +113,17 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+std::string_view beginning_of_width(std::string_view text, int cells) {
+  size_t bytes = 0;
+  while (bytes < text.size()) {
+    const size_t length = cluster_length(text.substr(bytes));
+    cells -= text_width(text.substr(bytes, length));
+    if (cells < 0) break;
+    bytes += length;
+  }
+  return text.substr(0, bytes);
+}
+
 std::string wrap_lines(std::string_view text, int cells) {
   if (cells <= 0) return std::string(text);
   std::string out;

@@ -28,6 +28,9 @@ size_t last_cluster_length(std::string_view text);
 /// Cells of a text without control characters.
 int text_width(std::string_view text);
 
+/// The longest beginning of a text without control characters that takes at most so many cells; characters stay whole.
+std::string_view beginning_of_width(std::string_view text, int cells);
+
 /// The text with lines of more cells than that broken at blanks; what goes on stands four cells deeper than its line. A
 /// longer word stays whole. 0 cells: as it is.
 std::string wrap_lines(std::string_view text, int cells);

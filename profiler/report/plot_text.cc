@@ -135,14 +135,7 @@ std::string text_of(const std::string& tick, bool plain) {
 /// As much of a text as there is room for.
 std::string fitting(const std::string& text, int columns, bool plain) {
   if (columns <= 0 || display_width(text) <= columns) return text;
-  std::string out;
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::string_view next = rest.substr(0, cluster_length(rest));
-    if (display_width(out) + display_width(next) > columns - 1) break;
-    out += next;
-    rest.remove_prefix(next.size());
-  }
-  return out + (plain ? "~" : "…");
+  return std::string(beginning_of_width(text, columns - 1)) + (plain ? "~" : "…");
 }
 
 /// The rule below the canvas with a mark at each tick, and the line of their texts.

@@ -125,30 +125,11 @@ std::vector<TextColumn> text_columns(const Table& table, bool choose_units) {
 
 // --- lines -----------------------------------------------------------------------------------------------------------
 
-std::string cut(std::string_view text, int width) {
-  std::string out;
-  int used = 0;
-  while (!text.empty()) {
-    const size_t length = cluster_length(text);
-    const int more = text_width(text.substr(0, length));
-    if (used + more > width - 1) break;
-    out += text.substr(0, length);
-    used += more;
-    text.remove_prefix(length);
-  }
-  return out + "…";
-}
+std::string cut(std::string_view text, int width) { return std::string(beginning_of_width(text, width - 1)) + "…"; }
 
 /// As many bytes of a word as a line has room for, at least one character.
 size_t part_of_word(std::string_view word, int width) {
-  size_t bytes = 0;
-  for (int used = 0; bytes < word.size();) {
-    const size_t length = cluster_length(word.substr(bytes));
-    used += text_width(word.substr(bytes, length));
-    if (used > width && bytes > 0) break;
-    bytes += length;
-  }
-  return bytes;
+  return std::max(beginning_of_width(word, width).size(), cluster_length(word));
 }
 
 /// At blanks; a longer word gets a line of its own.
@@ -268,8 +249,8 @@ std::optional<std::vector<int>> widths_of(const std::vector<TextColumn>& all, co
 std::vector<Block> blocks_of(std::vector<TextColumn>& all, int width, size_t rows) {
   std::vector<size_t> columns(all.size());
   for (size_t i = 0; i < all.size(); ++i) columns[i] = i;
-  constexpr size_t kFew =
-      3;  // that few columns are rather wrapped than separated, and those of long tables than left out
+  // That few columns are rather wrapped than separated, and those of long tables than left out.
+  constexpr size_t kFew = 3;
   if (auto widths = widths_of(all, columns, width)) return {{columns, *std::move(widths)}};
   if (columns.size() <= kFew || rows > kMostFolded)
     if (auto widths = widths_of(all, columns, width, true)) return {{columns, *std::move(widths)}};

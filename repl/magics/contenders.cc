@@ -256,17 +256,9 @@ Result<ContenderSet> make_contenders(script::Session& session, const ExpandVaria
 void show_progress(std::string_view text) {
   if (!isatty(STDERR_FILENO)) return;
   const std::string shown = printable(text);
-  std::string_view what = shown;
   const int columns = report::terminal_columns(STDERR_FILENO);
-  std::string line;
-  for (int used = 0; !what.empty();) {
-    const size_t length = cluster_length(what);
-    used += text_width(what.substr(0, length));
-    if (columns > 0 && used >= columns) break;
-    line += what.substr(0, length);
-    what.remove_prefix(length);
-  }
-  put(stderr, "\r\033[K" + line);
+  const std::string_view line = columns > 0 ? beginning_of_width(shown, columns - 1) : shown;
+  put(stderr, fmt::format("\r\033[K{}", line));
 }
 
 void tell_progress(const script::Session& session, std::string_view what) {

@@ -17,14 +17,7 @@ constexpr int kBar = 10, kLongest = 32;  // columns
 /// The beginning of a text, so that the figures behind it are on the screen too.
 std::string beginning(std::string_view text) {
   if (text_width(text) <= kLongest) return std::string(text);
-  std::string out;
-  for (int width = 0;;) {
-    const size_t length = cluster_length(text);
-    width += text_width(text.substr(0, length));
-    if (width >= kLongest) return out + "…";
-    out += text.substr(0, length);
-    text.remove_prefix(length);
-  }
+  return std::string(beginning_of_width(text, kLongest - 1)) + "…";
 }
 
 }  // namespace

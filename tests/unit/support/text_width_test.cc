@@ -18,6 +18,15 @@ TEST(TextWidth, CountsCells) {
   EXPECT_EQ(character_width('\033'), 0);
 }
 
+TEST(TextWidth, ABeginningKeepsCharactersWhole) {
+  EXPECT_EQ(beginning_of_width("kernel", 3), "ker");
+  EXPECT_EQ(beginning_of_width("kernel", 9), "kernel");
+  EXPECT_EQ(beginning_of_width("日本語", 3), "日") << "two cells each";
+  EXPECT_EQ(beginning_of_width("e\u0301a", 1), "e\u0301") << "a mark goes with its character";
+  EXPECT_EQ(beginning_of_width("日", 1), "");
+  EXPECT_EQ(beginning_of_width("a", -1), "");
+}
+
 TEST(TextWidth, ACursorStepsOverMarksWithTheirCharacter) {
   const std::string text = "ae\u0301\u0323日x";
   std::string_view rest = text;
