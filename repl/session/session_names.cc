@@ -137,36 +137,11 @@ namespace {
 
 using Parameter = Session::Parameter;
 
-/// "f(a, /, *b, c=(1, 2), **rest)" → a, c.
-std::vector<Parameter> parameters_in_signature(std::string_view signature) {
+std::vector<Parameter> parameters_of(const Native& n) {
   std::vector<Parameter> out;
-  const size_t open = signature.find('(');
-  if (open == std::string_view::npos) return out;
-  int depth = 0;
-  bool by_position = true, in_default = false;
-  Parameter next;
-  for (char c : signature.substr(open + 1)) {
-    if (depth == 0 && (c == ',' || c == ')')) {
-      if (next.name == "/")
-        for (Parameter& before : out) before.by_name = false;
-      else if (next.name.starts_with('*'))
-        by_position = false;
-      else if (!next.name.empty() && next.name != "…")
-        out.push_back({next.name, by_position, true, next.initial});
-      next = {};
-      in_default = false;
-      if (c == ')') break;
-      continue;
-    }
-    if (c == '(' || c == '[' || c == '{') ++depth;
-    if (c == ')' || c == ']' || c == '}') --depth;
-    if (c == '=' && !in_default && depth == 0)
-      in_default = true;
-    else if (in_default)
-      next.initial += c;
-    else if (c != ' ')
-      next.name += c;
-  }
+  for (const Native::Parameter& p : n.parameters())
+    if (p.rest == Native::Parameter::Rest::kNo)
+      out.push_back({std::string(p.name), !p.keyword_only, true, std::string(p.initial)});
   return out;
 }
 
@@ -210,9 +185,15 @@ std::vector<Session::Parameter> Session::parameters(std::string_view path) const
   }
   if (KernelObject* k = innermost_kernel(v)) return parameters_of(*k->function, 0);
   if (auto* f = v.get<Function>()) return parameters_of(*f, bound);
-  if (auto* n = v.get<Native>()) return parameters_in_signature(n->def.signature);
-  if (v.get<MethodFunction>()) return parameters_in_signature(summary_of(*interp_, v));
+  if (auto* n = v.get<Native>()) return parameters_of(*n);
   std::vector<Parameter> out;
+  if (auto* f = v.get<MethodFunction>()) {  // torch.softmax(input, …) is input.softmax(…)
+    const Native* method = interp_->method(TensorObject::kKind, f->method);
+    if (!method) return {};
+    out = parameters_of(*method);
+    out.insert(out.begin(), {"input", true, true, ""});
+    return out;
+  }
   if (auto* m = v.get<KernelMember>())
     for (const KernelMember::Parameter& p : m->parameters())
       if (!p.takes_rest) out.push_back({p.name, true, true, p.initial});

@@ -97,6 +97,14 @@ class Native : public Object {
   static constexpr KindOf<Native> kKind = Kind::kNative;
   /// With a receiver: a method of such values, which a call of its own takes as the first argument.
   explicit Native(const NativeDef& def, std::optional<Kind> receiver = std::nullopt);
+  struct Parameter {
+    std::string_view name;
+    std::string_view initial;  // as the signature writes it
+    bool optional = false;
+    bool keyword_only = false;
+    enum class Rest : uint8_t { kNo, kArgs, kKeywords } rest = Rest::kNo;
+  };
+  std::span<const Parameter> parameters() const { return params_; }
   Value call(Interp& in, CallArgs& args) override;
   /// As a method of `self`, which is of the receiver's kind.
   Value call_on(Interp& in, const Value* self, CallArgs& args);
@@ -110,12 +118,6 @@ class Native : public Object {
   std::string name;
 
  private:
-  struct Parameter {
-    std::string_view name;
-    bool optional = false;
-    bool keyword_only = false;
-    enum class Rest : uint8_t { kNo, kArgs, kKeywords } rest = Rest::kNo;
-  };
   std::vector<Parameter> params_;
   size_t positional_ = 0;
   int rest_args_ = -1, rest_keywords_ = -1;

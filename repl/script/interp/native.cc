@@ -31,8 +31,10 @@ Native::Native(const NativeDef& d, std::optional<Kind> of) : Object(kKind), def(
     size_t stars = piece.find_first_not_of('*');
     p.rest = stars == 1 ? Parameter::Rest::kArgs : stars == 2 ? Parameter::Rest::kKeywords : Parameter::Rest::kNo;
     piece.remove_prefix(stars);
-    p.optional = piece.find('=') != std::string_view::npos;
-    p.name = piece.substr(0, piece.find('='));
+    const size_t equals = piece.find('=');
+    p.optional = equals != std::string_view::npos;
+    p.name = piece.substr(0, equals);
+    if (p.optional) p.initial = piece.substr(equals + 1);
     p.keyword_only = keyword_only;
     if (p.rest == Parameter::Rest::kArgs) {
       rest_args_ = static_cast<int>(params_.size());
