@@ -98,28 +98,27 @@ class Writer {
     if (std::isfinite(v)) return add(Json(v).dump());
     wrapped("float", [&] { add(std::isnan(v) ? "\"nan\"" : v > 0 ? "\"inf\"" : "\"-inf\""); });
   }
-  void items(const std::vector<Value>& values, const std::string& path, int depth) {
+  template <class Range, class Each>
+  void array(const Range& elements, Each&& each) {
     text += '[';
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (i) text += ',';
-      value(values[i], values[i].object() ? fmt::format("{}.{}", path, i) : path, depth + 1);
+    bool is_first = true;
+    for (const auto& element : elements) {
+      if (!std::exchange(is_first, false)) text += ',';
+      each(element);
     }
     text += ']';
+  }
+  void items(const std::vector<Value>& values, const std::string& path, int depth) {
+    array(values, [&, i = 0](const Value& v) mutable {
+      value(v, v.object() ? fmt::format("{}.{}", path, i) : path, depth + 1);
+      ++i;
+    });
   }
   void keys(const Table& table, const std::string& path, int depth) {
-    text += '[';
-    bool is_first = true;
-    for (const Table::Entry& e : table.live()) {
-      if (!std::exchange(is_first, false)) text += ',';
-      value(e.key, path, depth + 1);
-    }
-    text += ']';
+    array(table.live(), [&](const Table::Entry& e) { value(e.key, path, depth + 1); });
   }
   void pairs(const Table& table, const std::string& path, int depth) {
-    text += '[';
-    bool is_first = true;
-    for (const Table::Entry& e : table.live()) {
-      if (!std::exchange(is_first, false)) text += ',';
+    array(table.live(), [&](const Table::Entry& e) {
       text += '[';
       const size_t begin = text.size();
       value(e.key, path, depth + 1);
@@ -128,8 +127,7 @@ class Writer {
       text += ',';
       value(e.value, path + "." + shown, depth + 1);
       text += ']';
-    }
-    text += ']';
+    });
   }
 
   void plain(const Value& v, const std::string& path, int depth) {
