@@ -578,11 +578,11 @@ class Builder {
     return o;
   }
 
-  /// Whether a product is one with a vector, and better computed by sums(): where the matrix lies along k, or on a GPU
-  /// k is short. Long sums across rows of memory have tiles, which share them out. Sums of a few terms, as of two
+  /// Whether a product is better computed by sums(): one with a vector, where the matrix lies along k, or on a GPU k is
+  /// short. Long sums across rows of memory have tiles, which share them out. Sums of a few terms, as of two
   /// vectors' outer product or of points, leave a tile almost empty, and take their time to be stored (float32 of
   /// 1698 x 8560, k = 1, with a bias, on an H200: 51.3 us by tiles; cuBLASLt 32.4).
-  bool is_of_vector(const Operand& a, const Operand& b) const {
+  bool is_better_summed(const Operand& a, const Operand& b) const {
     constexpr int64_t kShortSum = 1024, kFewTerms = 4;
     const size_t last_a = a.shape.size() - 1, last_b = b.shape.size() - 1;
     const int64_t k = a.shape[last_a];
@@ -626,7 +626,7 @@ class Builder {
         int64_t& slot = lead[lead.size() - (o->shape.size() - 2) + i];
         if (o->shape[i] != 1) slot = o->shape[i];
       }
-    if (!library_ && is_of_vector(a, b)) return sums(n, a, b, lead);
+    if (!library_ && is_better_summed(a, b)) return sums(n, a, b, lead);
     DagNode p;
     p.kind = DagKind::kProduct;
     p.op = ExprOp::kMatMul;
