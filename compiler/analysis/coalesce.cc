@@ -15,9 +15,10 @@ using layout::LinearLayout;
 namespace {
 
 constexpr int kLanes = 32;
-constexpr int64_t kSectorBytes = 32, kAccessBytes = 16;
+constexpr int64_t kSectorBytes = 32, kLineBytes = 128, kAccessBytes = 16;
 // From H200's figures per SM and cycle: 21 bytes of memory, 128 of L1 and of shared memory.
-constexpr double kCyclesPerSector = 1.5, kCyclesPerRepeatedSector = 0.25, kCyclesPerInstruction = 1.0;
+constexpr double kCyclesPerSector = 1.5, kCyclesPerRepeatedSector = 0.25, kCyclesPerRepeatedLine = 0.5,
+                 kCyclesPerInstruction = 1.0;
 // Four warps at a time; a division by a number is a multiplication and a few steps, any other a loop's worth of them.
 constexpr double kCyclesPerOperation = 0.25, kDivisionByConstant = 5, kDivision = 24;
 constexpr double kSharedBytesPerCycle = 128, kCyclesOfBarriers = 100;
@@ -62,52 +63,65 @@ std::vector<LinearLayout> coalesced_layouts(const AxisAnalysis& axis, const ir::
   return result;
 }
 
-double access_cost(const AxisAnalysis& axis, const ir::Op* access, const LinearLayout& layout) {
+double access_cost(const AxisAnalysis& axis, const ir::Op* access, const LinearLayout& layout, bool streams) {
   const ir::Value* pointer = access->operand(0);
   const AxisInfo& info = axis.of(pointer);
   int64_t size = size_of(pointer->type.dtype);
   int width = axis.vector_width(access, layout);
 
-  // The sector that an element lies in, as far as axis info knows: neighbours of a contiguous group share sectors,
-  // equal addresses are one. All of it is dropping of index bits, so sectors are counted as ranks.
-  std::vector<uint64_t> kept(static_cast<size_t>(layout.rank()));
-  for (int d = 0; d < layout.rank(); ++d) {
-    // A run of addresses in which each comes `constancy` times is that many times as long, and one with steps shorter.
-    const auto neighbours = static_cast<uint64_t>(std::max<int64_t>(1, kSectorBytes / (size * info.step[d])));
-    const int64_t repeated =
-        std::min(info.run[d], info.constancy[d] * static_cast<int64_t>(std::bit_floor(neighbours)));
-    const int64_t together =
-        std::max({info.constancy[d], std::clamp<int64_t>(kSectorBytes / size, 1, info.contiguity[d]), repeated});
-    kept[static_cast<size_t>(d)] = ~static_cast<uint64_t>(together - 1);
-  }
-  auto sector = [&](const layout::Coord& c) {
-    layout::Coord r;
-    for (int d = 0; d < layout.rank(); ++d)
-      r[d] = static_cast<int32_t>(static_cast<uint64_t>(c[d]) & kept[static_cast<size_t>(d)]);
-    return layout::index_of(layout.shape(), r);
+  // The sector or line that an element lies in, as far as axis info knows: neighbours of a contiguous group share them,
+  // equal addresses are one. All of it is dropping of index bits, so sectors and lines are counted as ranks.
+  auto place_in = [&](int64_t bytes) {
+    std::array<uint64_t, ir::kMaxRank> kept{};
+    for (int d = 0; d < layout.rank(); ++d) {
+      // A run of addresses in which each comes `constancy` times is that many times as long, and one with steps
+      // shorter.
+      const auto neighbours = static_cast<uint64_t>(std::max<int64_t>(1, bytes / (size * info.step[d])));
+      const int64_t repeated =
+          std::min(info.run[d], info.constancy[d] * static_cast<int64_t>(std::bit_floor(neighbours)));
+      const int64_t together =
+          std::max({info.constancy[d], std::clamp<int64_t>(bytes / size, 1, info.contiguity[d]), repeated});
+      kept[static_cast<size_t>(d)] = ~static_cast<uint64_t>(together - 1);
+    }
+    return [&layout, kept](const layout::Coord& c) {
+      layout::Coord r;
+      for (int d = 0; d < layout.rank(); ++d)
+        r[d] = static_cast<int32_t>(static_cast<uint64_t>(c[d]) & kept[static_cast<size_t>(d)]);
+      return layout::index_of(layout.shape(), r);
+    };
   };
-  layout::Span all, one, moved;
+  const auto sector = place_in(kSectorBytes), line = place_in(kLineBytes);
+  layout::Span all, one, all_lines, one_line, moved;
+  auto add = [&](const layout::Coord& basis, bool in_one) {
+    all.insert(sector(basis)), all_lines.insert(line(basis));
+    if (in_one) one.insert(sector(basis)), one_line.insert(line(basis));
+  };
   auto registers = layout.bases(In::kRegister);
   for (size_t i = 0; i < registers.size(); ++i) {
-    all.insert(sector(registers[i]));
     moved.insert(axis.first_loaded(access, registers[i]));
-    if (int64_t{1} << i < width) one.insert(sector(registers[i]));
+    add(registers[i], int64_t{1} << i < width);
   }
-  for (const layout::Coord& basis : layout.bases(In::kLane)) all.insert(sector(basis)), one.insert(sector(basis));
+  for (const layout::Coord& basis : layout.bases(In::kLane)) add(basis, true);
   layout::FreeBits free = layout::free_variables(layout);
   double warps = 1;
   for (size_t i = 0; i < layout.bases(In::kWarp).size(); ++i) {
-    all.insert(sector(layout.bases(In::kWarp)[i]));
+    add(layout.bases(In::kWarp)[i], false);
     // Copies load again, but store once.
     if (!ir::writes_memory(access) || !(free.warp >> i & 1)) warps *= 2;
   }
   // A thread's copies, and its elements at one address, are loaded once.
-  double instructions = warps * static_cast<double>(int64_t{1} << moved.rank()) / width;
-  double distinct = static_cast<double>(int64_t{1} << all.rank());
-  double asked = instructions * static_cast<double>(int64_t{1} << one.rank());
-  // The first-level cache gives a sector again to loads; each store of a part of one goes to the second level.
-  const double again = ir::writes_memory(access) ? kCyclesPerSector : kCyclesPerRepeatedSector;
-  return kCyclesPerSector * distinct + again * std::max(0.0, asked - distinct) + kCyclesPerInstruction * instructions;
+  const double instructions = warps * static_cast<double>(int64_t{1} << moved.rank()) / width;
+  auto repeated = [&](const layout::Span& in_all, const layout::Span& in_one) {
+    return std::max(0.0, instructions * static_cast<double>(int64_t{1} << in_one.rank()) -
+                             static_cast<double>(int64_t{1} << in_all.rank()));
+  };
+  // The first-level cache gives a sector again to loads, of a line or two in each cycle; each store of a part of one
+  // goes to the second level.
+  double again = (ir::writes_memory(access) ? kCyclesPerSector : kCyclesPerRepeatedSector) * repeated(all, one);
+  if (streams && !ir::writes_memory(access))
+    again = std::max(again, kCyclesPerRepeatedLine * repeated(all_lines, one_line));
+  return kCyclesPerSector * static_cast<double>(int64_t{1} << all.rank()) + again +
+         kCyclesPerInstruction * instructions;
 }
 
 double arithmetic_cost(const AxisAnalysis& axis, const ir::Op* op, const LinearLayout& layout) {
@@ -142,6 +156,10 @@ double scan_cost(const ir::Op& scan, const LinearLayout& layout, int num_warps) 
   const int registers = layout.bits(In::kRegister);
   double cost = 0;
   for (const layout::ScanStep& step : plan.steps) {
+    if (step.reach == layout::ScanReach::kPrefix) {
+      cost += num_warps * (1 << registers) * kCyclesPerOperation;
+      continue;
+    }
     // A thread adds what it brought to all registers that take part, and brings it once.
     const double added = 1 << (registers - std::popcount(step.active.reg_mask));
     const double brought = 1 << (registers - std::popcount(step.active.reg_mask | step.sources.reg_mask));

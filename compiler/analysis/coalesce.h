@@ -21,8 +21,10 @@ std::vector<layout::LinearLayout> coalesced_layouts(const AxisAnalysis& axis, co
                                                     int64_t least_width = 1);
 
 /// Approximate SM cycles of the access: 32-byte sectors that memory must deliver, sectors that are requested again, and
-/// instructions.
-double access_cost(const AxisAnalysis& axis, const ir::Op* access, const layout::LinearLayout& layout);
+/// instructions. `streams`: the kernel waits for memory, and for little else, so that the lines of the first-level
+/// cache that are looked up again count too; beside a product those are hidden.
+double access_cost(const AxisAnalysis& axis, const ir::Op* access, const layout::LinearLayout& layout,
+                   bool streams = false);
 
 /// Approximate SM cycles of an elementwise operation on integers: those that are known to be equal are computed once.
 double arithmetic_cost(const AxisAnalysis& axis, const ir::Op* op, const layout::LinearLayout& layout);

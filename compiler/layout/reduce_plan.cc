@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
+#include <utility>
 
 #include "compiler/layout/algebra.h"
 #include "support/diag.h"
@@ -91,6 +93,60 @@ ReducePlan plan_reduce(const LinearLayout& operand, int axis) {
   return plan;
 }
 
+namespace {
+
+/// A thread's elements in a row, one after the other: each takes in the one before it. `bits`: of registers, in the
+/// order of the axis.
+void add_elements_in_a_row(ScanPlan& plan, const std::vector<uint32_t>& bits, bool reverse) {
+  const uint32_t all = std::accumulate(bits.begin(), bits.end(), 0U);
+  auto register_of = [&](uint32_t element) {
+    uint32_t r = 0;
+    for (size_t i = 0; i < bits.size(); ++i) r |= element >> i & 1 ? bits[i] : 0;
+    return reverse ? all & ~r : r;
+  };
+  for (uint32_t element = 1; element < uint32_t{1} << bits.size(); ++element) {
+    ScanStep step;
+    step.active.reg_mask = step.sources.reg_mask = all;
+    step.active.reg_value = register_of(element);
+    step.sources.reg_value = register_of(element - 1);
+    plan.steps.push_back(step);
+  }
+}
+
+/// Replaces, in a run of steps between threads, what each would add to all of a thread's elements in a row.
+void join_prefixes(ScanPlan& plan) {
+  constexpr int kFewestBits = 2;  // of the number of such elements
+  std::vector<ScanStep> steps;
+  Positions without;  // of the run so far: threads that nothing comes before
+  auto end_run = [&] {
+    if (!steps.empty() && steps.back().joins_prefix) {
+      ScanStep last;
+      last.reach = ScanReach::kPrefix;
+      last.sources.reg_mask = steps.back().active.reg_mask, last.sources.reg_value = steps.back().active.reg_value;
+      last.without = without;
+      steps.push_back(last);
+    }
+    without = {};
+  };
+  for (ScanStep& step : plan.steps) {
+    const bool goes_far = step.active.reg_mask == 0 && std::popcount(step.sources.reg_mask) >= kFewestBits;
+    if (!goes_far) end_run();
+    steps.push_back(step);
+    if (!goes_far) continue;
+    ScanStep& own = steps.back();
+    own.joins_prefix = true;
+    own.without = without;
+    // The positions of `active` are those at which one bit has its further value.
+    without.lane_mask |= own.active.lane_mask, without.lane_value |= ~own.active.lane_value & own.active.lane_mask;
+    without.warp_mask |= own.active.warp_mask, without.warp_value |= ~own.active.warp_value & own.active.warp_mask;
+    own.active.reg_mask |= own.sources.reg_mask, own.active.reg_value |= own.sources.reg_value;
+  }
+  end_run();
+  plan.steps = std::move(steps);
+}
+
+}  // namespace
+
 ScanPlan plan_scan(const LinearLayout& operand, int axis, bool reverse) {
   KILN_ASSERT(has_unit_bases(operand));
   ScanPlan plan;
@@ -100,7 +156,8 @@ ScanPlan plan_scan(const LinearLayout& operand, int axis, bool reverse) {
   int below = 0;
   for (int d = axis + 1; d < operand.rank(); ++d) below += log2_exact(shape[static_cast<size_t>(d)]);
 
-  Positions lower;  // the positions with all axis bits below the step's at the far end
+  std::vector<uint32_t> own;  // the registers' bits of steps so far that lie within threads
+  Positions lower;            // the positions with all axis bits below the step's at the far end
   for (int b = 0; b < log2_exact(shape[static_cast<size_t>(axis)]); ++b) {
     ScanStep step;
     step.active = {};
@@ -121,6 +178,11 @@ ScanPlan plan_scan(const LinearLayout& operand, int axis, bool reverse) {
         add_bit(lower, in, uint32_t{1} << i, !reverse);
       }
     }
+    if (lower.lane_mask == 0 && lower.warp_mask == 0 && step.active.lane_mask == 0 && step.active.warp_mask == 0) {
+      own.push_back(step.active.reg_mask);
+      continue;
+    }
+    add_elements_in_a_row(plan, std::exchange(own, {}), reverse);
     step.reach = step.sources.warp_mask   ? ScanReach::kShared
                  : step.sources.lane_mask ? ScanReach::kShuffle
                                           : ScanReach::kRegisters;
@@ -145,6 +207,8 @@ ScanPlan plan_scan(const LinearLayout& operand, int axis, bool reverse) {
     }
     plan.steps.push_back(std::move(step));
   }
+  add_elements_in_a_row(plan, own, reverse);
+  join_prefixes(plan);
   return plan;
 }
 

@@ -47,17 +47,24 @@ struct Positions {
   }
 };
 
-enum class ScanReach : uint8_t { kRegisters, kShuffle, kShared };
+enum class ScanReach : uint8_t { kRegisters, kShuffle, kShared, kPrefix };
 
 /// One step of a scan: value(p) = combine(value(source of p), value(p)) at every position p of `active`, all at once
 /// (read old values). The source of (r, l, w) is ((r & ~reg_mask) | reg_value, …) of `sources`.
 ///   kRegisters: the source is in the same thread.     kShuffle: in another lane of the same warp.
 ///   kShared: barrier when scratch may still be read; positions in `writers` write element offset(r, lane, warp);
 ///   barrier; active positions read element offset(r, lane, warp), which is where their source wrote.
+/// A thread that holds many elements in a row joins what other threads have to the last of them alone, and, where
+/// joins_prefix, to what comes before them all: prefix(p) = combine(value(source of p), prefix(p)), or only
+/// value(source of p) at positions of `without`, which have none yet. Then
+///   kPrefix: value(p) = combine(prefix, value(p)) at each p whose register is not of `sources` and which is not in
+///   `without`; the prefix is that of the register among `sources`.
 struct ScanStep {
   ScanReach reach = ScanReach::kRegisters;
   Positions active, sources;
   Positions writers;  // `sources` with copies left out
+  bool joins_prefix = false;
+  Positions without;
   XorMap offset;
   int64_t first_element = 0;  // where this step's elements begin in the operand's share of the scratch
 };

@@ -92,7 +92,36 @@ void Machine::give_partial(Warp& warp, const Op& op) {
   }
 }
 
+void Machine::take_prefix(Warp& warp, const Op& op, const layout::ScanStep& s) {
+  const uint32_t w = static_cast<uint32_t>(warp.number);
+  const Tuple old = warp.partial;
+  Tuple prefix = warp.prefix;
+  for (Elements& elements : prefix)
+    for (size_t i = 0; i < elements.size(); ++i)
+      elements[i] = elements[((i / kLanes & ~size_t{s.sources.reg_mask}) | s.sources.reg_value) * kLanes + i % kLanes];
+  warp.partial = combine(warp, op, prefix, old);
+  for (size_t t = 0; t < old.size(); ++t)
+    for (size_t i = 0; i < old[t].size(); ++i) {
+      const uint32_t r = static_cast<uint32_t>(i / kLanes), l = static_cast<uint32_t>(i % kLanes);
+      if ((r & s.sources.reg_mask) == s.sources.reg_value || s.without.has(r, l, w)) warp.partial[t][i] = old[t][i];
+    }
+  warp.prefix.clear();
+  give_partial(warp, op);
+}
+
+void Machine::join_prefix(Warp& warp, const Op& op, const layout::ScanStep& s, const Tuple& source) {
+  if (warp.prefix.empty()) warp.prefix = source;  // where nobody has one
+  const Tuple both = combine(warp, op, source, warp.prefix);
+  for (size_t t = 0; t < source.size(); ++t)
+    for (size_t i = 0; i < source[t].size(); ++i) {
+      const uint32_t r = static_cast<uint32_t>(i / kLanes), l = static_cast<uint32_t>(i % kLanes),
+                     w = static_cast<uint32_t>(warp.number);
+      if (s.active.has(r, l, w)) warp.prefix[t][i] = s.without.has(r, l, w) ? source[t][i] : both[t][i];
+    }
+}
+
 void Machine::scan_own(Warp& warp, const Op& op, const layout::ScanStep& s) {
+  if (s.reach == layout::ScanReach::kPrefix) return take_prefix(warp, op, s);
   Tuple source = warp.partial;
   for (size_t t = 0; t < source.size(); ++t)
     for (size_t i = 0; i < source[t].size(); ++i) {
@@ -104,6 +133,7 @@ void Machine::scan_own(Warp& warp, const Op& op, const layout::ScanStep& s) {
 }
 
 void Machine::take_scanned(Warp& warp, const Op& op, const layout::ScanStep& s, const Tuple& source) {
+  if (s.joins_prefix) join_prefix(warp, op, s, source);
   Tuple sum = combine(warp, op, source, warp.partial);
   for (size_t t = 0; t < sum.size(); ++t)
     for (size_t i = 0; i < sum[t].size(); ++i)

@@ -246,6 +246,7 @@ Status Machine::step(Warp& warp) {
     case StepKind::kScanBegin:
       KILN_CHECK_OK(check_in_flight(warp, *s.op));
       warp.partial.clear();
+      warp.prefix.clear();
       for (const Value* v : s.op->operands) warp.partial.push_back(warp.of(v));
       give_partial(warp, *s.op);
       break;

@@ -72,6 +72,7 @@ struct Warp {
   std::unordered_map<const ir::Op*, __int128> induction;
   std::unordered_map<const ir::Op*, int64_t> stores;  // how often this warp came by each store
   Tuple partial;                                      // of the reduce or scan that is under way
+  Tuple prefix;                                       // of the scan: what comes before a thread's elements in a row
 
   Knowledge knows;
   uint32_t groups = 0, products = 0, bulk_stores = 0;  // async_copy groups ended, wgmma and tma_store started
@@ -173,6 +174,8 @@ class Machine {
   /// A scalar result is in every lane; the first speaks for the warp.
   void give_partial(Warp& warp, const ir::Op& op);
   void scan_own(Warp& warp, const ir::Op& op, const layout::ScanStep& s);
+  void take_prefix(Warp& warp, const ir::Op& op, const layout::ScanStep& s);
+  void join_prefix(Warp& warp, const ir::Op& op, const layout::ScanStep& s, const Tuple& source);
   void take_scanned(Warp& warp, const ir::Op& op, const layout::ScanStep& s, const Tuple& source);
   std::vector<int64_t> shares(const ir::Op& op, int64_t elements) const;
   Status put(SharedMemory::Access& access, size_t lane, int64_t at, int bytes, uint64_t bits);

@@ -340,6 +340,27 @@ Status lower<ir::OpKind::kReduce>(Lowering& l, const ir::Op& op) {
   return {};
 }
 
+namespace {
+
+/// What comes before a thread's elements in a row, with a total more of those before that: only this one where it had
+/// none. Undefined in threads that have none yet.
+void join_prefix(Lowering& l, const ir::Op& op, const layout::ScanStep& step, const std::vector<Value*>& total,
+                 Value* takes_part, std::vector<Value*>& prefix) {
+  if (prefix.empty()) {
+    prefix = total;
+    return;
+  }
+  const layout::Positions& without = step.without;
+  Value* none = l.thread.matches(without.lane_mask, without.lane_value, without.warp_mask, without.warp_value);
+  const std::vector<Value*> both = combine(l, op, total, prefix);
+  for (size_t k = 0; k < both.size(); ++k) {
+    Value* joined = none ? l.b.CreateSelect(none, total[k], both[k]) : total[k];
+    prefix[k] = takes_part ? l.b.CreateSelect(takes_part, joined, prefix[k]) : joined;
+  }
+}
+
+}  // namespace
+
 template <>
 Status lower<ir::OpKind::kScan>(Lowering& l, const ir::Op& op) {
   const auto axis = static_cast<int>(op.int_attr(AttrName::kAxis));
@@ -350,6 +371,7 @@ Status lower<ir::OpKind::kScan>(Lowering& l, const ir::Op& op) {
   for (const ir::Value* v : op.operands) parts.push_back(l.of(v));
   const auto registers = static_cast<uint32_t>(parts[0].size());
   bool may_be_read = op.flag(AttrName::kSyncBefore);
+  std::map<uint32_t, std::vector<Value*>> prefix;  // of registers that have the last of a thread's elements in a row
 
   for (const layout::ScanStep& step : plan.steps) {
     const layout::Positions &active = step.active, &sources = step.sources;
@@ -368,6 +390,19 @@ Status lower<ir::OpKind::kScan>(Lowering& l, const ir::Op& op) {
             if (in(writers, r)) store_element(l, parts[k][r], address(k, r));
       });
       l.barrier();
+    }
+    if (step.reach == layout::ScanReach::kPrefix) {
+      Value* none = l.thread.matches(step.without.lane_mask, step.without.lane_value, step.without.warp_mask,
+                                     step.without.warp_value);
+      for (uint32_t r = 0; r < registers; ++r) {
+        if (in(sources, r)) continue;
+        const std::vector<Value*> mine = column(parts, r);
+        std::vector<Value*> sum = combine(l, op, prefix[(r & ~sources.reg_mask) | sources.reg_value], mine);
+        for (size_t k = 0; k < sum.size(); ++k) sum[k] = l.b.CreateSelect(none, mine[k], sum[k]);
+        set_column(parts, r, sum);
+      }
+      prefix.clear();
+      continue;
     }
     Value* takes_part = l.thread.matches(active.lane_mask, active.lane_value, active.warp_mask, active.warp_value);
     const Parts old = parts;
@@ -394,8 +429,11 @@ Status lower<ir::OpKind::kScan>(Lowering& l, const ir::Op& op) {
           case layout::ScanReach::kShared:
             theirs.push_back(load_element(l, l.type_of(op.operand(static_cast<int>(k))->type), address(k, r)));
             break;
+          case layout::ScanReach::kPrefix:
+            KILN_UNREACHABLE("a step within threads");
         }
       }
+      if (step.joins_prefix) join_prefix(l, op, step, theirs, takes_part, prefix[r]);
       const std::vector<Value*> mine = column(old, r);
       std::vector<Value*> sum = combine(l, op, theirs, mine);
       if (takes_part)

@@ -227,6 +227,7 @@ class LayoutChoice::Chooser {
       if (!tile && is_tile(v)) tile = v;
     if (!tile || (op->results.size() == 1 && cheap_.has(op->result()))) return;
 
+    multiplies_ = multiplies_ || op->kind == OpKind::kDot;
     if (op->kind == OpKind::kDot &&
         !is_wgmma(op)) {  // it dictates layouts: where an operand differs, the rewriter converts
       int own = slot_of(op->result());
@@ -273,7 +274,7 @@ class LayoutChoice::Chooser {
       for (const Value* v : op->operands)
         if (is_tile(v) && !cheap_.has(v)) tie(slot_of(v), own);
       if (ir::is_elementwise(op)) numbers_.emplace_back(op, own);
-      if (op->kind == OpKind::kScan) ops_.emplace_back(op, own);
+      if (op->kind == OpKind::kScan) ops_.emplace_back(op, own), scans_ = true;
     } else {  // memory, and effects such as print
       int own = slot(op, &tile->type.shape);
       ops_.emplace_back(op, own);
@@ -527,7 +528,7 @@ class LayoutChoice::Chooser {
   double cost_within(const Node& node, const LinearLayout& layout) const {
     double cost = 0;
     for (const Op* access : node.accesses) {
-      cost += loop_weight(access) * analysis::access_cost(axis_, access, layout);
+      cost += loop_weight(access) * analysis::access_cost(axis_, access, layout, /*streams=*/scans_ && !multiplies_);
       if (by_ring_.contains(access) &&
           axis_.vector_width(access, layout) * size_of(access->operand(0)->type.dtype) < kLeastCopyBytes)
         cost += loop_weight(access) * kCyclesOfLatency;
@@ -580,6 +581,7 @@ class LayoutChoice::Chooser {
   std::vector<int> parent_;
   std::vector<ir::Shape> shapes_;
   std::vector<std::pair<const Op*, int>> ops_, dots_, numbers_;
+  bool scans_ = false, multiplies_ = false;
   std::vector<const Op*> of_registers_;  // wgmma whose first operand is
   std::vector<PendingEdge> pending_;
   std::vector<std::pair<int, LinearLayout>> anchors_;  // slots whose layout an instruction dictates

@@ -312,8 +312,17 @@ TEST(ReducePlan, RowOfOneProgram) {
 Tile play(const ScanPlan& plan, const LinearLayout& layout, Tile t) {
   std::vector<int64_t> shared(static_cast<size_t>(plan.scratch_elements), -1);
   uint32_t regs = static_cast<uint32_t>(layout.num_registers());
+  Tile prefix(t.size(), std::vector<std::vector<int64_t>>(32, std::vector<int64_t>(regs, -1)));
   for (const ScanStep& step : plan.steps) {
     Tile old = t;
+    if (step.reach == ScanReach::kPrefix) {
+      for (uint32_t w = 0; w < t.size(); ++w)
+        for (uint32_t l = 0; l < 32; ++l)
+          for (uint32_t r = 0; r < regs; ++r)
+            if ((r & step.sources.reg_mask) != step.sources.reg_value && !step.without.has(r, l, w))
+              t[w][l][r] = combine(prefix[w][l][(r & ~step.sources.reg_mask) | step.sources.reg_value], old[w][l][r]);
+      continue;
+    }
     for (uint32_t w = 0; w < t.size(); ++w)
       for (uint32_t l = 0; l < 32; ++l)
         for (uint32_t r = 0; r < regs; ++r) {
@@ -339,6 +348,9 @@ Tile play(const ScanPlan& plan, const LinearLayout& layout, Tile t) {
                                ? shared.at(static_cast<size_t>(step.first_element + step.offset.apply(r, l, w)))
                                : old[sw][sl][sr];
           t[w][l][r] = combine(source, old[w][l][r]);
+          if (!step.joins_prefix) continue;
+          int64_t& before = prefix[w][l][r];
+          before = step.without.has(r, l, w) ? source : combine(source, before);
         }
   }
   for (int64_t v : shared) EXPECT_NE(v, -1) << "never written";
