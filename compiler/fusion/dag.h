@@ -47,7 +47,8 @@ struct DagNode {
   bool reverse = false;      // kScan: from the end
   bool plain_max = false;    // kMax of a softmax: the result is NaN anyway when an element is
   int64_t splits = 1;        // kReduce: >1 sums in so many parts, which are a last dimension of the result; kScan: >1
-                             // runs in so many, and the second operand has the total of each: [kept.., splits];
+                             // runs in so many, and the second operand, if any, has the total of each: [kept..,
+                             // splits]; else each part waits for the totals of those before it (looks_back());
                              // kProduct: >1 sums over k in so many parts, the first dimension of the batch, along which
                              // both operands have a stride of 0
   int64_t chunk = 0;         // columns of each part; 0: what suits its tiles
@@ -66,6 +67,9 @@ struct DagNode {
   bool counts = false;        // kLeaf: no tensor, but the numbers 0, 1, 2, … of its elements
   bool adds = false;          // kPut, as ExprAttributes
 };
+
+/// Whether the parts of a scan tell each other their totals while they run.
+inline bool looks_back(const DagNode& n) { return n.kind == DagKind::kScan && n.splits > 1 && n.operands.size() == 1; }
 
 struct Dag {
   std::vector<DagNode> nodes;  // operands before their users

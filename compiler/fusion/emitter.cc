@@ -125,11 +125,17 @@ std::string Emitter::pointer(int node, int64_t offset, bool output) {
   return pointers_.back().name;
 }
 
+std::string Emitter::pointer_to_value(int value, int64_t offset, const std::string& hint) {
+  values_.emplace_back(names.fresh(hint + "_ptr"), TensorArg{value, offset});
+  return values_.back().first;
+}
+
 std::vector<Argument> Emitter::arguments() const {
   std::vector<Argument> out;
   for (bool output : {false, true})
     for (const Pointer& p : pointers_)
       if (p.output == output) out.push_back({p.name, TensorArg{value_of_[at(p.node)], p.offset}, false});
+  for (const auto& [name, value] : values_) out.push_back({name, value, false});
   for (const auto& [name, v] : sizes_) {
     const int64_t f = factor(v);
     out.push_back({f > 1 ? fmt::format("{}_by_{}", name, f) : name, v / f, false});

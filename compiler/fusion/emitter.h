@@ -101,6 +101,8 @@ class Emitter {
   /// A runtime number of its own, even when another has the value.
   std::string dimension(int64_t value, const std::string& hint);
   std::string pointer(int node, int64_t offset, bool output);
+  /// Of a value of the plan that no node is: what programs tell each other.
+  std::string pointer_to_value(int value, int64_t offset, const std::string& hint);
   std::vector<Argument> arguments() const;
   /// Integers, which would otherwise be specialised when they are multiples of 16.
   std::vector<std::string> unspecialized() const;
@@ -219,6 +221,7 @@ class Emitter {
     std::string name;
   };
   std::vector<Pointer> pointers_;
+  std::vector<std::pair<std::string, TensorArg>> values_;  // pointers to values of the plan
   std::vector<std::pair<std::string, int64_t>> sizes_, constants_;
   struct Scalar {
     int node;  // of the graph

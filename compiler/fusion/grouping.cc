@@ -524,7 +524,7 @@ Verdict Grouper::merged(int a, int b) const {
   }
   for (int m : y.members)
     if (const DagNode& n = dag_.nodes[at(m)];
-        n.kind == DagKind::kScan && n.splits > 1 && x.contains(n.operands[1].node))
+        n.kind == DagKind::kScan && n.splits > 1 && !looks_back(n) && x.contains(n.operands[1].node))
       return Reason{"each part of a running sum begins with the sum of all parts before it", ""};
   for (auto [s, other] : {std::pair(&x, &y), std::pair(&y, &x)})
     if (s->form == Form::kScan && other->form != Form::kPointwise && !share_tiles(*s, *other))

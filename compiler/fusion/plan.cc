@@ -124,7 +124,7 @@ class Planner {
   /// The kernel of a cluster, or a part of the one before it.
   Status write(size_t c) {
     const Cluster& cluster = grouping_.clusters[c];
-    KILN_TRY(Group g, written(c));
+    KILN_TRY(Group g, written(c, kOwnProgram, totals_of(cluster)));
     const bool joins = options_.variant != Variant::kUnfused && options_.machine.gpu() && options_.joins_totals &&
                        last_ && may_join(plan_.groups.back(), *last_, g, cluster);
     if (joins) {
@@ -144,12 +144,22 @@ class Planner {
     return {};
   }
 
-  Result<Group> written(size_t c, std::string_view program = kOwnProgram) const {
+  /// The value in which the parts of the cluster's scans tell their totals, if they do; -1: none.
+  int totals_of(const Cluster& cluster) {
+    int64_t words = 0;
+    for (int m : cluster.members) words += words_of_scan(dag_.nodes[at(m)]);
+    if (words == 0) return -1;
+    plan_.values.push_back({.dtype = DType::kI64, .shape = {words}, .strides = {1}, .name = "totals", .zeros = true});
+    return static_cast<int>(plan_.values.size()) - 1;
+  }
+
+  Result<Group> written(size_t c, std::string_view program = kOwnProgram, int totals = -1) const {
     const Cluster& cluster = grouping_.clusters[c];
     Group g;
     g.precedes_product = plan_.overlaps && c + 1 < grouping_.clusters.size() &&
                          grouping_.clusters[c + 1].form == Form::kProduct && !library();
-    const WriteRequest request{graph_, dag_, grouping_, cluster, options_.machine, value_of_, program};
+    WriteRequest request{graph_, dag_, grouping_, cluster, options_.machine, value_of_, program};
+    request.totals = totals;
     g.name = cluster_name(request);
     account(cluster, g);
     if (cluster.form == Form::kProduct && library()) {

@@ -57,6 +57,7 @@ struct Value {
   bool output = false;  // holds (part of) a result: lives on after the last group
   bool put = false;     // a tensor that the caller has, of any shape: elements of this one go to places in it
   bool turns = false;   // counts the programs of one kernel at a time: 0 before and after each (join_totals)
+  bool zeros = false;   // what programs tell each other: all 0 before the first launch, and left as it is after each
   int first_group = 0;  // that writes it (buffers)
   int last_group = 0;   // that reads or writes it
   int slot = -1;        // temporaries with one slot may share memory: their lives do not overlap

@@ -42,9 +42,9 @@ class Script {
       const bool padded = value.strides != row_major(value.shape);
       out +=
           fmt::format("    {} = torch.{}({}{}, dtype={}, device={})\n", names_[v],
-                      value.turns ? "zeros"
-                      : padded    ? "empty_strided"
-                                  : "empty",
+                      value.turns || value.zeros ? "zeros"
+                      : padded                   ? "empty_strided"
+                                                 : "empty",
                       tuple(value.shape), padded ? ", " + tuple(value.strides) : "", torch_name(value.dtype), device);
     }
     for (const Group& g : plan_.groups) out += g.kind == GroupKind::kKernel ? launch(g) : product(g.product);

@@ -39,6 +39,12 @@ void part_variances(Dag& dag, const Machine& machine);
 void part_softmaxes(Dag& dag, const Machine& machine);
 /// Reductions of few long rows, in two steps: as many parts as occupy the machine, then their sum.
 void split_reductions(Dag& dag, const Machine& machine);
+/// Parts of a scan that looks back have one total more for so many of them.
+int64_t groups_of_parts(const DagNode& scan);
+/// The int64 words in which the parts of each row of a scan that looks back tell each other their totals (helpers.def),
+/// and those of all rows; 0 for other nodes.
+int64_t words_of_row(const DagNode& scan);
+int64_t words_of_scan(const DagNode& node);
 /// Whether split_scans() takes the rows of a scan in parts.
 bool is_split_scan(const DagNode& scan, const Machine& machine);
 /// Running sums along few long rows of a GPU, likewise: the total of each part, then the parts' running sums, each from

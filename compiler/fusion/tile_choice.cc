@@ -240,6 +240,12 @@ RowTile scan_tile(const Machine& machine, const RowWork& w) {
   const bool gpu = machine.gpu();
   const int64_t processors = machine.multiprocessors;
   t.block = power_of_two(w.n_cols);
+  if (w.looks_back) {
+    t.block = w.chunk;
+    t.loop = true;
+    t.warps = static_cast<int>(t.block / 1024);
+    return t;
+  }
   if (w.along) {
     // Rows that leave processors idle are taken whole: a loop waits for memory at each block.
     constexpr int64_t kMostWhole = 4 * kSplitUnit;

@@ -38,6 +38,7 @@ struct RowWork {
   int64_t n_rows, n_cols;
   int64_t splits = 1;         // parts of a row
   int64_t chunk = 0;          // columns of a part, where they are settled
+  bool looks_back = false;    // parts of a scan tell each other their totals: each is one tile
   int64_t tensors = 0;        // read along the columns
   int64_t of_rows = 0;        // of these, those that differ from row to row
   int widest = 1;             // element in bytes

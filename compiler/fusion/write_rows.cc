@@ -246,7 +246,9 @@ class RowWriter : LoopWriter {
   }
 
   struct RowNames {
-    std::string block, part, count;
+    std::string block, part, parts;
+    std::string row;  // of a part: which program of its row
+    std::string count;
     int64_t chunk;  // of columns in each part
     bool unrolled;  // the loop over columns
   };
@@ -257,13 +259,18 @@ class RowWriter : LoopWriter {
     const std::string block = e_.constant(t.block, "BLOCK");
     const bool wide_rows = wide(kept_, t.rows), wide_columns = wide(reduced_, t.block);
     std::string pid = program(wide_rows || wide_columns);
-    std::string part;
+    std::string part, parts;
     if (c_.splits > 1) {
       const std::string p = e_.names.fresh("pid");
       part = e_.names.fresh("part");
       e_.split = part;
-      const std::string parts = e_.constant(c_.splits, "PARTS");
       e_.line(fmt::format("{} = {}", p, pid));
+      if (r_.totals < 0) {
+        parts = e_.constant(c_.splits, "PARTS");
+      } else {  // the longer a row, the more: one kernel for all lengths
+        parts = e_.names.fresh("parts");
+        e_.line(fmt::format("{} = tl.cdiv({}, {})", parts, e_.size(n_cols, "n_cols"), block));
+      }
       e_.line(fmt::format("{} = {} % {}", part, p, parts));
       pid = fmt::format("{} // {}", p, parts);
     }
@@ -289,7 +296,7 @@ class RowWriter : LoopWriter {
       out.insert(out.end(), column_lines_.begin(), column_lines_.end());
       return out;
     };
-    return {block, part, count, chunk, t.unrolled};
+    return {block, part, parts, pid, count, chunk, t.unrolled};
   }
 
   /// What a scan carries into the first of its program's columns: of a part, the totals of those before it. They are
@@ -318,6 +325,41 @@ class RowWriter : LoopWriter {
     return reduced_text(n, load);
   }
 
+  /// The lines that say where the parts of a row tell each other their totals, and which launch this is.
+  void begin_looking_back(const RowNames& names) {
+    int64_t offset = 0;
+    for (int m : c_.members) {
+      const DagNode& n = dag_.nodes[at(m)];
+      if (!looks_back(n)) continue;
+      for (const char* helper : {"tell_total", "told_halves", "joined_totals", "total_before"}) e_.use_helper(helper);
+      std::string words = e_.pointer_to_value(r_.totals, offset, "totals");
+      offset += words_of_scan(n);
+      if (!kept_.empty()) {
+        const std::string all = std::exchange(words, e_.names.fresh("words_ptr"));
+        e_.line(fmt::format("{} = {} + {} * {}", words, all, names.row, e_.size(words_of_row(n), "words")));
+      }
+      const std::string launch = e_.names.fresh("launch");
+      e_.line(fmt::format("{} = tl.load({}, volatile=True) + (1 << 32)", launch, words));
+      told_[m] = {words, launch};
+    }
+  }
+
+  /// Tells the total of this part, and gives the text for that of the parts before it, once they have told.
+  std::string total_before(int scan, const std::string& own, const RowNames& names) {
+    const DagNode& n = dag_.nodes[at(scan)];
+    const auto& [words, launch] = told_.at(scan);
+    constexpr int64_t kUsualGroups = 64;  // one kernel for all lengths that are met
+    const int64_t groups = groups_of_parts(n);
+    std::string joint = joint_of(n);
+    if (joint.empty()) e_.use_helper(joint = "add");
+    const std::string total = e_.names.fresh("total");
+    e_.line(fmt::format("{} = {}", total, own));
+    e_.line(fmt::format("tell_total({}, {}, {}, {})", words, names.part, total, launch));
+    return fmt::format("total_before({}, {}, {}, {}, {}, {}, {}, {})", words, names.part, names.parts, total, launch,
+                       Emitter::identity(reduction_of(n)), joint,
+                       e_.constant(groups == 1 ? 1 : std::max(kUsualGroups, power_of_two(groups)), "MOST_GROUPS"));
+  }
+
   /// What a scan joins two elements with, or "" where that is an addition.
   std::string joint_of(const DagNode& scan) {
     if (scan.op == ExprOp::kCumSum) return "";
@@ -341,19 +383,24 @@ class RowWriter : LoopWriter {
     RowWork work = row_work(n_rows, n_cols);
     work.chunk = c_.chunk;
     work.along = work.along || work.depth > 0;  // what is reduced beside it needs whole rows
+    work.looks_back = r_.totals >= 0;
     const RowTile t = scan_tile(r_.machine, work);
     KILN_ASSERT(!t.loop || work.depth == 0, "reductions beside a scan in a loop");
     if (c_.reverse) fill();  // columns outside come first
     const RowNames names = begin_rows(t, n_rows, n_cols);
+    if (work.looks_back) begin_looking_back(names);
     std::map<int, std::string> carries;
     for (int m : c_.members) {
       const DagNode& n = dag_.nodes[at(m)];
       if (n.kind != DagKind::kScan || !t.loop) continue;
       carries[m] = e_.names.fresh("carry");
+      if (work.looks_back) continue;
       const std::string first = first_carry(m, names.part);
       e_.line(fmt::format("{} = {}", carries[m], first));
     }
-    if (t.loop) {
+    if (work.looks_back) {
+      lines(columns_of_(fmt::format("{} * {}", names.part, names.block)));
+    } else if (t.loop) {
       const Loop loop = loop_over(names);
       e_.begin_loop(loop.head, columns_of_(loop.start));
     } else {
@@ -369,6 +416,11 @@ class RowWriter : LoopWriter {
         const std::string& carry = carries[m];
         const std::string before = carry + (e_.two_ranges ? "[:, None]" : "");
         const std::string all = reduced_text(n, tile.text);
+        if (work.looks_back) {  // scans while the others' totals are on their way
+          const std::string waited = total_before(m, all, names);
+          sums = e_.named(std::move(sums), "");
+          e_.line(fmt::format("{} = {}", carry, waited));
+        }
         if (n.op == ExprOp::kCumSum) {
           sums.text = fmt::format("{} + {}", sums.text, before);
           sums.binds = 6;
@@ -391,8 +443,8 @@ class RowWriter : LoopWriter {
       e_.set(m, e_.named(e_.settled(m, std::move(sums)), n.name.empty() ? "running" : n.name));
     }
     store_all();
-    lines(after);
-    if (t.loop) e_.end_loop();
+    if (!work.looks_back) lines(after);
+    if (t.loop && !work.looks_back) e_.end_loop();
     const int64_t programs = cdiv(n_rows, t.rows) * c_.splits;
     finish(programs, t.warps);
     group_.shape = fmt::format("{} rows x {}", n_rows, n_cols);
@@ -715,6 +767,7 @@ class RowWriter : LoopWriter {
   }
 
   std::string before_;
+  std::map<int, std::pair<std::string, std::string>> told_;  // scans that look back: their words, and the launch
   std::function<std::vector<std::string>(const std::string&)> columns_of_;
   std::vector<std::string> column_lines_;
   bool decomposed_ = false;

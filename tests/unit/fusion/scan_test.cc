@@ -63,6 +63,29 @@ TEST_F(ScanTest, WholeRowsAreReducedAndScannedInOneKernel) {
   EXPECT_GT(check({axis(ExprOp::kMin, axis(ExprOp::kCumMax, x, {1}), {1})}).groups.size(), 1u);
 }
 
+TEST_F(ScanTest, PartsOfVeryLongRowsTellEachOtherTheirTotals) {
+  struct Case {
+    DType dtype;
+    Shape shape;
+    ExprOp op;
+  };
+  // One and several rows, totals of one word and of two, one group of 256 parts and several; whole tiles and others.
+  for (const Case& c :
+       {Case{DType::kF32, {2, 2100000}, ExprOp::kCumSum}, Case{DType::kBF16, {8500001}, ExprOp::kCumMax},
+        Case{DType::kI64, {3, 1, 704512}, ExprOp::kCumSum}, Case{DType::kF64, {2200000}, ExprOp::kCumMin}}) {
+    p = {};
+    const int x = tensor(c.dtype, c.shape, "x");
+    const int sums = axis(c.op, x, {static_cast<int>(c.shape.size()) - 1});
+    const Plan made = check({op(ExprOp::kAdd, {sums, x})}, Variant::kFused, hopper_machine());
+    ASSERT_EQ(made.groups.size(), 1u) << plan_text(made);
+    EXPECT_NE(made.groups[0].source.find("total_before("), std::string::npos) << made.groups[0].source;
+  }
+  // Two sums of one tensor have totals of their own.
+  p = {};
+  const int x = tensor(DType::kF32, {4200000}, "x"), y = op(ExprOp::kMul, {x, x});
+  check({axis(ExprOp::kCumSum, x, {0}), axis(ExprOp::kCumSum, y, {0})}, Variant::kFused, hopper_machine());
+}
+
 TEST_F(ScanTest, RunningSumsOfLongRowsAreSplit) {
   struct Case {
     Shape shape, strides;
