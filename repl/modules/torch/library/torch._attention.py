@@ -48,9 +48,9 @@ def attention(query, key, value, scale, causal, mask=None, sums=None):
     out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
     heads, keys, columns = q.shape[0], k.shape[1], triton.next_power_of_2(d)
     sms = torch.cuda.get_device_properties(q.device).multi_processor_count
-    # Few or wide blocks go to one warp group each, so that all SMs have work, or registers for the sum.
-    small = triton.cdiv(n, 128) * heads < sms or columns > 128
-    rows, block, warps, stages = (64, 64, 4, 3) if small else (128, 128, 8, 2)
+    # Few blocks go to one warp group each, so that all SMs have work; so do those with a mask beside wide sums.
+    small = triton.cdiv(n, 128) * heads < sms or columns > 128 and mask is not None
+    rows, block, warps, stages = (64, 64, 4, 3) if small else (128, 128 if columns <= 128 else 64, 8, 2)
     if q.dtype is torch.float32:  # summed in registers, which hold less
         small = True
         rows, block, warps, stages = 64, 64 if columns == 64 and not causal else 32, 4 if columns <= 64 else 8, 2
