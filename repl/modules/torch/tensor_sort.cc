@@ -120,7 +120,7 @@ Value sort(Interp& in, NativeArgs& a) {
 Value topk(Interp& in, NativeArgs& a) {
   const Tensor& t = tensor_of(in, a[0], "topk()");
   if (!runs_kernels(in, t.device()) || !has_keys(t.dtype())) return Value::none();
-  return by_kernels(in, "torch._sort", "topk", a.slots);
+  return by_kernels(in, "torch._select", "topk", a.slots);
 }
 
 /// logcumsumexp(input, dim)

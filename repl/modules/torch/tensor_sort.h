@@ -13,7 +13,7 @@ namespace kiln::script {
 /// Whether operations that are no expressions run as the kernels of torch._device: on a GPU. On the CPU the host is
 /// faster; tests ask for kernels there (`stay_lazy`).
 bool runs_kernels(Interp& in, const Device& device);
-/// A function of torch._device or torch._sort.
+/// A function of torch._device, torch._sort or torch._select.
 Value by_kernels(Interp& in, std::string_view module, std::string_view function, std::span<const Value> arguments);
 
 std::span<const NativeDef> sorting_functions();

@@ -17,7 +17,7 @@ _NARROWEST = 256  # elements of a row up to which exchanges take less time than 
 _PAIRED = 32    # elements of a row up to which each is compared with each, where keys have 64 bits
 _WIDEST = 8192  # elements of a row that one program sorts
 _MANY = 32      # long rows of which each program takes one
-_CHUNK = 4096   # of a row of which topk keeps the first
+_CHUNK = 4096   # of a row that is read in a loop
 _TILE = 8192    # of a pass: 32 elements to a thread, in registers
 
 
@@ -250,33 +250,6 @@ def _rank_long_kernel(x, values, out_places, width, rank, NAN_FIRST: tl.constexp
 
 
 @triton.jit
-def _select_kernel(x, in_places, out_keys, out_places, width, chunks, keep, CHUNK: tl.constexpr, BITS: tl.constexpr,
-                   FLOATS: tl.constexpr, DESCENDING: tl.constexpr, IN_KEYS: tl.constexpr):
-    """The first `keep` of a chunk in the order of a sort, as keys, in the order in which they are there.
-
-    Digit by digit from the highest: those of lower digits are taken, and of the digit in which the last one is, what
-    the next digits decide."""
-    row, chunk = (tl.program_id(0) // chunks).to(tl.int64), tl.program_id(0) % chunks
-    column = chunk * CHUNK + tl.arange(0, CHUNK)
-    inside = column < width
-    word: tl.constexpr = tl.uint64 if BITS == 64 else tl.uint32
-    key = _loaded_key(x + row * width + column, inside, BITS, IN_KEYS)
-    order = tl.where(inside, _order(key, FLOATS, DESCENDING, BITS), 2**BITS - 1).to(word)  # what is outside comes last
-    last, need = _of_rank(order, keep, BITS)
-    equal = order == last
-    taken = (order < last) | (equal & (_first(equal) < need))  # of equal ones the first
-    to = tl.program_id(0).to(tl.int64) * keep + _first(taken)
-    # Loaded again, so that it need not be held till now. What is outside has no key, and is taken where nothing else is.
-    key = tl.where(inside, _loaded_key(x + row * width + column, taken & inside, BITS, IN_KEYS),
-                   _order(tl.full((), 2**BITS - 1, word), False, DESCENDING, BITS))
-    tl.store(out_keys + to, key.to(out_keys.dtype.element_ty), mask=taken)
-    place = column
-    if IN_KEYS:
-        place = tl.load(in_places + row * width + column, mask=taken & inside, other=0)
-    tl.store(out_places + to, place.to(out_places.dtype.element_ty), mask=taken)
-
-
-@triton.jit
 def _histogram_kernel(x, counts, width, tiles, share, shares, BITS: tl.constexpr, FLOATS: tl.constexpr,
                       DESCENDING: tl.constexpr, TILE: tl.constexpr):
     """How often each digit is in a row, added up over programs that take `share` tiles each."""
@@ -320,7 +293,7 @@ def _look(word, before, ahead, seen, FLAG: tl.constexpr):
 @triton.jit
 def _pass_kernel(x, key_buffers, place_buffers, values, out_places, starts, useless, state, tickets, width, tiles, size,
                  number, BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr, LAST: tl.constexpr,
-                 TILE: tl.constexpr):
+                 PLACES: tl.constexpr, TILE: tl.constexpr):
     """One digit: a program sorts its tile by it and copies each digit's elements to their place in the row.
 
     The passes before this one that were not useless decide where the keys are: in x, or in one of two buffers of
@@ -380,15 +353,16 @@ def _pass_kernel(x, key_buffers, place_buffers, values, out_places, starts, usel
             tl.store(values + row * width + out, _value(key, values.dtype.element_ty, BITS), mask=inside)
         else:
             tl.store(key_buffers + begin_out + out, key.to(key_buffers.dtype.element_ty), mask=inside)
-        if done == 0:
-            place = (first + at).to(place_buffers.dtype.element_ty)
-        else:
-            place = tl.load(place_buffers + begin_in + at, mask=inside, other=0)
-        place = kl.scatter(place, to, 0)
-        if LAST:
-            tl.store(out_places + row * width + out, place.to(tl.int64), mask=inside)
-        else:
-            tl.store(place_buffers + begin_out + out, place, mask=inside)
+        if PLACES:
+            if done == 0:
+                place = (first + at).to(place_buffers.dtype.element_ty)
+            else:
+                place = tl.load(place_buffers + begin_in + at, mask=inside, other=0)
+            place = kl.scatter(place, to, 0)
+            if LAST:
+                tl.store(out_places + row * width + out, place.to(tl.int64), mask=inside)
+            else:
+                tl.store(place_buffers + begin_out + out, place, mask=inside)
 
 
 _UNSIGNED = {8: torch.uint8, 16: torch.uint16, 32: torch.uint32, 64: torch.uint64}
@@ -455,12 +429,16 @@ def _sort_rows(x, in_places, values, places, rows, width, keep, common, in_keys,
 def sorted_values(input, dim):
     """Sorted values alone, or None where they come with their places anyway."""
     x = _lines(input, dim)
-    width = x.shape[-1]
-    if not 0 < width <= _NARROWEST or x.element_size() > 4 or x.numel() == 0:
+    width, bits = x.shape[-1], 8 * x.element_size()
+    is_short = 0 < width <= _NARROWEST and bits <= 32
+    if x.numel() == 0 or not (is_short or width > _WIDEST):
         return None
-    values = torch.empty_like(x)
-    common = dict(BITS=8 * x.element_size(), FLOATS=x.is_floating_point(), DESCENDING=False)
-    _sort_rows(x, x, values, None, x.numel() // width, width, width, common, False)
+    values, rows = torch.empty_like(x), x.numel() // width
+    common = dict(BITS=bits, FLOATS=x.is_floating_point(), DESCENDING=False)
+    if is_short:
+        _sort_rows(x, x, values, None, rows, width, width, common, False)
+    else:
+        _sort_long(x, values, None, rows, width, bits, common)
     return _unlined(values, input.dtype, input, dim)
 
 
@@ -533,7 +511,15 @@ def ranked(input, dim, rank, nan_first):
     return values, places
 
 
+def _shares(x, tiles, rows):
+    """How many tiles of a row a program counts, and how many programs of a row there are."""
+    sms = torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 4
+    share = max(1, min(tiles, tiles * rows // (8 * sms)))
+    return share, triton.cdiv(tiles, share)
+
+
 def _sort_long(x, values, places, rows, width, bits, common):
+    """places is None where nobody asks for them."""
     device, size, passes = x.device, x.numel(), bits // 8
     tiles = triton.cdiv(width, _TILE)
     word = torch.int32 if width < 2**30 else torch.int64
@@ -543,40 +529,13 @@ def _sort_long(x, values, places, rows, width, bits, common):
     state, counts, tickets = zeros[:states], zeros[states:states + bins], zeros[states + bins:]
     starts, useless = torch.empty((bins, ), dtype=word, device=device), torch.empty((rows * passes, ),
                                                                                     dtype=torch.int32, device=device)
-    sms = torch.cuda.get_device_properties(device).multi_processor_count if x.is_cuda else 4
-    share = max(1, min(tiles, tiles * rows // (8 * sms)))
-    shares = triton.cdiv(tiles, share)
+    share, shares = _shares(x, tiles, rows)
     _histogram_kernel[(rows * shares, )](x, counts, width, tiles, share, shares, TILE=_TILE, num_warps=16, **common)
     _starts_kernel[(rows * passes, )](counts, starts, useless, width)
     buffers = torch.empty((2 * size, ), dtype=_UNSIGNED[bits], device=device)
-    place_buffers = torch.empty((2 * size, ), dtype=torch.int32 if width < 2**31 else torch.int64, device=device)
+    place_buffers = values if places is None else torch.empty(
+        (2 * size, ), dtype=torch.int32 if width < 2**31 else torch.int64, device=device)
     for number in range(passes):
-        _pass_kernel[(rows * tiles, )](x, buffers, place_buffers, values, places, starts, useless, state, tickets,
-                                       width, tiles, size, number, LAST=number == passes - 1, TILE=_TILE, num_warps=8,
-                                       maxnreg=128, **common)
-
-
-def topk(input, k, dim, largest):
-    """The first k of a sort: by chunks of long rows, then of the chunks' own first ones, until one chunk is left."""
-    x = _lines(input, dim)
-    width = x.shape[-1]
-    if k > _CHUNK // 4 and width > _WIDEST or k == 0 or x.numel() == 0:
-        values, places = sort(input, dim, largest)
-        return (values.narrow(dim, 0, k).contiguous(), places.narrow(dim, 0, k).contiguous()) if input.ndim else (
-            values, places)
-    rows, bits = x.numel() // width, 8 * x.element_size()
-    common = dict(BITS=bits, FLOATS=x.is_floating_point(), DESCENDING=bool(largest))
-    shape = list(x.shape[:-1]) + [k]
-    values = torch.empty(shape, dtype=x.dtype, device=x.device)
-    places = torch.empty(shape, dtype=torch.int64, device=x.device)
-    keys, at, in_keys = x, places, False
-    while width > _WIDEST:
-        chunks = triton.cdiv(width, _CHUNK)
-        next_keys = torch.empty((rows * chunks * k,), dtype=_UNSIGNED[bits], device=x.device)
-        next_at = torch.empty((rows * chunks * k,), dtype=torch.int32 if x.shape[-1] < 2**31 else torch.int64,
-                              device=x.device)
-        _select_kernel[(rows * chunks, )](keys, at, next_keys, next_at, width, chunks, k, CHUNK=_CHUNK,
-                                          IN_KEYS=in_keys, num_warps=8, maxnreg=64, **common)
-        keys, at, in_keys, width = next_keys, next_at, True, chunks * k
-    _sort_rows(keys, at, values, places, rows, width, k, common, in_keys)
-    return _unlined(values, input.dtype, input, dim), _unlined(places, torch.int64, input, dim)
+        _pass_kernel[(rows * tiles, )](x, buffers, place_buffers, values, values if places is None else places, starts,
+                                       useless, state, tickets, width, tiles, size, number, LAST=number == passes - 1,
+                                       PLACES=places is not None, TILE=_TILE, num_warps=8, maxnreg=128, **common)

@@ -128,7 +128,8 @@ def _quantile(input, q, dim, keepdim, interpolation, skip_nan):
 
 
 def _sorted_values(x, dim):
-    if not _kiln.records(x) and _kiln.runs_kernels(x):
+    has_keys = x.element_size() > 1 or not x.is_floating_point()
+    if has_keys and not _kiln.records(x) and _kiln.runs_kernels(x):
         from torch import _sort
         values = _sort.sorted_values(x, dim)
         if values is not None:
@@ -161,7 +162,10 @@ def _between(line, qs, interpolation, skip_nan):
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     if dim is not None:
         raise NotImplementedError("unique(dim=…) is not supported: unique() works on all elements")
-    flat, order = sort(input.reshape(-1))
+    if return_inverse:
+        flat, order = sort(input.reshape(-1))
+    else:
+        flat, order = _sorted_values(input.reshape(-1), 0), None
     return _distinct(flat, input.shape, order, return_inverse, return_counts)
 
 
