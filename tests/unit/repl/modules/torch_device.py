@@ -1,4 +1,4 @@
-"""The kernels of torch._device, _sort, _put and _scan against the host: random shapes and dtypes, equal values."""
+"""The kernels of torch._device, _sort, _select, _put and _scan against the host: random shapes and dtypes."""
 import random
 import sys
 import torch
@@ -61,6 +61,13 @@ for i in range(len(shapes) * 2):
         k = r.choice([0, 1, 3, 50, 1500])
         k = min(k, shape[dim] if shape else 1)
         same_bits(f"topk {shape} {dt} {k} {down}", lambda: torch.topk(x, k, dim, largest=down))
+# More than a thousand of a long row, among many that are equal; sorted values alone.
+for shape, k in (((20000,), 2000), ((2, 17000), 1500), ((3, 9001), 2250)):
+    for dt in (torch.bfloat16, torch.float32, r.choice([torch.uint8, torch.int16, torch.int32, torch.int64])):
+        x = specials((torch.randint(0, 4, shape) if r.random() < 0.4 else torch.randn(shape) * 60).to(dt))
+        down = r.random() < 0.5
+        same_bits(f"topk of many {shape} {dt} {k} {down}", lambda: torch.topk(x, k, -1, largest=down))
+        same_bits(f"unique {shape} {dt}", lambda: [torch.unique(x)])
 x = torch.randint(0, 1 << 40, (9000,))
 for shape, dim in (((2, 700), 0), ((4, 3, 5), 1), ((301, 3), 1), ((1, 4), 1), ((40, 8), 1), ((9, 30), 1)):
     for dt in (torch.float32, torch.float16, torch.int64, torch.float64, torch.bool):
