@@ -9,6 +9,7 @@ namespace {
 constexpr uint32_t kInterruptBit = 1u << 31;
 
 thread_local Stop* current = nullptr;
+std::atomic<int> listeners{0};
 
 }  // namespace
 
@@ -46,6 +47,10 @@ bool Stop::wanted() {
 
 StopScope::StopScope(Stop* stop) : outer_(current) { current = stop; }
 StopScope::~StopScope() { current = outer_; }
+
+InterruptListener::InterruptListener() { ++listeners; }
+InterruptListener::~InterruptListener() { --listeners; }
+bool InterruptListener::any() { return listeners.load(std::memory_order_relaxed) > 0; }
 
 bool stop_is_wanted() { return current && current->wanted(); }
 

@@ -44,6 +44,17 @@ class StopScope {
   Stop* outer_;
 };
 
+/// While one lives, Ctrl-C becomes request_interrupt(): waits that can be cut short are worth their price (run_aside).
+class InterruptListener {
+ public:
+  InterruptListener();
+  ~InterruptListener();
+  InterruptListener(const InterruptListener&) = delete;
+  InterruptListener& operator=(const InterruptListener&) = delete;
+
+  static bool any();
+};
+
 /// Devices on which a kernel still ran when a wait for it was given up. While there are any, a process ends by _exit():
 /// the driver's own teardown would wait for the kernel.
 extern std::atomic<int> hung_devices;

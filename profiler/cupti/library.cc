@@ -33,7 +33,8 @@ std::vector<std::string> library_names() {
 }
 
 Status load(Library& lib) {
-  KILN_TRY(lib.library, DynLib::open(library_names(), "CUPTI"));
+  KILN_TRY(lib.library,
+           DynLib::open(library_names(), "CUPTI", DynLib::Absent::kNameFirst, DynLib::Wait::kUntilInterrupt));
 #define KILN_CUPTI(entry)                                                                                              \
   if (!(lib.entry = lib.library.function<decltype(lib.entry)>(#entry)))                                                \
     return error(ErrorKind::kDevice, "CUPTI {} lacks {}: CUDA {}.{}'s or newer is needed", lib.library.path(), #entry, \

@@ -5,13 +5,17 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <memory>
 
 #include "kiln/blas.h"
 #include "kiln/device.h"
+#include "kiln/interrupt.h"
 #include "profiler/cupti/range_profiler.h"
 #include "profiler/measure/nvml.h"
 #include "repl/magics/settings.h"
 #include "repl/shell/files.h"
+#include "support/aside.h"
+#include "support/diag.h"
 #include "support/dynlib.h"
 #include "support/environment.h"
 #include "support/files.h"
@@ -91,15 +95,15 @@ void look_at_devices(Findings& f) {
 
 void look_at_counters(Findings& f) {
   namespace cupti = profiler::cupti;
-  const cupti::Metric* wanted[] = {&cupti::metric(cupti::MetricId::kOccupancy)};
-  // Any chip that every CUPTI knows: only the library is asked.
-  f.say(
-      "CUPTI",
-      [&]() -> Result<std::string> {
-        KILN_TRY(cupti::Resolved resolved, cupti::resolve("GH100", wanted));
-        return std::string("counters, traces and line samples");
-      }(),
-      "profiles have no GPU times of kernels; no %counters and no samples in %lines");
+  auto found = std::make_shared<Result<std::string>>(std::string("counters, traces and line samples"));
+  // It loads libraries of its own, of which one takes its time.
+  const bool asked = run_aside([found] {
+    const cupti::Metric* wanted[] = {&cupti::metric(cupti::MetricId::kOccupancy)};
+    // Any chip that every CUPTI knows: only the library is asked.
+    if (auto resolved = cupti::resolve("GH100", wanted); !resolved) *found = std::move(resolved.error());
+  });
+  if (!asked) return;
+  f.say("CUPTI", *found, "profiles have no GPU times of kernels; no %counters and no samples in %lines");
   auto params = read_file("/proc/driver/nvidia/params");
   const auto restricted = params.ok() ? counters_for_root_alone(*params) : std::nullopt;
   if (!restricted) {
@@ -124,7 +128,7 @@ void look_at_libraries(Findings& f) {
     for (const std::string& root : toolkit_roots()) names.push_back(root + "/lib64/" + file);
     names.push_back(file);
   }
-  auto linker = DynLib::open(names, "nvJitLink");
+  auto linker = DynLib::open(names, "nvJitLink", DynLib::Absent::kNameFirst, DynLib::Wait::kUntilInterrupt);
   const auto ptxas = find_program("ptxas");
   if (linker.ok() || ptxas.ok())
     f.ok("assembler", linker.ok() ? linker->path() : *ptxas);
@@ -208,13 +212,14 @@ std::optional<bool> counters_for_root_alone(std::string_view params) {
   return params[at + kName.size()] != '0';
 }
 
-Table doctor_table() {
+Result<Table> doctor_table() {
   Findings f;
-  look_at_devices(f);
-  look_at_counters(f);
-  look_at_libraries(f);
-  look_at_folders(f);
-  look_at_terminal(f);
+  for (void (*look)(Findings&) :
+       {look_at_devices, look_at_counters, look_at_libraries, look_at_folders, look_at_terminal}) {
+    look(f);
+    // A library that was waited for when it came would be called missing.
+    if (interrupt_requested()) return error(ErrorKind::kInterrupted, "interrupted");
+  }
   return std::move(f).table();
 }
 

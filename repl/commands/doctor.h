@@ -4,12 +4,13 @@
 #include <string>
 #include <string_view>
 
+#include "kiln/result.h"
 #include "profiler/report/table.h"
 
 namespace kiln::repl {
 
-/// One row per device, library, tool, folder, and the terminal.
-report::Table doctor_table();
+/// One row per device, library, tool, folder, and the terminal. kInterrupted: Ctrl-C came meanwhile.
+Result<report::Table> doctor_table();
 
 /// Whether /proc/driver/nvidia/params keeps hardware counters to root; nullopt: the text does not say.
 std::optional<bool> counters_for_root_alone(std::string_view params);

@@ -30,7 +30,8 @@ Status magic_env(MagicContext& context, std::string_view) {
 }
 
 Status magic_doctor(MagicContext& context, std::string_view) {
-  context.print(doctor_table());
+  KILN_TRY(report::Table table, doctor_table());
+  context.print(table);
   return {};
 }
 

@@ -22,6 +22,7 @@
 #include "repl/shell/files.h"
 #include "repl/shell/options.h"
 #include "repl/shell/shell.h"
+#include "support/aside.h"
 #include "support/faults.h"
 #include "support/knobs.h"
 #include "support/stop.h"
@@ -106,8 +107,9 @@ int run_command(Options& o) {
       return kExitOk;
     }
     case Command::kDoctor: {
-      report::Table table = doctor_table();
-      put(stdout, o.json ? report::to_json(table) : report::to_text(table, report::style_of(STDOUT_FILENO)));
+      auto table = doctor_table();
+      if (!table) return failed(table.error(), o.json);
+      put(stdout, o.json ? report::to_json(*table) : report::to_text(*table, report::style_of(STDOUT_FILENO)));
       return kExitOk;
     }
     case Command::kDevices:
@@ -146,7 +148,7 @@ int run(int argc, const char* const* argv) {
     print_error(s.error(), parsed.options && parsed.options->json);
     if (code == kExitOk) code = kExitError;
   }
-  if (hung_devices > 0) _exit(code);
+  if (hung_devices > 0 || work_left_aside() > 0) _exit(code);
   return code;
 }
 

@@ -77,6 +77,7 @@ void handle(void (*handler)(int), struct sigaction* before) {
 InterruptGuard::InterruptGuard(script::Session& session, Interrupts interrupts, std::atomic<bool>* came)
     : is_active_(interrupts != Interrupts::kNone && claim(session)), came_(came) {
   if (!is_active_) return;
+  listener_.emplace();
   g_presses = 0;
   g_ends_program = interrupts == Interrupts::kOfPrompt;
   handle(while_running, &g_before_running);

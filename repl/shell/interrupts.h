@@ -1,9 +1,11 @@
 // Ctrl-C at the prompt: what SIGINT does while a statement runs, and between statements.
 #pragma once
 #include <atomic>
+#include <optional>
 
 #include "repl/session/session.h"
 #include "repl/shell/options.h"
+#include "support/stop.h"
 
 namespace kiln::repl {
 
@@ -24,6 +26,7 @@ class InterruptGuard {
  private:
   const bool is_active_;
   std::atomic<bool>* const came_;
+  std::optional<InterruptListener> listener_;
 };
 
 /// While one lives, a Ctrl-C that comes between statements ends nothing; whoever waits for a line sees it.

@@ -98,7 +98,7 @@ Result<std::shared_ptr<const Cublas>> Cublas::open() {
   return shared<Cublas>(names, [&](Cublas& lib) -> Status {
     // cuBLAS needs cublasLt, and finds one that is open already even where the loader's path does not lead to it.
     (void)CublasLt::open().ok();
-    KILN_TRY(lib.library, DynLib::open(names, "cuBLAS", DynLib::Absent::kNameAll));
+    KILN_TRY(lib.library, DynLib::open(names, "cuBLAS", DynLib::Absent::kNameAll, DynLib::Wait::kUntilInterrupt));
     // Asked first: an old library is named by its version, not by the entry point that it happens to lack.
     lib.get_property = lib.library.function<decltype(lib.get_property)>("cublasGetProperty");
     if (lib.get_property) KILN_CHECK_OK(check_version(lib, "cuBLAS"));
@@ -113,7 +113,7 @@ Result<std::shared_ptr<const Cublas>> Cublas::open() {
 Result<std::shared_ptr<const CublasLt>> CublasLt::open() {
   std::vector<std::string> names = cuda_names(Knob::kCublasLtLibrary, "libcublasLt");
   return shared<CublasLt>(names, [&](CublasLt& lib) -> Status {
-    KILN_TRY(lib.library, DynLib::open(names, "cublasLt", DynLib::Absent::kNameAll));
+    KILN_TRY(lib.library, DynLib::open(names, "cublasLt", DynLib::Absent::kNameAll, DynLib::Wait::kUntilInterrupt));
     lib.get_property = lib.library.function<decltype(lib.get_property)>("cublasLtGetProperty");
     if (lib.get_property) KILN_CHECK_OK(check_version(lib, "cublasLt"));
 #define KILN_CUBLASLT(member, symbol, ...)                                 \
@@ -127,7 +127,7 @@ Result<std::shared_ptr<const CublasLt>> CublasLt::open() {
 Result<std::shared_ptr<const OpenBlas>> OpenBlas::open() {
   std::vector<std::string> names = openblas_names();
   return shared<OpenBlas>(names, [&](OpenBlas& lib) -> Status {
-    KILN_TRY(lib.library, DynLib::open(names, "OpenBLAS", DynLib::Absent::kNameAll));
+    KILN_TRY(lib.library, DynLib::open(names, "OpenBLAS", DynLib::Absent::kNameAll, DynLib::Wait::kUntilInterrupt));
 #define KILN_OPENBLAS(member, symbol, ...)                                 \
   if (!(lib.member = lib.library.function<decltype(lib.member)>(#symbol))) \
     return lacks(lib, "OpenBLAS", #symbol, "install libopenblas0-pthread");

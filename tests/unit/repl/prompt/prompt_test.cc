@@ -1,5 +1,6 @@
 // The kiln program on a pseudo-terminal, typed at.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <thread>
@@ -222,6 +223,22 @@ TEST_F(Prompt, CtrlCEndsACommandWhoseOutputIsTaken) {
   t->type("r = !echo started >&2; sleep 100 & echo a\r");
   EXPECT_TRUE(t->wait_for("\nstarted\n"));
   EXPECT_TRUE(is_stopped_by_keyboard(*t)) << t->screen().text();
+}
+
+TEST_F(Prompt, CtrlCDoesNotWaitForALibrary) {
+  // Opening a pipe waits until somebody writes to it: a library on a disk that does not answer.
+  const std::string library = state_.path + "/libopenblas.so";
+  ASSERT_EQ(mkfifo(library.c_str(), 0600), 0);
+  setenv("KILN_OPENBLAS_LIBRARY", library.c_str(), 1);
+  auto t = start();
+  unsetenv("KILN_OPENBLAS_LIBRARY");
+  t->type("print('begun')\r%doctor\r");
+  EXPECT_TRUE(t->wait_for("\nbegun\n"));
+  EXPECT_TRUE(is_stopped_by_keyboard(*t)) << t->screen().text();
+  t->type("6 * 7\r");
+  EXPECT_TRUE(t->wait_for("\n42\n")) << t->screen().text();
+  t->type("quit\r");
+  EXPECT_EQ(t->end(), 0) << "what still waits does not hold up the end";
 }
 
 TEST_F(Prompt, ColourIsASetting) {
