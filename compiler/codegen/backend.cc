@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "compiler/codegen/host.h"
@@ -14,6 +15,8 @@
 #include "compiler/lower/nvptx/nvptx.h"
 #include "compiler/lower/shared/launch_plan.h"
 #include "compiler/target/mma.h"
+#include "support/aside.h"
+#include "support/diag.h"
 #include "support/timer.h"
 
 namespace kiln::codegen {
@@ -25,13 +28,51 @@ void report(const BackendOptions& o, std::string_view phase, StopWatch& watch) {
   if (o.on_time) o.on_time(phase, ms);
 }
 
-/// Where code generation stopped halfway, destroying them could follow pointers into frames that are gone: they stay,
-/// and are kept in reach of leak checkers.
-void give_up(std::unique_ptr<llvm::LLVMContext> context, std::unique_ptr<llvm::Module> module) {
-  static std::mutex mutex;
-  static auto* const kept = new std::vector<std::pair<llvm::LLVMContext*, llvm::Module*>>;
-  std::lock_guard lock(mutex);
-  kept->emplace_back(context.release(), module.release());
+/// What LLVM works on.
+class LlvmWork {
+ public:
+  llvm::LLVMContext& context() { return *context_; }
+  /// Where code generation stopped halfway, destroying it could follow pointers into frames that are gone: it stays,
+  /// and is kept in reach of leak checkers.
+  void give_up() {
+    static std::mutex mutex;
+    static auto* const kept = new std::vector<std::pair<llvm::LLVMContext*, llvm::Module*>>;
+    std::lock_guard lock(mutex);
+    kept->emplace_back(context_.release(), module.release());
+  }
+
+ private:
+  std::unique_ptr<llvm::LLVMContext> context_ = std::make_unique<llvm::LLVMContext>();
+
+ public:
+  std::unique_ptr<llvm::Module> module;  // goes before its context
+};
+
+/// The passes of a large kernel take a second and more, and end no sooner: with Ctrl-C they are left to themselves.
+template <class T, class Emit>
+Result<T> emit_aside(const std::shared_ptr<LlvmWork>& work, Emit emit) {
+  auto emitted = std::make_shared<std::optional<Result<T>>>();
+  const bool waited = run_aside([work, emitted, emit] {
+    UsesLlvm scope;
+    emitted->emplace(emit(*work->module));
+    if (!(*emitted)->ok()) work->give_up();
+  });
+  if (!waited) return error(ErrorKind::kInterrupted, "interrupted");
+  return *std::move(*emitted);
+}
+
+/// As link_for_occupancy. An assembler takes up to half a minute.
+Result<Cubin> link_aside(std::string& ptx, const target::Target& target, const KernelFacts& facts,
+                         const Assembler* device) {
+  struct Link {
+    std::string ptx;
+    std::optional<Result<Cubin>> cubin;
+  };
+  auto link = std::make_shared<Link>(Link{ptx, {}});
+  if (!run_aside([=, &target] { link->cubin.emplace(link_for_occupancy(link->ptx, target, facts, device)); }))
+    return error(ErrorKind::kInterrupted, "interrupted");
+  ptx = std::move(link->ptx);
+  return *std::move(link->cubin);
 }
 
 KernelFacts facts_of(const ir::Module& module, const lower::LaunchPlan& plan, const llvm::Module& lowered) {
@@ -59,31 +100,26 @@ Result<CudaBuild> build_for_blocks(const ir::Module& module, const target::Targe
                                    const BackendOptions& options, int most_blocks) {
   StopWatch watch;
   UsesLlvm scope;
-  auto context = std::make_unique<llvm::LLVMContext>();
-  KILN_TRY(auto llvm_module,
-           lower::lower_nvptx(module, target, *context,
+  auto work = std::make_shared<LlvmWork>();
+  KILN_TRY(work->module,
+           lower::lower_nvptx(module, target, work->context(),
                               {.line_info = options.line_info, .launch = options.launch, .most_blocks = most_blocks}));
   CudaBuild build;
   CudaCode& code = build.code;
   KILN_TRY(lower::LaunchPlan plan, lower::plan_launch(module, target, most_blocks));
   build.blocks = plan.registers.blocks;
-  const KernelFacts facts = facts_of(module, plan, *llvm_module);
+  const KernelFacts facts = facts_of(module, plan, *work->module);
   code.extra_warps = plan.extra_warps;
   code.tensor_maps = std::move(plan.tensor_maps);
   report(options, "lower", watch);
-  auto ptx = emit_ptx(*llvm_module, target);
-  if (!ptx) {
-    give_up(std::move(context), std::move(llvm_module));
-    return std::move(ptx.error());
-  }
-  code.ptx = std::move(*ptx);
+  KILN_TRY(code.ptx, emit_aside<std::string>(work, [&target](llvm::Module& m) { return emit_ptx(m, target); }));
   report(options, "llvm", watch);
   if (options.on_stage) {
-    build.llvm = print_llvm(*llvm_module);
+    build.llvm = print_llvm(*work->module);
     watch.lap_ms();
   }
   if (!options.want_cubin) return build;
-  auto cubin = link_for_occupancy(code.ptx, target, facts, options.assembler);
+  Result<Cubin> cubin = link_aside(code.ptx, target, facts, options.assembler);
   report(options, "cubin", watch);
   if (!cubin) {
     if (options.on_stage) {  // what the assembler refuses
@@ -116,18 +152,16 @@ Result<CudaCode> build_cuda(const ir::Module& module, const target::Target& targ
 Result<HostObjectCode> build_host(const ir::Module& module, const BackendOptions& options) {
   StopWatch watch;
   UsesLlvm scope;
-  auto context = std::make_unique<llvm::LLVMContext>();
-  KILN_TRY(auto lowered, lower::lower_host(module, *context));
+  auto work = std::make_shared<LlvmWork>();
+  KILN_TRY(auto lowered, lower::lower_host(module, work->context()));
+  work->module = std::move(lowered.module);
   report(options, "lower", watch);
-  auto emitted = emit_object(*lowered.module, options.want_asm);
-  if (!emitted) {
-    give_up(std::move(context), std::move(lowered.module));
-    return std::move(emitted.error());
-  }
-  HostObject& object = *emitted;
+  KILN_TRY(HostObject object, emit_aside<HostObject>(work, [want_asm = options.want_asm](llvm::Module& m) {
+             return emit_object(m, want_asm);
+           }));
   report(options, "llvm", watch);
   if (options.on_stage) {
-    options.on_stage("llvm", print_llvm(*lowered.module));
+    options.on_stage("llvm", print_llvm(*work->module));
     if (options.want_asm) options.on_stage("asm", object.assembly);
   }
   return HostObjectCode{std::move(object.object), std::move(object.assembly), lowered.scratch_bytes};

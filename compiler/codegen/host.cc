@@ -9,7 +9,6 @@
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
-#include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Host.h>
 #include <llvm/Transforms/Scalar.h>
 #include <llvm/Transforms/Utils/Cloning.h>
@@ -22,6 +21,7 @@
 #include "compiler/codegen/host_minmax.h"
 #include "compiler/codegen/host_schedule.h"
 #include "compiler/codegen/llvm_errors.h"
+#include "compiler/codegen/machines.h"
 #include "compiler/codegen/optimize.h"
 #include "compiler/lower/host/host.h"
 #include "support/diag.h"
@@ -44,24 +44,25 @@ std::string host_features() {
   return all;
 }
 
-/// A target machine costs about as much as compiling a small kernel, and is for one thread at a time.
-Result<llvm::TargetMachine*> target_machine() {
+Result<llvm::TargetMachine*> make_machine() {
   static std::once_flag once;
   std::call_once(once, [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
   });
-  thread_local std::unique_ptr<llvm::TargetMachine> machine;
-  if (machine) return machine.get();
   const llvm::Triple triple(llvm::sys::getProcessTriple());
   std::string message;
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, message);
   if (!target) return error(ErrorKind::kInternal, "this LLVM has no target for {}: {}", triple.str(), message);
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // fma is an op of the tile IR
-  machine.reset(target->createTargetMachine(triple, llvm::sys::getHostCPUName(), host_features(), options,
-                                            llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
-  return machine.get();
+  return target->createTargetMachine(triple, llvm::sys::getHostCPUName(), host_features(), options, llvm::Reloc::PIC_,
+                                     llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default);
+}
+
+Machines& machines() {
+  static auto* all = new Machines;  // threads may end after our statics
+  return *all;
 }
 
 /// The part of addISelPasses behind the passes over the IR, which LLVM lets only a derived class call.
@@ -115,7 +116,7 @@ Status emit(llvm::TargetMachine& machine, llvm::Module& module, llvm::CodeGenFil
 }  // namespace
 
 Result<HostObject> emit_object(llvm::Module& module, bool want_assembly) {
-  KILN_TRY(llvm::TargetMachine * machine, target_machine());
+  KILN_TRY(Machines::Lent machine, machines().take(make_machine));
   module.setTargetTriple(machine->getTargetTriple());
   module.setDataLayout(machine->createDataLayout());
   optimize(module, *machine);

@@ -10,13 +10,13 @@
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
-#include <llvm/Target/TargetMachine.h>
 
 #include <map>
 #include <memory>
 #include <mutex>
 
 #include "compiler/codegen/llvm_errors.h"
+#include "compiler/codegen/machines.h"
 #include "compiler/codegen/nvptx_address.h"
 #include "compiler/codegen/nvptx_calls.h"
 #include "compiler/codegen/nvptx_divide.h"
@@ -41,11 +41,7 @@ void initialize_nvptx() {
   });
 }
 
-/// A target machine costs about as much as a small kernel's compilation, and is for one thread at a time.
-Result<llvm::TargetMachine*> target_machine(const target::Target& target) {
-  thread_local std::map<std::string_view, std::unique_ptr<llvm::TargetMachine>> machines;
-  std::unique_ptr<llvm::TargetMachine>& machine = machines[target.name];
-  if (machine) return machine.get();
+Result<llvm::TargetMachine*> make_machine(const target::Target& target) {
   initialize_nvptx();
   const llvm::Triple triple("nvptx64-nvidia-cuda");
   std::string message;
@@ -54,10 +50,15 @@ Result<llvm::TargetMachine*> target_machine(const target::Target& target) {
   llvm::TargetOptions options;
   // add.rn and mul.rn in the PTX: neither LLVM nor ptxas may contract; fma is an op of the tile IR.
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-  machine.reset(llvm_target->createTargetMachine(triple, std::string(target.name), fmt::format("+ptx{}", target.ptx),
-                                                 options, llvm::Reloc::PIC_, std::nullopt,
-                                                 llvm::CodeGenOptLevel::Default));
-  return machine.get();
+  return llvm_target->createTargetMachine(triple, std::string(target.name), fmt::format("+ptx{}", target.ptx), options,
+                                          llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default);
+}
+
+Machines& machines(const target::Target& target) {
+  static std::mutex mutex;
+  static auto* all = new std::map<std::string_view, Machines>;  // threads may end after our statics
+  std::lock_guard lock(mutex);
+  return (*all)[target.name];
 }
 
 struct SplitAddressesPass : llvm::PassInfoMixin<SplitAddressesPass> {
@@ -129,7 +130,7 @@ Status reject_externals(std::string_view ptx) {
 }  // namespace
 
 Result<std::string> emit_ptx(llvm::Module& module, const target::Target& target) {
-  KILN_TRY(llvm::TargetMachine * machine, target_machine(target));
+  KILN_TRY(Machines::Lent machine, machines(target).take([&] { return make_machine(target); }));
   module.setTargetTriple(machine->getTargetTriple());
   module.setDataLayout(machine->createDataLayout());
   std::string errors;

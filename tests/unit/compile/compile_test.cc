@@ -6,6 +6,8 @@
 #include <memory>
 
 #include "compiler/parse/parser.h"
+#include "kiln/interrupt.h"
+#include "support/stop.h"
 
 namespace kiln {
 namespace {
@@ -64,6 +66,20 @@ TEST(Compile, HostCodeRuns) {
   size_t room = scratch.size();
   (*code)->entry()(slots, grid, 0, 3, std::align(64, static_cast<size_t>(kernel->scratch_bytes), aligned, room));
   for (int i = 0; i < 3000; ++i) ASSERT_EQ(out[i], i < 2992 ? static_cast<float>(i) + 0.5f : -1.0f) << i;
+}
+
+TEST(Compile, EndsWithCtrlC) {
+  InterruptListener listens;
+  for (const char* target : {"host", "sm_90a"}) {
+    CompileOptions options;
+    options.target = target;
+    request_interrupt();
+    auto cut = compile_add(options);
+    clear_interrupt();
+    ASSERT_FALSE(cut.ok()) << target;
+    EXPECT_EQ(cut.error().kind, ErrorKind::kInterrupted) << target;
+    EXPECT_TRUE(compile_add(options).ok()) << target;
+  }
 }
 
 TEST(Compile, UnknownTargetNamesTheKnownOnes) {
