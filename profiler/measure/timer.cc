@@ -13,10 +13,9 @@
 #include "kiln/tensor.h"
 #include "profiler/measure/gate.h"
 #include "support/diag.h"
+#include "support/pieces.h"
 
 namespace kiln::profiler {
-
-namespace {}  // namespace
 
 struct Timer::Parts {
   Device device;
@@ -118,7 +117,12 @@ Result<Timer> Timer::make(const Device& device) {
       parts->method = "time between device events, the launch queued behind flushes (" + gate.error().message + ")";
   } else {
     constexpr int64_t kLeast = int64_t{32} << 20, kMost = int64_t{512} << 20;
-    parts->host.resize(static_cast<size_t>(std::clamp(info.l2_bytes, kLeast, kMost)));
+    const auto bytes = static_cast<size_t>(std::clamp(info.l2_bytes, kLeast, kMost));
+    parts->host.reserve(bytes);
+    KILN_CHECK_OK(in_pieces_of(bytes, [&](size_t, size_t end) {
+      parts->host.resize(end);
+      return Status();
+    }));
     parts->method = "steady clock around call and wait";
   }
   return Timer(std::move(parts));

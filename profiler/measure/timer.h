@@ -24,6 +24,7 @@ using SampleTaker = std::function<Result<Sample>()>;
 /// sample is queued.
 class Timer {
  public:
+  /// kInterrupted: Ctrl-C came; a buffer as large as the caches of a server's CPU takes 0.2 s.
   static Result<Timer> make(const Device& device);
   SampleTaker taker(const Launchable& what, Cache cache) const;
   /// The times alone.

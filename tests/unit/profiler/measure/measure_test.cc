@@ -7,6 +7,7 @@
 #include <cmath>
 #include <random>
 
+#include "kiln/interrupt.h"
 #include "profiler/measure/timer.h"
 #include "support/diag.h"
 
@@ -120,6 +121,16 @@ TEST(Measure, AnInterruptKeepsWhatWasTaken) {
   auto none =
       measure_samples([]() -> Result<double> { return error(ErrorKind::kInterrupted, "interrupted"); }, {}, m.clock());
   EXPECT_EQ(none.error().kind, ErrorKind::kInterrupted);
+}
+
+TEST(Timer, IsNotWaitedForWithCtrlC) {
+  auto device = Device::open("cpu");
+  ASSERT_TRUE(device.ok());
+  request_interrupt();
+  auto timer = Timer::make(*device);
+  clear_interrupt();
+  ASSERT_FALSE(timer.ok());
+  EXPECT_EQ(timer.error().kind, ErrorKind::kInterrupted);
 }
 
 TEST(Compare, AFasterKernelIsFoundAndItsRatioIsRight) {
