@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <functional>
 #include <string>
 
@@ -28,6 +29,7 @@ class PseudoTerminal {
     if (openpty(&master_, &slave_, nullptr, nullptr, &size) != 0) return;
     slave = slave_;
     tcgetattr(slave, &before_);
+    std::fflush(stdout);  // else the child writes what this process has not yet
     pid_ = fork();
     EXPECT_GE(pid_, 0);
     if (pid_ == 0) {
