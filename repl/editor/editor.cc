@@ -34,6 +34,7 @@ std::optional<Diagnostic> Editor::take_problem() {
 void Editor::begin() {
   buffer_.reset();
   menu_.reset(), search_.reset();
+  transcript_.clear();
   unmarked_paste_ = false;
   entry_ = history_.size();
   prefix_.clear(), recalled_.clear(), edited_.clear();
@@ -61,7 +62,7 @@ Editor::Input Editor::read(std::string first_prompt, std::string next_prompt) {
       if (*done == Done::kEntry) note(history_.add(buffer_.text()));
       terminal_.leave();
       if (*done == Done::kEnd) return {};
-      return {Event::kEntry, buffer_.text()};
+      return entered();
     }
     if (!draw()) break;
     std::string bytes;
@@ -94,6 +95,15 @@ Editor::Input Editor::read(std::string first_prompt, std::string next_prompt) {
   }
   terminal_.leave();
   return {};
+}
+
+Editor::Input Editor::entered() const {
+  Input input = Input::entry(buffer_.text());
+  // As it was pasted, but for blank lines that ended its last block.
+  const std::string pasted = joined(transcript_);
+  const std::string_view rest = std::string_view(input.text).substr(std::min(pasted.size(), input.text.size()));
+  if (!transcript_.empty() && input.text.starts_with(pasted) && is_blank_text(rest)) input.entries = transcript_;
+  return input;
 }
 
 std::optional<Editor::Done> Editor::handle(KeyEvent& event) {
@@ -274,6 +284,7 @@ void Editor::insert_line() {
 }
 
 void Editor::paste(std::string text) {
+  if (buffer_.text().empty()) transcript_ = entries_of_transcript(text);
   text = cleaned_paste(std::move(text));
   if (text.empty()) return;
   if (text.find('\n') == text.size() - 1) text.pop_back();  // one line: Enter runs it

@@ -33,6 +33,9 @@ class Editor {
   struct Input {
     Event event = Event::kEnd;
     std::string text;
+    std::vector<std::string> entries;  // that run one after another: the text, or those of a pasted transcript
+
+    static Input entry(std::string text) { return {Event::kEntry, text, {text}}; }
   };
 
   Editor(Terminal& terminal, Language language, History::Options history, bool color);
@@ -57,6 +60,7 @@ class Editor {
   void begin();
   enum class Done { kEntry, kDropped, kEnd };
 
+  Input entered() const;
   std::optional<Done> handle(KeyEvent& event);
   std::optional<Done> act(Action action);
   std::optional<Done> enter();
@@ -93,7 +97,8 @@ class Editor {
   std::string first_prompt_, next_prompt_;
   std::optional<CompletionMenu> menu_;
   std::optional<Search> search_;
-  bool unmarked_paste_ = false;  // lines come with their own indentation
+  std::vector<std::string> transcript_;  // whose entries the buffer began with
+  bool unmarked_paste_ = false;          // lines come with their own indentation
 
   // Going through the history: entry_ of it is shown; history_.size() stands for the entry that is being made.
   size_t entry_ = 0;

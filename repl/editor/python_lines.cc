@@ -191,27 +191,38 @@ bool is_blank_line(std::string_view line) { return line.find_first_not_of(" \t")
 
 }  // namespace
 
-std::string cleaned_paste(std::string text) {
+std::vector<std::string> entries_of_transcript(std::string_view text) {
   const std::vector<std::string_view> lines = split_lines(text);
   const auto first = std::find_if_not(lines.begin(), lines.end(), is_blank_line);
-  if (first == lines.end()) return text;
+  const auto prompt_of = [](std::string_view line) { return std::max(numbered_prompt(line), python_prompt(line)); };
+  std::vector<std::string> entries;
+  if (first == lines.end() || !prompt_of(*first)) return entries;
+  bool in_entry = false;  // further prompts continue it; anything else is output
+  for (std::string_view line : lines) {
+    const size_t start = prompt_of(line), further = in_entry && !start ? further_prompt(line) : 0;
+    in_entry = start || further;
+    if (start) entries.emplace_back();
+    if (in_entry) (entries.back() += line.substr(std::max(start, further))) += '\n';
+  }
+  // A blank prompt line at the end was there to end the block.
+  return entries;
+}
+
+std::string joined(const std::vector<std::string>& entries) {
+  std::string all;
+  for (const std::string& entry : entries) all += entry;
+  return all;
+}
+
+std::string cleaned_paste(std::string text) {
+  if (const auto entries = entries_of_transcript(text); !entries.empty()) return joined(entries);
+  const std::vector<std::string_view> lines = split_lines(text);
   std::string out;
   auto add = [&](std::string_view line) { (out += line) += '\n'; };
-  const auto prompt_of = [](std::string_view line) { return std::max(numbered_prompt(line), python_prompt(line)); };
-  if (prompt_of(*first)) {
-    bool in_entry = false;  // further prompts continue it; anything else is output
-    for (std::string_view line : lines) {
-      const size_t start = prompt_of(line), further = in_entry && !start ? further_prompt(line) : 0;
-      in_entry = start || further;
-      if (in_entry) add(line.substr(std::max(start, further)));
-    }
-    // A blank prompt line at the end was there to end the block.
-    return out;
-  }
   size_t shared = kNone;
   for (std::string_view line : lines)
     if (!is_blank_line(line)) shared = std::min(shared, line.find_first_not_of(' '));
-  if (shared == 0 || lines.size() == 1) return text;
+  if (shared == 0 || shared == kNone || lines.size() == 1) return text;
   for (std::string_view line : lines) add(is_blank_line(line) ? std::string_view{} : line.substr(shared));
   out.pop_back();  // the last line has no end, or is the empty one behind it
   return out;

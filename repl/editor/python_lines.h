@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kiln::editor {
 
@@ -16,6 +17,9 @@ int indent_of_clause(std::string_view text_before_cursor);
 /// A pasted text without what is not code: the prompts of a transcript ([3], In [3]:, >>>, ...) with the output between
 /// them, and the indentation that all lines share.
 std::string cleaned_paste(std::string text);
+/// What was entered at each prompt of a transcript, with ends of lines; empty: it is none.
+std::vector<std::string> entries_of_transcript(std::string_view text);
+std::string joined(const std::vector<std::string>& entries);
 
 /// The bracket at the cursor, or just before it, and its other half; {npos, npos} when there is none. Brackets in
 /// strings and comments do not count.

@@ -71,6 +71,18 @@ std::optional<std::string> Session::last_launch(std::string_view name) const {
   return it == launches_.end() ? std::nullopt : std::optional(it->second);
 }
 
+static Shown shown_in(Mode mode) {
+  switch (mode) {
+    case Mode::kFile:
+      return Shown::kNothing;
+    case Mode::kInteractive:
+      return Shown::kLast;
+    case Mode::kLeading:
+      return Shown::kAssigned;
+  }
+  return Shown::kNothing;
+}
+
 Status Session::run(std::string text, std::string file_name, Mode mode) {
   auto parsed = [&] {
     trace::Scope phase(trace::kSpans, trace::Step::kPhase, "parse");
@@ -81,7 +93,7 @@ Status Session::run(std::string text, std::string file_name, Mode mode) {
   if (mode == Mode::kFile && !file_name.starts_with('<')) interp_->add_builtin("__file__", Value::str(file_name));
   KILN_TRY(auto program, resolve(std::move(module), interp_->globals()));
   return guarded(*interp_, [&] {
-    interp_->run(program, mode == Mode::kInteractive);
+    interp_->run(program, shown_in(mode));
     interp_->check_interrupt();  // one that came as its last operation ended
   });
 }
@@ -338,7 +350,7 @@ Result<std::function<Status()>> Session::prepare_statements(std::string text, st
   KILN_TRY(std::shared_ptr<const Program> program, resolve(std::move(module), interp_->globals()));
   return std::function<Status()>([this, program, file_name] {
     return guarded(*interp_, [&] {
-      interp_->run(program, false);
+      interp_->run(program, Shown::kNothing);
       compute_results(*interp_, file_name);
     });
   });

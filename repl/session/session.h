@@ -26,7 +26,8 @@ class Interp;
 
 enum class Mode {
   kFile,         // a whole program: only print() shows anything
-  kInteractive,  // an entry at the prompt: the repr of an expression statement is shown, unless it is None
+  kInteractive,  // an entry at the prompt: what its last statement gives is shown, unless it is None
+  kLeading,      // code of an entry that has more behind it
 };
 
 struct Options {

@@ -50,13 +50,13 @@ class LineEntries : public EntrySource {
     for (;;) {
       switch (read_line_(text.empty() ? first_prompt : next_prompt, line)) {
         case LineRead::kEnd:
-          return text.empty() ? Input{} : Input{Event::kEntry, text + "\n"};
+          return text.empty() ? Input{} : Input::entry(text + "\n");
         case LineRead::kInterrupted:
           text.clear();
           continue;
         case LineRead::kLine:
           text += trimmed(line).empty() ? "\n" : line + "\n";
-          if (!entry_is_incomplete(text)) return {Event::kEntry, std::move(text)};
+          if (!entry_is_incomplete(text)) return Input::entry(std::move(text));
       }
     }
   }

@@ -143,10 +143,12 @@ Status Shell::entry(const std::string& text) {
   const int number = entry_number_++;
   const std::string name = fmt::format("[{}]", number);
   session_.begin_entry(number, text);
-  for (const Piece& piece : split_program(text, Commands::kPrompt)) {
-    KILN_CHECK_OK(piece.is_command
-                      ? command(piece.text)
-                      : code(std::string(piece.first_line, '\n') + piece.text, name, script::Mode::kInteractive));
+  const std::vector<Piece> pieces = split_program(text, Commands::kPrompt);
+  for (const Piece& piece : pieces) {
+    // Of all that an entry computes its last value is shown, as in IPython; commands print for themselves.
+    const script::Mode mode = &piece == &pieces.back() ? script::Mode::kInteractive : script::Mode::kLeading;
+    KILN_CHECK_OK(piece.is_command ? command(piece.text)
+                                   : code(std::string(piece.first_line, '\n') + piece.text, name, mode));
     if (session_.exit_code()) break;
     // A command gives what it has found by then. At the prompt what follows was typed after it.
     if (piece.is_command && was_interrupted_ && options_.interrupts != Interrupts::kOfPrompt)
@@ -229,7 +231,9 @@ int Shell::prompt(EntrySource& entries) {
     if (input.event == EntrySource::Event::kEnd) break;
     if (trimmed(input.text).empty()) continue;
     context_.history.emplace_back(trimmed(input.text));
-    Status status = entry(input.text);
+    Status status;
+    for (const std::string& text : input.entries)
+      if (status.ok() && !session_.exit_code()) status = entry(text);
     std::fflush(stdout);
     if (!status.ok()) print_error(status.error(), options_.json, context_.wants_color(STDERR_FILENO));
   }

@@ -74,6 +74,13 @@ size_t register_state();
 template <class T>
 inline const size_t kStateSlot = register_state();
 
+/// What is shown of a program as it runs.
+enum class Shown : uint8_t {
+  kNothing,
+  kAssigned,  // at a prompt: what Host::assigned says
+  kLast,      // that, and the value of the last statement
+};
+
 enum class Flow : uint8_t { kNormal, kBreak, kContinue, kReturn };
 
 class Interp {
@@ -84,7 +91,7 @@ class Interp {
   Interp& operator=(const Interp&) = delete;
 
   // --- running (interp_stmt.cc, interp_expr.cc, interp_call.cc) ---
-  void run(std::shared_ptr<const Program> program, bool interactive);
+  void run(std::shared_ptr<const Program> program, Shown shown);
   Value evaluate(const std::shared_ptr<const Program>& program, const ast::Expr& e);
   /// Gives the targets of the assignment this value in place of its own.
   void assign_value(const std::shared_ptr<const Program>& program, const ast::Assign& s, const Value& v);

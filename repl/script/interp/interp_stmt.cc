@@ -26,7 +26,7 @@ void describe(SourceRange range, trace::Event& event) {
 
 namespace {
 
-/// `x;` shows nothing, as in IPython, and of `x; y` only y is shown.
+/// `x;` shows nothing, as in IPython.
 bool ends_with_semicolon(const Stmt& s) {
   if (!s.range.text) return false;
   // Brackets around it are not of its range.
@@ -46,25 +46,27 @@ void Interp::announce(const Stmt& s, Frame& f) {
 void Host::show(Interp& in, const Value& v) { in.print(in.repr(v) + "\n"); }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): it lives as long as it runs, whatever becomes of the caller's
-void Interp::run(std::shared_ptr<const Program> program, bool interactive) {
+void Interp::run(std::shared_ptr<const Program> program, Shown shown) {
   handled_.clear();
   calls_.clear();
   host_->begin(*this);
   check_stack();
   Frame frame(*program, *program->codes.at(nullptr));
   frame.make_cells();
+  const StmtPtr* last =
+      shown == Shown::kLast && !program->module->body.empty() ? &program->module->body.back() : nullptr;
   for (const StmtPtr& s : program->module->body) {
-    const auto* shown = interactive ? dyn_as<ExprStmt>(s.get()) : nullptr;
-    if (!shown) {
+    const auto* result = &s == last ? dyn_as<ExprStmt>(s.get()) : nullptr;
+    if (!result) {
       exec_one(*s, frame);
-      if (interactive) announce(*s, frame);
+      if (shown != Shown::kNothing) announce(*s, frame);
       continue;
     }
     trace::Scope span(trace::kStatements, trace::Step::kStatement);
     if (trace::Event* event = span.event()) describe(s->range, *event);
-    Value v = eval(*shown->value, frame);
+    Value v = eval(*result->value, frame);
     // Only a call may stay quiet: a bare name asks to see its value.
-    const bool quiet = dyn_as<ast::Call>(shown->value.get()) && v.object() && v.object()->is_quiet();
+    const bool quiet = dyn_as<ast::Call>(result->value.get()) && v.object() && v.object()->is_quiet();
     if (v.is_none() || quiet || ends_with_semicolon(*s)) continue;
     host_->show(*this, v);
   }

@@ -47,6 +47,14 @@ TEST(PythonLines, ClausesGoBackToTheirStatement) {
   EXPECT_EQ(indent_of_clause("d = {1: 2}\nx = lambda"), -1);
 }
 
+TEST(PythonLines, EntriesOfATranscriptAreKnown) {
+  using Entries = std::vector<std::string>;
+  EXPECT_EQ(entries_of_transcript("[1] x = 1\n[2] def f():\n...     return 1\n...\n[3] f()\n1\n"),
+            (Entries{"x = 1\n", "def f():\n    return 1\n\n", "f()\n"}));
+  EXPECT_EQ(entries_of_transcript("\n>>> a\n3\n>>> b"), (Entries{"a\n", "b\n"}));
+  EXPECT_EQ(entries_of_transcript("x = 1\n>>> y"), Entries{});
+}
+
 TEST(PythonLines, PastesLoseTheirPrompts) {
   EXPECT_EQ(cleaned_paste("[1] x = 1\n[2] def f():\n...     return 1\n...\n[3] f()\n1\n"),
             "x = 1\ndef f():\n    return 1\n\nf()\n");

@@ -108,7 +108,7 @@ std::string at_prompt(const std::string& entries) {
     Input read(const std::string&, const std::string&) override {
       if (text.empty()) return {Event::kEnd, ""};
       const size_t end = text.find('\n');
-      Input input{Event::kEntry, std::string(text.substr(0, end + 1))};
+      Input input = Input::entry(std::string(text.substr(0, end + 1)));
       text.remove_prefix(end + 1);
       return input;
     }

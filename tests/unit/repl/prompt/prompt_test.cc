@@ -38,7 +38,7 @@ TEST_F(Prompt, RunsAPastedTranscript) {
   EXPECT_TRUE(t->wait_for("%who"));
   t->type("\r");
   EXPECT_TRUE(t->wait_for("\n21\n")) << t->screen().text();
-  EXPECT_TRUE(t->wait_for("\n[2]")) << t->screen().text();
+  EXPECT_TRUE(t->wait_for("\n[5]")) << t->screen().text();
   EXPECT_NE(t->screen().text().find("function"), std::string::npos) << t->screen().text();
 }
 

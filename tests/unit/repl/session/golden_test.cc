@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "compiler/parse/parser.h"
 #include "repl/session/session.h"
 #include "tests/golden/cases.h"
 
@@ -17,6 +20,26 @@ void hide_reason(std::string& out, const char* device) {
     out.replace(at, reason.size(), fmt::format("<no {}>", device));
 }
 
+/// The statements of each line, in place: behind blank lines.
+std::vector<std::string> entries_of(const std::string& text) {
+  auto module = parse::parse_module(SourceText::make("script.py", text));
+  if (!module.ok()) return {text};
+  std::vector<size_t> starts;
+  for (const ast::StmtPtr& s : (*module)->body) {
+    size_t begin = s->range.begin;
+    if (const auto* f = ast::dyn_as<ast::FunctionDef>(s.get())) begin = f->full_range.begin;
+    const size_t line = begin == 0 ? 0 : text.rfind('\n', begin - 1) + 1;
+    if (starts.empty() || starts.back() != line) starts.push_back(line);
+  }
+  std::vector<std::string> out;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    const size_t end = i + 1 < starts.size() ? starts[i + 1] : text.size();
+    const auto lines = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(starts[i]), '\n');
+    out.push_back(std::string(static_cast<size_t>(lines), '\n') + text.substr(starts[i], end - starts[i]));
+  }
+  return out;
+}
+
 std::string run_script(const std::string& text, Mode mode) {
   std::string out;
   Options options;
@@ -26,8 +49,12 @@ std::string run_script(const std::string& text, Mode mode) {
   EXPECT_TRUE(cpu.ok());
   if (cpu.ok()) options.device = *cpu;
   Session session(std::move(options));
-  Status status = session.run(text, "script.py", mode);
-  if (!status.ok()) out += render(status.error());
+  for (const std::string& entry : mode == Mode::kInteractive ? entries_of(text) : std::vector{text}) {
+    Status status = session.run(entry, "script.py", mode);
+    if (status.ok()) continue;
+    out += render(status.error());
+    break;
+  }
   hide_reason(out, "cuda:77");
   return out;
 }

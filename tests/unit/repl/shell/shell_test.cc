@@ -27,7 +27,7 @@ struct Typed {
   std::optional<Input> entry;
 };
 Typed line(std::string text) { return {LineRead::kLine, std::move(text), std::nullopt}; }
-Typed entry(std::string text) { return {{}, {}, Input{Event::kEntry, std::move(text)}}; }
+Typed entry(std::string text) { return {{}, {}, Input::entry(std::move(text))}; }
 const Typed kCtrlC{LineRead::kInterrupted, {}, {}};
 
 class TypedEntries : public EntrySource {
@@ -109,11 +109,26 @@ TEST(Prompt, ASemicolonHidesAValue) {
   EXPECT_EQ(shown("5;"), "");
   EXPECT_EQ(shown("(5) ;  # quiet"), "");
   EXPECT_EQ(shown("1; 2"), "2\n");
-  EXPECT_EQ(shown("1\n2\n"), "1\n2\n") << "lines of their own";
+  EXPECT_EQ(shown("1\n2\n"), "2\n");
+  EXPECT_EQ(shown("1\n2;\n"), "");
+  EXPECT_EQ(shown("5\nx = 2\n"), "");
+  EXPECT_EQ(shown("for i in range(3): i\n"), "");
+  EXPECT_EQ(shown("5\n%target sm_80\n6\n"), "6\n") << "code on both sides of a command is one entry";
+  EXPECT_EQ(shown("5\n%target sm_80\n"), "");
+  EXPECT_EQ(shown("x = randn(300, 300) + 1\ny = x + 1\n"),
+            "x: f32[300, 300] cpu · lazy · 1 kernel when fused\ny: f32[300, 300] cpu · lazy · 1 kernel when fused\n");
   EXPECT_EQ(shown("x = 3; x"), "3\n");
   EXPECT_EQ(shown("x = 3; x;"), "");
   EXPECT_EQ(shown("print(1); 2;"), "1\n");
   EXPECT_EQ(shown("4; x = 5"), "");
+}
+
+TEST(Prompt, EntriesOfATranscriptAreEntriesOfTheirOwn) {
+  Terminal t =
+      type({Typed{{}, {}, Input{Event::kEntry, "x = 20\nx\nx + 1\n", {"x = 20\n", "x\n", "x + 1\n"}}}, line("_"),
+            line("Out[2], Out[3]"), Typed{{}, {}, Input{Event::kEntry, "boom\n3\n", {"boom\n", "3\n"}}}});
+  EXPECT_EQ(t.out, "20\n21\n21\n(20, 21)\n");
+  EXPECT_NE(t.err.find("'boom'"), std::string::npos) << t.err;
 }
 
 TEST(Prompt, ASemicolonEndsACommandThatTakesNoStatements) {
@@ -136,7 +151,7 @@ TEST(Prompt, APastedBlockIsOneEntry) {
 }
 
 TEST(Prompt, APastedFileMayHoldCommands) {
-  Terminal t = type({entry("x = 7\n%format csv\ndef f():\n    return (x\n% 4)\n\n%help time\nf()\nabs?\nboom")});
+  Terminal t = type({entry("x = 7\n%format csv\ndef f():\n    return (x\n% 4)\n\n%help time\nprint(f())\nabs?\nboom")});
   EXPECT_LT(t.out.find("%time"), t.out.find("\n3\n"));
   EXPECT_LT(t.out.find("\n3\n"), t.out.find("abs("));
   EXPECT_NE(t.err.find("[1]:10:"), std::string::npos) << t.err;  // lines are counted through
