@@ -5,12 +5,16 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/triton/kernel.h"
 #include "repl/script/interp/interp.h"
+#include "repl/script/value/bytes.h"
+#include "repl/script/value/classes.h"
 #include "repl/session/guarded.h"
 #include "repl/session/session_table.h"
 #include "runtime/files/safetensors.h"
@@ -60,6 +64,40 @@ Origin origin_of(Interp& in, const Value& v) {
   const Ref<ModuleObject> module = in.import_module(out.module);
   const std::optional<Value> there = module ? in.find_attribute(module, out.member) : std::nullopt;
   return there && there->same(v) ? out : Origin{};
+}
+
+std::string to_hex(std::string_view bytes) {
+  std::string out;
+  for (const char c : bytes) out += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return out;
+}
+
+bool is_enum(TypeObject& type) { return type.find("__members__") != nullptr && type.find("_member_list") != nullptr; }
+
+/// Made by a call of collections.namedtuple.
+bool is_named_tuple(TypeObject& type) {
+  return !type.def && type.base_kind == Kind::kTuple && type.members.find("_fields") &&
+         type.members.find("_field_defaults");
+}
+
+/// Where a class of the session is found again: its variable, perhaps with classes around it, "Outer.Inner"; empty:
+/// nowhere.
+std::string path_of_class(Session& session, TypeObject& type) {
+  Interp& in = session.interp();
+  const Value wanted(&type);
+  if (is_named_tuple(type)) {
+    const Globals::Slot* usual = in.globals().find(type.name);
+    if (usual && !usual->value.missing() && usual->value.same(wanted)) return type.name;
+    for (const Globals::Slot& slot : in.globals().slots())
+      if (!slot.value.missing() && slot.value.same(wanted) && !slot.name.starts_with('_')) return slot.name;
+    return {};
+  }
+  const std::string path = type.qualified_name.empty() ? type.name : type.qualified_name;
+  const std::string root = path.substr(0, path.find('.'));
+  const Globals::Slot* slot = in.globals().find(root);
+  if (!slot || slot->value.missing() || !slot->value.get<TypeObject>() || !session.source_of(root).ok()) return {};
+  const Value found = look_up(in, path);
+  return !found.missing() && found.same(wanted) ? path : std::string();
 }
 
 /// Writes values as JSON. What JSON has not is an object with one key: {"tuple": […]}, {"tensor": "x"}.
@@ -136,6 +174,7 @@ class Writer {
     if (auto* t = v.get<Tuple>(); t && (t->class_name.empty() || t->class_name == "torch.Size"))
       return wrapped(t->class_name.empty() ? "tuple" : "size", [&] { items(t->items, path, depth); });
     if (auto* l = v.get<List>()) return items(l->items, path, depth);
+    if (auto* b = v.get<Bytes>()) return wrapped("bytes", [&] { add(json_of(to_hex(b->data))); });
     if (auto* r = v.get<Range>())
       return wrapped("range", [&] { add(fmt::format("[{},{},{}]", r->start, r->stop, r->step)); });
     if (auto* s = any_set(v))
@@ -143,11 +182,16 @@ class Writer {
     if (auto* d = v.get<Dict>()) return wrapped("dict", [&] { pairs(d->table, path, depth); });
     if (v.get<TensorObject>()) return tensor(v, path);
     if (auto* t = v.get<TableObject>()) return wrapped("table", [&] { table(*t, path, depth); });
+    if (auto* n = v.get<Native>()) {
+      const Globals::Slot* slot = in_.globals().find(n->name);
+      if (slot && !slot->builtin.missing() && slot->builtin.same(v))
+        return wrapped("builtin", [&] { add(json_of(n->name)); });
+    }
     if (auto* t = v.get<TypeObject>()) return wrapped("class", [&] { class_name(*t); });
     throw Refused{fmt::format("values of type '{}' are not saved", in_.type_name(v))};
   }
 
-  /// What the class keeps of it, its fields, and what it holds as a list, dict… of the language.
+  /// Its fields, and what it holds as a list, dict, str… of the language.
   void instance(const Value& v, TypeObject& type, const std::string& path, int depth) {
     // An enum's members are the class's own.
     for (const Table::Entry& e : type.members.live())
@@ -157,30 +201,42 @@ class Writer {
           class_name(type);
           text += "," + json_of(name->text) + "]";
         });
-    if (type.find("__slots__")) throw Refused{fmt::format("'{}' has __slots__", type.name)};
-    const std::optional<Value> fields = in_.find_attribute(v, "__dict__");
-    auto* dict = fields ? fields->get<Dict>() : nullptr;
-    if (!dict || (type.base_kind && !v.get<Dict>() && !v.get<List>() && !any_set(v)))
-      throw Refused{fmt::format("values of type '{}' are not saved", type.name)};
+    Dict* fields = fields_of(v);
+    if (!fields) throw Refused{fmt::format("values of type '{}' are not saved", type.name)};
+    // Flags together are no member by themselves, and yet one object.
+    if (const Value* bits = is_enum(type) ? fields->table.find("_value_") : nullptr)
+      return wrapped("enum", [&] {
+        text += '[';
+        class_name(type);
+        text += ',';
+        value(*bits, path, depth + 1);
+        text += ']';
+      });
     wrapped("instance", [&] {
       text += '[';
       class_name(type);
       text += ',';
-      pairs(dict->table, path, depth);
+      pairs(fields->table, path, depth);
       text += ',';
       if (auto* d = v.get<Dict>())
         pairs(d->table, path, depth);
       else if (auto* l = v.get<List>())
         items(l->items, path, depth);
+      else if (auto* t = v.get<Tuple>())
+        items(t->items, path, depth);
       else if (auto* s = any_set(v))
         keys(s->table, path, depth);
+      else if (auto* s = v.get<Str>())
+        add(json_of(s->text));
+      else if (auto* i = v.get<WideInt>())
+        value(Value::wide(i->value), path, depth);
       else
         text += "null";
       text += ']';
     });
   }
 
-  /// ["module", "name"], or ["", "name"] of a class that is itself a variable.
+  /// ["module", "name"], or ["", "name"] of a class that a variable has.
   void class_name(TypeObject& type) {
     const Origin origin = origin_of(in_, Value(&type));
     const Globals::Slot* slot = in_.globals().find(type.name);
@@ -188,10 +244,9 @@ class Writer {
     if (!origin.module.empty()) return add(fmt::format("[{},{}]", json_of(origin.module), json_of(origin.member)));
     if (slot && !slot->builtin.missing() && slot->builtin.same(Value(&type)))
       return add(fmt::format("[\"builtins\",{}]", json_of(type.name)));
-    const bool is_inner = !type.qualified_name.empty() && type.qualified_name != type.name;
-    if (!slot || !slot->value.same(Value(&type)) || is_inner || !session_.source_of(type.name).ok())
-      throw Refused{fmt::format("its class '{}' is not saved", type.name)};
-    add(fmt::format("[\"\",{}]", json_of(type.name)));
+    const std::string name = path_of_class(session_, type);
+    if (name.empty()) throw Refused{fmt::format("its class '{}' is not saved", type.name)};
+    add(fmt::format("[\"\",{}]", json_of(name)));
   }
 
   void table(const TableObject& t, const std::string& path, int depth) {
@@ -293,9 +348,13 @@ class SessionWriter {
       return definition(source);
     }
     if (const Origin origin = origin_of(in_, v); !origin.module.empty()) return imported(origin);
-    if (auto* f = v.get<Function>()) return definition(source_of_function(*f, name));
-    if (auto* type = v.get<TypeObject>(); type && !type->of_kind && type->constructor.missing())
-      return definition(source_of_class(*type, name));
+    if (auto* f = v.get<Function>()) return function_definition(*f, name);
+    // Of several names of a class one defines it.
+    if (auto* type = v.get<TypeObject>(); type && !type->of_kind && type->constructor.missing()) {
+      const std::string path = path_of_class(session_, *type);
+      if (path == name && is_named_tuple(*type)) return named_tuple(*type);
+      if (path.empty() || path == name) return class_definition(*type, name);
+    }
     if (const auto origin = member(v)) return imported(*origin);
     writer_.text += "\"value\":";
     writer_.holds_instances = false;
@@ -311,6 +370,70 @@ class SessionWriter {
   void definition(const std::string& source) {
     writer_.text += "\"source\":" + json_of(source);
     ++report_.definitions;
+  }
+  void named_tuple(TypeObject& type) {
+    const Table& defaults = type.members.find("_field_defaults")->get<Dict>()->table;
+    writer_.text += "\"value\":{\"namedtuple\":[" + json_of(type.name) + ",";
+    writer_.holds_instances = false;
+    writer_.value(*type.members.find("_fields"), type.name);
+    std::vector<Value> last;
+    for (const Table::Entry& e : defaults.live()) last.push_back(e.value);
+    writer_.text += ",";
+    writer_.value(make<List>(std::move(last)), type.name);
+    writer_.text += "]}";
+    if (writer_.holds_instances) writer_.text += ",\"late\":true";
+    ++report_.definitions;
+  }
+  /// Its source, and what its attributes are by now.
+  void class_definition(TypeObject& type, const std::string& name) {
+    const std::string source = source_of_class(type, name);
+    std::set<std::string> of_body;
+    for (const ast::StmtPtr& s : type.def->body) {
+      if (const auto* a = ast::dyn_as<ast::Assign>(s.get()))
+        for (const ast::ExprPtr& target : a->targets)
+          if (const auto* n = ast::dyn_as<ast::Name>(target.get())) of_body.insert(n->id);
+      if (const auto* f = ast::dyn_as<ast::FunctionDef>(s.get())) of_body.insert(f->name);
+      if (const auto* c = ast::dyn_as<ast::ClassDef>(s.get())) of_body.insert(c->name);
+    }
+    // The source makes methods and the like, decorators make theirs; what a list has got by now nothing makes again.
+    const auto is_told = [&](const std::string& member, const Value& v) {
+      const bool holds = v.get<List>() || v.get<Dict>() || v.get<Tuple>() || any_set(v) || fields_of(v);
+      return type.def->decorators.empty() && (holds || !of_body.contains(member));
+    };
+    if (!is_enum(type) && !type.find("_field_defaults")) attributes(name, type.members, is_told);
+    definition(source);
+  }
+  void function_definition(const Function& f, const std::string& name) {
+    const std::string source = source_of_function(f, name);
+    attributes(name, f.fields, [](const std::string&, const Value&) { return true; });
+    definition(source);
+  }
+  /// `is_told`: of one that cannot be saved.
+  void attributes(const std::string& name, const Table& members,
+                  const std::function<bool(const std::string&, const Value&)>& is_told) {
+    std::string pairs;
+    for (const Table::Entry& e : members.live()) {
+      const auto* member = e.key.get<Str>();
+      if (!member || member->text.starts_with("__")) continue;
+      const size_t begin = writer_.text.size(), tensors = writer_.tensors.size();
+      std::string reason;
+      writer_.holds_instances = false;
+      try {
+        writer_.value(e.value, name + "." + member->text);
+        if (writer_.holds_instances) reason = "classes and instances in attributes are not saved";
+      } catch (const Refused& refused) {
+        reason = refused.reason;
+      }
+      if (reason.empty())
+        pairs += fmt::format("{}[{},{}]", pairs.empty() ? "" : ",", json_of(member->text),
+                             std::string_view(writer_.text).substr(begin));
+      else
+        writer_.tensors.resize(tensors);
+      writer_.text.resize(begin);
+      if (!reason.empty() && is_told(member->text, e.value))
+        report_.left_out.emplace_back(name + "." + member->text, reason);
+    }
+    if (!pairs.empty()) writer_.text += "\"attributes\":[" + pairs + "],";
   }
   std::string source_of_class(const TypeObject& type, const std::string& name) {
     if (type.name != name) throw Refused{fmt::format("it is another name of '{}'", type.name)};
@@ -349,6 +472,16 @@ class SessionWriter {
 struct Damaged {
   std::string reason;
 };
+
+std::optional<std::string> from_hex(std::string_view digits) {
+  std::string out;
+  for (; digits.size() >= 2; digits.remove_prefix(2)) {
+    uint8_t byte = 0;
+    if (std::from_chars(digits.data(), digits.data() + 2, byte, 16).ptr != digits.data() + 2) return std::nullopt;
+    out += static_cast<char>(byte);
+  }
+  return digits.empty() ? std::optional(std::move(out)) : std::nullopt;
+}
 
 class Reader {
  public:
@@ -401,7 +534,17 @@ class Reader {
       if (auto dtype = parse_dtype(text)) return Value::dtype(*dtype);
       throw Damaged{fmt::format("there is no dtype '{}'", text)};
     }
+    if (kind == "builtin") {
+      const Globals::Slot* slot = in_.globals().find(text);
+      if (!slot || slot->builtin.missing()) throw Damaged{fmt::format("there is no function '{}'", text)};
+      return slot->builtin;
+    }
     if (kind == "int") return wide(text);
+    if (kind == "bytes") {
+      auto data = from_hex(text);
+      if (!data) throw Damaged{"bytes are damaged"};
+      return make<Bytes>(*std::move(data));
+    }
     if (kind == "tensor") {
       if (auto it = tensors_.find(text); it != tensors_.end()) return it->second;
       throw Damaged{fmt::format("there is no tensor '{}'", text)};
@@ -411,6 +554,11 @@ class Reader {
       if (list(body).size() != 2 || !body[1].is_string()) throw Damaged{"a member of a class is damaged"};
       return in_.attribute(class_of(body[0]), body[1].get<std::string>());
     }
+    if (kind == "enum") {
+      if (list(body).size() != 2) throw Damaged{"a member of a class is damaged"};
+      return in_.call(class_of(body[0]), {value(body[1], depth + 1)});
+    }
+    if (kind == "namedtuple") return named_tuple(body, depth);
     if (kind == "instance") return instance(body, depth);
     if (kind == "table") {
       if (auto table = table_from_json(body, [&](const Json& detail) { return value(detail, depth + 1); }))
@@ -418,6 +566,15 @@ class Reader {
       throw Damaged{"a table is damaged"};
     }
     throw Damaged{fmt::format("there are no values of kind '{}'", kind)};
+  }
+
+  std::vector<std::pair<std::string, Value>> attributes(const Json& j) {
+    std::vector<std::pair<std::string, Value>> out;
+    for (const Json& pair : list(j)) {
+      if (list(pair).size() != 2 || !pair[0].is_string()) throw Damaged{"an attribute has no name"};
+      out.emplace_back(pair[0].get<std::string>(), value(pair[1]));
+    }
+    return out;
   }
 
  private:
@@ -431,7 +588,8 @@ class Reader {
     const std::string module = j[0].get<std::string>(), name = j[1].get<std::string>();
     std::optional<Value> found;
     if (module.empty() || module == "builtins") {
-      if (const Globals::Slot* slot = in_.globals().find(name)) found = module.empty() ? slot->value : slot->builtin;
+      if (const Globals::Slot* slot = in_.globals().find(name); slot && !module.empty()) found = slot->builtin;
+      if (module.empty()) found = look_up(in_, name);
       if (found && found->missing()) found.reset();
     } else if (const Ref<ModuleObject> m = in_.import_module(module)) {
       found = in_.find_attribute(m, name);
@@ -440,15 +598,18 @@ class Reader {
       throw Damaged{fmt::format("there is no class '{}{}{}'", module, module.empty() ? "" : ".", name)};
     return *found;
   }
-  /// Without its __init__, as copies are made.
+  /// Without its __new__ and __init__.
   Value instance(const Json& j, int depth) {
     if (list(j).size() != 3) throw Damaged{"an instance is damaged"};
     const Value type = class_of(j[0]);
-    const Value made = in_.call(in_.attribute(type, "__new__"), {type});
-    const std::optional<Value> fields = in_.find_attribute(made, "__dict__");
-    auto* dict = fields ? fields->get<Dict>() : nullptr;
-    if (!dict) throw Damaged{fmt::format("'{}' has no fields", in_.type_name(made))};
-    pairs(j[1], depth, dict->table);
+    const auto base = type.get<TypeObject>()->base_kind;
+    CallArgs args;
+    if (base == Kind::kTuple)
+      args.args.push_back(make<List>(items(j[2], depth)));
+    else if (base == Kind::kStr || base == Kind::kInt)
+      args.args.push_back(value(j[2], depth + 1));
+    const Value made = new_instance(in_, Ref<TypeObject>(type.get<TypeObject>()), args);
+    pairs(j[1], depth, fields_of(made)->table);
     if (auto* d = made.get<Dict>())
       pairs(j[2], depth, d->table);
     else if (auto* l = made.get<List>())
@@ -456,6 +617,14 @@ class Reader {
     else if (auto* s = any_set(made))
       for (Value& v : items(j[2], depth)) s->table.set(in_, std::move(v), Value::none());
     return made;
+  }
+  Value named_tuple(const Json& j, int depth) {
+    if (list(j).size() != 3) throw Damaged{"a named tuple is damaged"};
+    CallArgs args;
+    for (const Json& given : {j[0], j[1]}) args.args.push_back(value(given, depth + 1));
+    args.keywords.push_back({"defaults", value(j[2], depth + 1), {}});
+    args.keywords.push_back({"rename", Value::boolean(true), {}});  // gives names as they came of it
+    return in_.call(in_.attribute(Value(in_.import_module("collections")), "namedtuple"), args);
   }
   void pairs(const Json& j, int depth, Table& to) {
     for (const Json& pair : list(j)) {
@@ -496,6 +665,10 @@ Status load_row(Session& session, Reader& reader, const Json& row, const std::st
   if (const std::string source = text_field(row, "source"); !source.empty()) {
     KILN_CHECK_OK(session.run(source, path + ":" + name, Mode::kFile));
     ++report.definitions;
+    if (const auto attributes = row.find("attributes"); attributes != row.end()) {
+      const Value made = look_up(in, name);
+      for (const auto& [member, value] : reader.attributes(*attributes)) in.set_attribute(made, member, value);
+    }
   } else if (!module.empty()) {
     auto found = in.import_module(module);
     if (!found) return error(ErrorKind::kName, "there is no module '{}'", module);
@@ -562,7 +735,8 @@ Result<SessionFileReport> load_session(Session& session, const std::string& path
     return problem;
   };
   // Functions and classes look at other variables when they are defined, at defaults, decorators and bases; instances
-  // need their classes. What fails the first time may have needed a later one.
+  // need their classes, and named tuples the instances in their defaults. What fails the first time may have needed a
+  // later one.
   std::vector<const Json*> again;
   const auto is_late = [](const Json& row) { return row.contains("late"); };
   for (const auto& [kind, late] : {std::pair("module", false), {"value", false}, {"source", false}, {"value", true}})
@@ -571,7 +745,7 @@ Result<SessionFileReport> load_session(Session& session, const std::string& path
       if (interrupted()) return error(ErrorKind::kInterrupted, "interrupted");
       const std::string problem = load(row);
       if (problem.empty()) continue;
-      if (std::string_view(kind) == "source")
+      if (std::string_view(kind) == "source" || late)
         again.push_back(&row);
       else
         report.left_out.emplace_back(text_field(row, "name"), problem);

@@ -495,7 +495,8 @@ def namedtuple(typename, field_names, *, rename=False, defaults=None, module=Non
     defaults = list(defaults or [])
     if len(defaults) > len(names):
         raise TypeError("Got more default values than field names")
-    return _named(type(typename, (_NamedTuple,), {}), names, dict(zip(names[len(names) - len(defaults):], defaults)))
+    cls = type(typename, (_NamedTuple,), {"__module__": module or "__main__"})
+    return _named(cls, names, dict(zip(names[len(names) - len(defaults):], defaults)))
 
 
 class UserDict(dict):
