@@ -6,6 +6,7 @@
 
 #include "profiler/profile/advisor_limits.h"
 #include "profiler/profile/advisor_rule.h"
+#include "support/text_width.h"
 
 namespace kiln::profiler {
 
@@ -71,9 +72,15 @@ std::string findings_text(std::span<const Finding> findings, const report::TextS
   std::string text = fmt::format("{}findings{}\n", bold, plain);
   for (const Finding& f : findings) {
     const bool warns = f.severity == Severity::kWarning;
-    text += fmt::format("  {}{} {}{}: {}\n", warns ? yellow : "", warns ? "!" : "-", f.rule, plain, f.what);
-    if (!f.evidence.empty()) text += fmt::format("      {}\n", f.evidence);
-    text += fmt::format("      try: {}\n", f.advice);
+    const std::string head = fmt::format("  {} {}", warns ? "!" : "-", f.rule);
+    std::string lines = fmt::format("{}: {}\n", head, f.what);
+    if (!f.evidence.empty()) lines += fmt::format("      {}\n", f.evidence);
+    lines += fmt::format("      try: {}\n", f.advice);
+    lines = wrap_lines(lines, style.width);
+    // Colours take no room; the head is one that no line is broken in.
+    lines.insert(head.size(), plain);
+    if (warns) lines.insert(2, yellow);
+    text += lines;
   }
   return text;
 }

@@ -401,16 +401,37 @@ class SvgPlot {
     put("</g>\n");
   }
 
-  /// Above a straight line, in its direction.
+  /// Around points that stand alone.
+  std::vector<Box> boxes_of_points() const {
+    std::vector<Box> out;
+    for (size_t k : alone_) {
+      const double x = px(lines_[k].points[0].x), y = py(lines_[k].points[0].y);
+      out.push_back({x - 6, y - 6, x + 6, y + 6});
+    }
+    return out;
+  }
+
+  /// Above a straight line, in its direction, where it hides no point.
   void name_along(size_t i, const PlotPoint& from, const PlotPoint& to) {
     const double x0 = px(from.x), y0 = py(from.y), x1 = px(to.x), y1 = py(to.y);
     const double length = std::hypot(x1 - x0, y1 - y0), width = pixels_of(lines_[i].name, kFont);
     const double cosine = (x1 - x0) / length, sine = (y1 - y0) / length;
-    // A quarter of the way, so that lines that meet at one end keep their names apart; not beyond the end.
-    const double start = std::clamp(length * 0.25, 0.0, std::max(0.0, length - width - 8));
-    const double x = x0 + cosine * start + sine * 6, y = y0 + sine * start - cosine * 6;
-    for (double d = 0; d < width; d += kFont)
-      taken_.push_back({x + cosine * d - 6, y + sine * d - 12, x + cosine * d + 12, y + sine * d + 4});
+    double x = 0, y = 0;
+    std::vector<Box> boxes;
+    const auto place = [&](double share) {
+      const double start = std::clamp(length * share, 0.0, std::max(0.0, length - width - 8));  // not beyond the end
+      x = x0 + cosine * start + sine * 6, y = y0 + sine * start - cosine * 6;
+      boxes.clear();
+      for (double d = 0; d < width; d += kFont)
+        boxes.push_back({x + cosine * d - 6, y + sine * d - 12, x + cosine * d + 12, y + sine * d + 4});
+      return std::ranges::none_of(boxes_of_points(), [&](const Box& point) {
+        return std::ranges::any_of(boxes, [&](const Box& box) { return box.meets(point); });
+      });
+    };
+    // Rather at a quarter of the way, so that lines that meet at one end keep their names apart.
+    constexpr double kShares[] = {0.25, 0.375, 0.5, 0.625, 0.125, 0.75, 0};
+    if (std::ranges::none_of(kShares, place)) place(kShares[0]);
+    taken_.insert(taken_.end(), boxes.begin(), boxes.end());
     put("<g class=\"{}\"><text class=\"name over\" transform=\"translate({:.1f} {:.1f}) "
         "rotate({:.1f})\">{}</text></g>\n",
         colour(i), x, y, std::atan2(sine, cosine) * 180 / std::numbers::pi, html_escaped(lines_[i].name));
@@ -423,11 +444,7 @@ class SvgPlot {
     double width = 0;
     for (const std::string& t : texts) width = std::max(width, pixels_of(t, kFont));
     const double height = kLineHeight * static_cast<double>(texts.size());
-    if (taken_points_.empty())
-      for (size_t k : alone_) {
-        const double cx = px(lines_[k].points[0].x), cy = py(lines_[k].points[0].y);
-        taken_points_.push_back({cx - 6, cy - 6, cx + 6, cy + 6});
-      }
+    const std::vector<Box> points = boxes_of_points();
     struct Place {
       double left, middle;
     };
@@ -439,7 +456,7 @@ class SvgPlot {
           const Box box{p.left, p.middle - height / 2, p.left + width, p.middle + height / 2};
           auto hit = [&](const Box& other) { return box.meets(other); };
           if (box.left >= left_ + 2 && box.right <= kWidth - 4 && box.top >= top_ && box.bottom <= bottom_ - 2 &&
-              std::ranges::none_of(taken_, hit) && std::ranges::none_of(taken_points_, hit) &&
+              std::ranges::none_of(taken_, hit) && std::ranges::none_of(points, hit) &&
               (on_lines || std::ranges::none_of(lines_at_, hit)))
             return box;
         }
@@ -472,7 +489,7 @@ class SvgPlot {
   std::vector<Name> names_;    // in the column at the right
   std::vector<Slope> slopes_;  // lines that are named along themselves
   std::vector<size_t> alone_;  // single points, named where they are
-  std::vector<Box> taken_, taken_points_, lines_at_;
+  std::vector<Box> taken_, lines_at_;
   std::vector<std::string> paths_;  // of the lines drawn so far
   std::string out_;
 };

@@ -132,9 +132,16 @@ size_t part_of_word(std::string_view word, int width) {
   return std::max(beginning_of_width(word, width).size(), cluster_length(word));
 }
 
-/// At blanks; a longer word gets a line of its own.
+/// At blanks; a longer word gets a line of its own. All lines are as far in as the text, as of source code.
 std::vector<std::string> wrap(std::string_view text, int width, TextColumn::Words words) {
   if (text_width(text) <= width) return {std::string(text)};
+  if (const size_t blanks = std::min(text.find_first_not_of(' '), text.size()); blanks > 0) {
+    const auto room = static_cast<size_t>(std::max(0, width - longest_word(text)));
+    const std::string indent(std::min(blanks, room), ' ');
+    std::vector<std::string> lines = wrap(text.substr(blanks), width - static_cast<int>(indent.size()), words);
+    for (std::string& line : lines) line.insert(0, indent);
+    return lines;
+  }
   std::vector<std::string> lines(1);
   int used = 0;
   for (size_t at = 0; at <= text.size();) {
@@ -196,12 +203,21 @@ void append_row(const std::vector<TextColumn>& all, const Block& block, Side sid
   }
 }
 
-void append_block(const std::vector<TextColumn>& all, const Block& block, bool color, size_t rows, std::string& out) {
+/// `first`: the block above, null for it itself. A row that has nothing to add to it is left out.
+void append_block(const std::vector<TextColumn>& all, const Block& block, const Block* first, bool color, size_t rows,
+                  std::string& out) {
+  const auto says_something = [&](size_t row) {
+    return !first || std::ranges::any_of(block.columns, [&](size_t c) {
+      return !all[c].cells[row].empty() && std::ranges::find(first->columns, c) == first->columns.end();
+    });
+  };
   // Heads stand on what they are of.
   append_row(all, block, Side::kBottom, color ? "\033[1m" : "", out,
              [](const TextColumn& c) -> const std::string& { return c.head; });
   for (size_t r = 0; r < rows; ++r)
-    append_row(all, block, Side::kTop, "", out, [&](const TextColumn& c) -> const std::string& { return c.cells[r]; });
+    if (says_something(r))
+      append_row(all, block, Side::kTop, "", out,
+                 [&](const TextColumn& c) -> const std::string& { return c.cells[r]; });
 }
 
 // --- what fits -------------------------------------------------------------------------------------------------------
@@ -320,7 +336,7 @@ std::string to_text(const Table& whole, const TextStyle& style) {
   if (!table.title().empty()) out += table.title() + "\n";
   for (size_t b = 0; b < blocks.size(); ++b) {
     if (b > 0) out += "\n";
-    append_block(columns, blocks[b], style.color, table.rows().size(), out);
+    append_block(columns, blocks[b], b > 0 ? blocks.data() : nullptr, style.color, table.rows().size(), out);
   }
   for (const std::string& note : notes)
     for (const std::string& line :

@@ -49,7 +49,7 @@ class Findings {
       missing(std::move(what), found.error().message, std::move(cost));
   }
   Table table() && {
-    table_.add_note(missing_ ? fmt::format("{} missing; what they cost is on the right", missing_)
+    table_.add_note(missing_ ? fmt::format("{} missing; 'without it' tells what that costs", missing_)
                              : std::string("nothing is missing"));
     return std::move(table_);
   }

@@ -82,7 +82,7 @@ Status magic_profile(MagicContext& context, std::string_view text) {
     context.print(t.table, t.name);
   }
   if (context.format == report::Format::kText)
-    context.output("\n" + profiler::findings_text(findings, {context.color}));
+    context.output("\n" + profiler::findings_text(findings, context.style()));
   if (const std::string* file = arguments.find("--json"))
     KILN_CHECK_OK(write_file_atomic(*file, profiler::tables_json(timeline, tables)));
   context.last_profile = std::make_shared<TakenProfile>(std::move(taken));

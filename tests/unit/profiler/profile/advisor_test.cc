@@ -9,6 +9,7 @@
 #include "made_timeline.h"
 #include "profiler/profile/advisor_facts.h"
 #include "support/files.h"
+#include "support/text_width.h"
 
 namespace kiln::profiler {
 namespace {
@@ -285,6 +286,22 @@ TEST(Advisor, EachRuleFires) {
     EXPECT_FALSE(found[0].what.empty());
     EXPECT_FALSE(found[0].evidence.empty());
     EXPECT_FALSE(found[0].advice.empty());
+  }
+}
+
+TEST(Advisor, FindingsFitATerminal) {
+  for (const Case& c : cases()) {
+    const auto found = c.fires().findings();
+    for (const bool color : {false, true}) {
+      const std::string text = findings_text(found, {.color = color, .width = 60});
+      for (size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) {
+        const std::string line = text.substr(at, text.find('\n', at) - at);
+        // Colours take no room; one word may be longer.
+        const size_t words = line.find(' ', line.find_first_not_of(" !-"));
+        if (!color && words != std::string::npos) EXPECT_LE(text_width(line), 60) << line;
+      }
+      EXPECT_EQ(text.find("\033[33m") != std::string::npos, color && text.find("! ") != std::string::npos);
+    }
   }
 }
 

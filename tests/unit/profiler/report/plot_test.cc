@@ -200,6 +200,24 @@ TEST(PlotSvg, NothingOverlapsOrIsCutOff) {
   }
 }
 
+TEST(PlotSvg, ANameAlongALineHidesNoPoint) {
+  Plot p;
+  p.title = "roofline", p.x_label = "FLOP/byte", p.y_label = "GFLOP/s", p.x_log = p.y_log = true;
+  p.lines = {{"memory: 6.399 GB/s", {{0.03, 0.2}, {12, 78}}, PlotForm::kLine},
+             {"f32 math: 78.43 GFLOP/s", {{12, 78}, {500, 78}}, PlotForm::kLine}};
+  const auto place_of_name = [](const Plot& plot) {
+    const std::string svg = to_svg(plot);
+    std::smatch at;
+    EXPECT_TRUE(std::regex_search(svg, at, std::regex(R"re(translate\(([-\d.]+) ([-\d.]+)\))re")));
+    return std::pair(std::stod(at[1]), std::stod(at[2]));
+  };
+  const auto alone = place_of_name(p);
+  p.lines.push_back({"a + 1: 122 % of memory", {{0.125, 0.98}}, PlotForm::kPoints});
+  EXPECT_NE(place_of_name(p), alone);
+  p.lines.back().points = {{100, 20}};
+  EXPECT_EQ(place_of_name(p), alone);
+}
+
 TEST(PlotSvg, IsADocumentForLightAndDark) {
   const std::string svg = to_svg(small_plot());
   EXPECT_TRUE(svg.starts_with("<svg xmlns="));

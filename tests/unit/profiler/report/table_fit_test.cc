@@ -48,6 +48,31 @@ TEST(TableFit, ContinuesBelowWithTheLessImportantColumns) {
             "terminal is wide\n");
 }
 
+TEST(TableFit, RowsThatSayNothingBelowAreLeftOut) {
+  Table t({{"what", "", Align::kLeft},
+           {"state", "", Align::kLeft},
+           {"found", "", Align::kLeft},
+           {"cost", "", Align::kLeft}});
+  t.add_row({"GPU", "missing", "no CUDA driver: libcuda.so.1", "kernels run on the CPU"});
+  t.add_row({"CPU", "ok", "a processor with a long name", ""});
+  EXPECT_EQ(to_text(t, {.width = 48}),
+            "what  state    found\n"
+            "GPU   missing  no CUDA driver: libcuda.so.1\n"
+            "CPU   ok       a processor with a long name\n"
+            "\n"
+            "what  cost\n"
+            "GPU   kernels run on the CPU\n");
+}
+
+TEST(TableFit, WrappedSourceStaysIndented) {
+  Table t({{"line", ""}, {"source", "", Align::kLeft}});
+  t.add_row({Cell::of(int64_t{3}), "    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)"});
+  EXPECT_EQ(to_text(t, {.width = 40}),
+            "line  source\n"
+            "   3      i = tl.program_id(0) * BLOCK +\n"
+            "          tl.arange(0, BLOCK)\n");
+}
+
 TEST(TableFit, BreaksAsFewHeadsAsPossible) {
   Table t({{"kernel", "", Align::kLeft}, {"spills", "B"}, {"shared", "B"}, {"PTX instructions", ""}});
   t.add_row({"matmul_add_gelu_kernel", Cell::of(int64_t{0}), Cell::of(int64_t{65536}), Cell::of(int64_t{1998})});
