@@ -8,6 +8,7 @@ one before has come back. The picture has a light and a dark form (prefers-color
 """
 
 import argparse
+import codecs
 import os
 import pty
 import re
@@ -212,6 +213,8 @@ def session(program, entries, columns):
         os.execv(program, [program])
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
 
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a character may come in two reads
+
     def read_until(number):
         """Until the prompt of that number stands alone at the cursor, and nothing has come for a moment."""
         until = time.time() + SECONDS_PER_ENTRY
@@ -219,7 +222,7 @@ def session(program, entries, columns):
             ready, _, _ = select.select([terminal], [], [], 0.25)
             if ready:
                 try:
-                    screen.feed(os.read(terminal, 65536).decode("utf-8", "replace"))
+                    screen.feed(decoder.decode(os.read(terminal, 65536)))
                 except OSError:
                     raise SystemExit("the program ended:\n" + screen.text())
             elif re.match(rf"\[{number}\]\s*$", screen.last_line()):
