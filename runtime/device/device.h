@@ -31,7 +31,9 @@ class DeviceImpl : public std::enable_shared_from_this<DeviceImpl> {
   bool is_cuda() const { return backend_->capability() != 0; }
   /// "sm_90a", "host": what kernels are compiled for; empty when the GPU is older than any target.
   const std::string& target() const { return target_; }
-  Backend& backend() { return *backend_; }
+  Backend& backend() const { return *backend_; }
+  /// For code that was loaded there, which the device may own and which may outlive it.
+  const std::shared_ptr<Backend>& share_backend() const { return backend_; }
   Allocator& allocator() { return allocator_; }
   StreamImpl& stream_or_current(const Stream& stream) { return stream ? *stream.impl() : backend_->current_stream(); }
   /// Holds on to the host's side of a queued copy.
@@ -54,7 +56,7 @@ class DeviceImpl : public std::enable_shared_from_this<DeviceImpl> {
   };
 
   std::string name_, target_;
-  std::unique_ptr<Backend> backend_;
+  std::shared_ptr<Backend> backend_;
   Allocator allocator_;  // after the backend: it gives its memory back first
   std::mutex in_flight_mutex_;
   std::vector<InFlight> in_flight_;

@@ -209,8 +209,8 @@ class KeyBuilder {
 /// the walk stops, equal bytes mean arguments of equal kinds.
 class KeyMatcher {
  public:
-  KeyMatcher(std::string_view key, const DeviceImpl* device, uint64_t* slots)
-      : at_(key.data()), device_(device), slots_(slots) {}
+  KeyMatcher(std::string_view key, const Backend* backend, uint64_t* slots)
+      : at_(key.data()), backend_(backend), slots_(slots) {}
   bool tag(uint8_t v) { return static_cast<uint8_t>(*at_++) == v; }
   bool word(uint64_t v) {
     uint64_t expected;
@@ -226,7 +226,7 @@ class KeyMatcher {
   void slot(uint64_t v) { *slots_++ = v; }
   bool tensor(const ParamInfo&, const Tensor& t) {
     const Storage* storage = t.storage().get();
-    return storage && !storage->is_freed() && storage->device.get() == device_;
+    return storage && !storage->is_freed() && &storage->device->backend() == backend_;
   }
   bool fail(const Diagnostic&) { return false; }
   uint64_t* next_slot() const { return slots_; }
@@ -235,7 +235,7 @@ class KeyMatcher {
 
  private:
   const char* at_;
-  const DeviceImpl* device_;
+  const Backend* backend_;
   uint64_t* slots_;
 };
 
@@ -523,13 +523,13 @@ Status bind_args(std::string_view kernel, std::span<const ParamInfo> params, std
 }
 
 void append(const KeyEnd& end, SpecKey& key) {
-  key.word(reinterpret_cast<uint64_t>(end.device));
+  key.word(reinterpret_cast<uint64_t>(end.backend));
 #define KILN_LAUNCH_OPTION(NAME, ...) key.bytes(&end.options->NAME, sizeof end.options->NAME);
 #include "kiln/launch_option.def"
 }
 
 KeySteps::KeySteps(std::span<const ParamRule> rules, const KeyEnd& end, std::string_view key)
-    : device_(end.device), options_(*end.options), key_(key) {
+    : backend_(end.backend), options_(*end.options), key_(key) {
   size_t at = 0;
   for (ParamRule rule : rules) {
     Step step;
@@ -563,7 +563,7 @@ KeySteps::KeySteps(std::span<const ParamRule> rules, const KeyEnd& end, std::str
 
 bool KeySteps::match(std::span<const ParamInfo> params, std::span<const ParamRule> rules,
                      std::span<const std::optional<Arg>> args, const KeyEnd& end, uint64_t* slots) const {
-  if (args.size() != steps_.size() || end.device != device_ || *end.options != options_) return false;
+  if (args.size() != steps_.size() || end.backend != backend_ || *end.options != options_) return false;
   for (size_t i = 0; i < args.size(); ++i) {
     const Step& step = steps_[i];
     const Arg* arg = args[i] ? &*args[i] : nullptr;
@@ -572,7 +572,7 @@ bool KeySteps::match(std::span<const ParamInfo> params, std::span<const ParamRul
         const Tensor* tensor = tensor_of(*arg);
         if (!tensor) return false;
         const Storage* storage = tensor->storage().get();
-        if (!storage || storage->device.get() != device_ || storage->is_freed()) return false;
+        if (!storage || &storage->device->backend() != backend_ || storage->is_freed()) return false;
         const uint64_t address = address_of(*tensor);
         if (tensor->dtype() != step.dtype || ((address & step.mask) == 0) != step.divisible) return false;
         *slots++ = address;
@@ -615,7 +615,7 @@ bool KeySteps::match(std::span<const ParamInfo> params, std::span<const ParamRul
                                                   const std::optional<Arg>& given, const Step& step,
                                                   uint64_t* slots) const {
   const Arg* arg = value_of(param, given);
-  KeyMatcher matcher(key_.data() + step.at, device_, slots);
+  KeyMatcher matcher(key_.data() + step.at, backend_, slots);
   return arg && bind_argument(param, rule, *arg, matcher) ? matcher.next_slot() : nullptr;
 }
 

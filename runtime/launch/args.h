@@ -18,7 +18,7 @@
 
 namespace kiln::runtime {
 
-class DeviceImpl;
+class Backend;
 
 /// Makes the handle of a jit function among the defaults.
 using MakeKernel = std::function<Kernel(std::shared_ptr<const frontend::JitFunction>)>;
@@ -103,7 +103,7 @@ Status bind_args(std::string_view kernel, std::span<const ParamInfo> params, std
 
 /// What besides the arguments selects the code: they end every key.
 struct KeyEnd {
-  const DeviceImpl* device = nullptr;
+  const Backend* backend = nullptr;  // of the device
   const CodeOptions* options = nullptr;
 };
 void append(const KeyEnd& end, SpecKey& key);
@@ -135,7 +135,7 @@ class KeySteps {
   uint64_t* match_other(const ParamInfo& param, ParamRule rule, const std::optional<Arg>& given, const Step& step,
                         uint64_t* slots) const;
 
-  const DeviceImpl* device_ = nullptr;
+  const Backend* backend_ = nullptr;
   CodeOptions options_;
   std::vector<Step> steps_;
   std::string key_;

@@ -173,7 +173,7 @@ Result<const Specialisation*> KernelImpl::specialise(std::span<const std::option
     const std::shared_ptr<const Closure> closure = closure_;
     lock.unlock();
     KILN_TRY(std::unique_ptr<Specialisation> spec, build(args, bound, device, options, *closure));
-    spec->steps = KeySteps(rules_, key_end(*device, options), key);
+    spec->steps = KeySteps(rules_, key_end(device->backend(), options), key);
     spec->key = key;
     spec->hash = hash;
     lock.lock();
@@ -197,8 +197,7 @@ Result<std::unique_ptr<Specialisation>> KernelImpl::build(std::span<const std::o
   KILN_ASSERT(static_cast<int>(compiled.params.size()) == bound.num_slots, "kernel {} has {} parameters for {} slots",
               name_, compiled.params.size(), bound.num_slots);
   auto spec = std::make_unique<Specialisation>();
-  spec->device = device;
-  spec->backend = &device->backend();
+  spec->backend = device->share_backend();
   spec->default_stream = &device->backend().default_stream();
   KILN_TRY(spec->loaded, jit_.load(compiled, closure, *device));
   spec->code = jit_.remember(std::move(compiled), closure);
@@ -216,11 +215,11 @@ Status KernelImpl::launch(const std::array<int64_t, 3>& grid, std::span<const st
   const Specialisation* guess = guess_.load(std::memory_order_acquire);
   StreamImpl* stream = options.stream ? options.stream.impl() : chosen_stream;
   if (guess && !stream) stream = guess->default_stream;
-  if (guess && &stream->backend() == guess->backend && !stream->is_capturing() && is_launchable(grid)) {
+  if (guess && &stream->backend() == guess->backend.get() && !stream->is_capturing() && is_launchable(grid)) {
     uint64_t slots[kMostFastSlots];
     auto matches = [&] {
       trace::Scope step(trace::kSteps, trace::Step::kKey);
-      return guess->steps.match(params_, rules_, args, key_end(*guess->device, options), slots);
+      return guess->steps.match(params_, rules_, args, key_end(*guess->backend, options), slots);
     };
     if (matches()) {
       if (stream != guess->default_stream) note_use(args, *stream);
@@ -260,7 +259,7 @@ Status KernelImpl::launch_general(const std::array<int64_t, 3>& grid, std::span<
     KILN_TRY(held, device_of(bound, options));
     device = held.get();
   }
-  append(key_end(*device, options), bound.key);
+  append(key_end(device->backend(), options), bound.key);
   std::string_view key = bound.key.view();
   const Specialisation* spec = look_up(key);
   StreamImpl& stream = device->stream_or_current(options.stream);
@@ -284,7 +283,7 @@ Status KernelImpl::note_launch(std::span<const std::optional<Arg>> args, const L
   KILN_CHECK_OK(bind(args, bound));
   KILN_TRY(const std::shared_ptr<DeviceImpl> device, device_of(bound, options));
   const LaunchMark mark(this);
-  append(key_end(*device, options), bound.key);
+  append(key_end(device->backend(), options), bound.key);
   const Specialisation* spec = look_up(bound.key.view());
   if (!spec) {
     KILN_TRY(spec, specialise(args, bound, device, options));
@@ -303,7 +302,7 @@ Result<PreparedLaunch> KernelImpl::prepare(const std::array<int64_t, 3>& grid, s
   KILN_CHECK_OK(bind(args, bound));
   KILN_TRY(out.device, device_of(bound, options));
   const LaunchMark mark(this);
-  append(key_end(*out.device, options), bound.key);
+  append(key_end(out.device->backend(), options), bound.key);
   const Specialisation* spec = look_up(bound.key.view());
   if (!spec) {
     KILN_TRY(spec, specialise(args, bound, out.device, options));
@@ -341,7 +340,7 @@ Result<KernelInfo> KernelImpl::compile(std::span<const std::optional<Arg>> args,
   KILN_TRY(std::shared_ptr<DeviceImpl> device, device_of(bound, options));
   if (target.empty() || target == device->target()) {
     const LaunchMark mark(this);
-    append(key_end(*device, options), bound.key);
+    append(key_end(device->backend(), options), bound.key);
     const Specialisation* spec = look_up(bound.key.view());
     if (!spec) {
       KILN_TRY(spec, specialise(args, bound, device, options));

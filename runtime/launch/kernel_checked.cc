@@ -139,7 +139,7 @@ Result<std::shared_ptr<const CheckedCode>> KernelImpl::checked_code(std::span<co
     return with_note(error(ErrorKind::kUnsupported, "kernel '{}' cannot be launched with its accesses checked", name_),
                      std::move(made.error().message));
   }
-  code->device = device;
+  code->backend = device->share_backend();
   std::lock_guard lock(mutex_);
   if (closure == closure_) checked_.emplace(key, code);
   return std::shared_ptr<const CheckedCode>(std::move(code));
@@ -151,7 +151,7 @@ Status KernelImpl::compile_checked(std::span<const std::optional<Arg>> args, con
   KILN_CHECK_OK(bind(args, bound));
   const LaunchOptions options = plain_options(asked);
   KILN_TRY(std::shared_ptr<DeviceImpl> device, device_of(bound, options));
-  append(key_end(*device, options), bound.key);
+  append(key_end(device->backend(), options), bound.key);
   auto code = checked_code(args, bound, device, options);
   return code.ok() ? Status() : Status(std::move(code.error()));
 }
@@ -167,7 +167,7 @@ Result<CheckedLaunch> KernelImpl::launch_checked(const std::array<int64_t, 3>& g
   KILN_TRY(std::shared_ptr<DeviceImpl> device, device_of(bound, options));
   StreamImpl& stream = device->stream_or_current(options.stream);
   if (stream.is_capturing()) return not_in_graph("a checked launch");
-  append(key_end(*device, options), bound.key);
+  append(key_end(device->backend(), options), bound.key);
   KILN_TRY(std::shared_ptr<const CheckedCode> code, checked_code(args, bound, device, options));
   const passes::GuardedAccesses& g = code->guards;
   CheckedLaunch looked{g.accesses, g.unknown};

@@ -8,7 +8,7 @@
 namespace kiln::runtime {
 
 struct CheckedCode {
-  std::shared_ptr<DeviceImpl> device;  // outlives `loaded`
+  std::shared_ptr<Backend> backend;  // outlives `loaded`
   std::shared_ptr<LoadedKernel> loaded;
   passes::GuardedAccesses guards;
   std::vector<std::string> param_names;  // of the kernel's own parameters

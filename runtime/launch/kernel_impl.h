@@ -24,11 +24,11 @@ struct LaunchedAs;
 struct LoadedCode;
 struct PreparedLaunch;
 
-/// A compiled specialisation on one device. What a launch reads comes first.
+/// A compiled specialisation on one device. What a launch reads comes first. It holds the device's backend and not the
+/// device, which may own the kernel among its plans.
 struct Specialisation {
-  Backend* backend = nullptr;            // of `device`
-  StreamImpl* default_stream = nullptr;  // of `device`
-  std::shared_ptr<DeviceImpl> device;    // outlives `loaded`
+  std::shared_ptr<Backend> backend;      // outlives `loaded`
+  StreamImpl* default_stream = nullptr;  // of `backend`
   std::shared_ptr<LoadedKernel> loaded;
   KeySteps steps;  // of `key`
   std::string key;

@@ -22,7 +22,7 @@ inline bool is_launchable(const std::array<int64_t, 3>& grid) {
 inline Grid programs_of(const std::array<int64_t, 3>& grid) {
   return {static_cast<uint32_t>(grid[0]), static_cast<uint32_t>(grid[1]), static_cast<uint32_t>(grid[2])};
 }
-inline KeyEnd key_end(const DeviceImpl& device, const LaunchOptions& options) { return {&device, &options}; }
+inline KeyEnd key_end(const Backend& backend, const LaunchOptions& options) { return {&backend, &options}; }
 inline frontend::Options frontend_options(const LaunchOptions& options) { return {options}; }
 
 /// kLaunch and kValue name the kernel; a 0 in the grid is allowed.

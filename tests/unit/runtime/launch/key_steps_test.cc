@@ -63,7 +63,7 @@ struct KeyStepsTest : testing::Test {
 
 TEST_F(KeyStepsTest, MatchesExactlyWhatGivesTheSameKey) {
   const CodeOptions options;
-  const KeyEnd end = {cpu.impl(), &options};
+  const KeyEnd end = {&cpu.impl()->backend(), &options};
   ParamInfo first, last;
   first.name = "first", last.name = "last";
   int same = 0, different = 0;
@@ -103,7 +103,7 @@ TEST_F(KeyStepsTest, OptionsAndTheNumberOfArgumentsBelongToIt) {
   const std::vector<ParamRule> rules = rules_of(params);
   const Args args = {Arg(f32)};
   const CodeOptions options;
-  const KeyEnd end = {cpu.impl(), &options};
+  const KeyEnd end = {&cpu.impl()->backend(), &options};
   BoundArgs bound;
   ASSERT_TRUE(bind_args("k", params, args, bound).ok());
   append(end, bound.key);
@@ -114,10 +114,10 @@ TEST_F(KeyStepsTest, OptionsAndTheNumberOfArgumentsBelongToIt) {
   for (const LaunchOption& o : kLaunchOptions) {
     CodeOptions other;
     o.set(other, o.get(other) == o.most ? o.least : o.most);
-    EXPECT_FALSE(steps.match(params, rules, args, {cpu.impl(), &other}, slots)) << o.name;
+    EXPECT_FALSE(steps.match(params, rules, args, {&cpu.impl()->backend(), &other}, slots)) << o.name;
     BoundArgs bound_so;
     ASSERT_TRUE(bind_args("k", params, args, bound_so).ok());
-    append({cpu.impl(), &other}, bound_so.key);
+    append({&cpu.impl()->backend(), &other}, bound_so.key);
     EXPECT_NE(bound_so.key.view(), bound.key.view()) << o.name;
   }
   EXPECT_FALSE(steps.match(params, rules, Args{}, end, slots));
