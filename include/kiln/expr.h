@@ -150,11 +150,11 @@ int64_t count_leaves(std::span<const Expr> exprs, const runtime::Storage* storag
 /// expression keeps it.
 Result<Tensor> run_on_host(const Expr& expr);
 
-/// Plans that run() made, found again and dropped (KILN_PLAN_LIMIT) since the process started.
+/// Plans that run() made for a device, found again and dropped (KILN_PLAN_LIMIT) since the device was opened.
 struct ExprCacheStats {
   int64_t planned = 0, found = 0, dropped = 0;
 };
-ExprCacheStats expr_cache_stats();
+ExprCacheStats expr_cache_stats(const Device& device);
 
 // --- gradients ------------------------------------------------------------------------------------------------------
 

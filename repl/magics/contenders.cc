@@ -143,8 +143,8 @@ Facts planned_facts(Facts facts, const Declared& declared) {
   return facts;
 }
 
-int64_t plans_run() {
-  const ExprCacheStats s = expr_cache_stats();
+int64_t plans_run(const Device& device) {
+  const ExprCacheStats s = expr_cache_stats(device);
   return s.planned + s.found;
 }
 
@@ -179,9 +179,11 @@ Result<Contender> statement_contender(script::Session& session, const std::strin
     looked = session.checked(prepared->run, wanted);
     if (!looked.ok()) return stop_or_row(std::move(looked.error()));
   }
-  const int64_t plans = plans_run();
+  const auto first = session.tensor_of(*prepared->value);
+  const Device planned_on = first.ok() && *first ? (*first)->device() : device;
+  const int64_t plans = plans_run(planned_on);
   auto launches = session.launches_of(prepared->run);
-  const bool one_plan = plans_run() - plans == 1;
+  const bool one_plan = plans_run(planned_on) - plans == 1;
   if (!launches.ok()) return stop_or_row(std::move(launches.error()));
   if (Status s = device.synchronize(); !s.ok()) return stop_or_row(std::move(s.error()));
 

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "kiln/kernel.h"
+#include "runtime/device/device.h"
 #include "support/diag.h"
 
 namespace kiln::runtime {
@@ -118,20 +119,33 @@ def copy_strided(out, x, rows, cols, out_row, out_col, x_row, x_col, s1, s2, a0:
 constexpr int64_t kBlock = 1024;
 constexpr size_t kMaxRank = kDeviceCopyRank;
 
-// Kernels are made at the first use and kept: their specialisations are the value of having them.
-Result<Kernel> kernel(const char* name) {
-  static std::mutex mutex;
-  static auto* kernels = new std::vector<std::pair<std::string, Kernel>>;
-  std::lock_guard lock(mutex);
-  for (const auto& [known, k] : *kernels)
-    if (known == name) return k;
-  KILN_TRY(Kernel made, Kernel::from_source(kSource, "<kiln runtime>", name));
-  kernels->emplace_back(name, made);
-  return made;
+// Kernels are made at the first use and kept by the device: their specialisations are the value of having them.
+class DeviceKernels : public Companion {
+ public:
+  static Result<std::unique_ptr<Companion>> make(DeviceImpl&) {
+    return std::unique_ptr<Companion>(std::make_unique<DeviceKernels>());
+  }
+  Result<Kernel> kernel(const char* name) {
+    std::lock_guard lock(mutex_);
+    for (const auto& [known, k] : kernels_)
+      if (known == name) return k;
+    KILN_TRY(Kernel made, Kernel::from_source(kSource, "<kiln runtime>", name));
+    kernels_.emplace_back(name, made);
+    return made;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::pair<std::string, Kernel>> kernels_;
+};
+
+Result<Kernel> kernel(const Tensor& target, const char* name) {
+  KILN_TRY(Companion * companion, target.storage()->device->companion("kernels", DeviceKernels::make));
+  return static_cast<DeviceKernels*>(companion)->kernel(name);
 }
 
-Status launch(const char* name, int64_t n, std::vector<std::optional<Arg>> args) {
-  KILN_TRY(Kernel k, kernel(name));
+Status launch(const Tensor& target, const char* name, int64_t n, std::vector<std::optional<Arg>> args) {
+  KILN_TRY(Kernel k, kernel(target, name));
   args.emplace_back(kBlock);
   return k.launch({(n + kBlock - 1) / kBlock, 1, 1}, args);
 }
@@ -165,21 +179,22 @@ Status random_on_device(const Tensor& target, const RandomSpec& spec) {
   uint64_t key = random_key(spec.seed);
   switch (spec.kind) {
     case RandomKind::kNormal:
-      return launch("random_normal", n, {target, n, key});
+      return launch(target, "random_normal", n, {target, n, key});
     case RandomKind::kUniform: {
       int64_t precision = uniform_bits(spec.dtype);
       double scale = 1;
       for (int64_t i = 0; i < precision; ++i) scale /= 2;
-      return launch("random_uniform", n, {target, n, key, precision, scale});
+      return launch(target, "random_uniform", n, {target, n, key, precision, scale});
     }
     case RandomKind::kInteger:
-      return launch("random_integer", n, {target, n, key, spec.low, spec.range, spec.range > (uint64_t{1} << 32)});
+      return launch(target, "random_integer", n,
+                    {target, n, key, spec.low, spec.range, spec.range > (uint64_t{1} << 32)});
   }
   KILN_UNREACHABLE("random kind {}", static_cast<int>(spec.kind));
 }
 
 Status convert_on_device(const Tensor& target, const Tensor& source) {
-  return launch("convert", target.numel(), {target, source, target.numel()});
+  return launch(target, "convert", target.numel(), {target, source, target.numel()});
 }
 
 Status copy_on_device(const Tensor& target, const Tensor& source) {
@@ -232,7 +247,7 @@ Status copy_on_device(const Tensor& target, const Tensor& source) {
   args.insert(args.end(), {s[1], s[2]});
   for (const auto* strides : {&to, &from}) args.insert(args.end(), strides->begin(), strides->end());
   args.insert(args.end(), {tile_rows, tile_columns});
-  KILN_TRY(Kernel k, kernel("copy_strided"));
+  KILN_TRY(Kernel k, kernel(target, "copy_strided"));
   auto tiles = [](int64_t size, int64_t tile) { return (size + tile - 1) / tile; };
   LaunchOptions options;
   options.num_warps = tile_rows * tile_columns > 4096 ? 8 : 4;

@@ -1,7 +1,6 @@
 #include "runtime/expr/plan.h"
 
 #include <algorithm>
-#include <map>
 #include <mutex>
 
 #include "runtime/device/allocator.h"
@@ -19,18 +18,28 @@ namespace kiln::runtime {
 
 namespace {
 
-/// What the process keeps. Never destroyed: kernels may be launched by other objects' destructors at exit.
-struct Cache {
-  std::mutex mutex;
+/// What a device keeps for the expressions on it.
+struct PlanCache : Companion {
+  explicit PlanCache(DeviceImpl& device) {
+    const DeviceInfo info = Device(device.shared_from_this()).info();
+    machine.target = info.target;
+    machine.multiprocessors = std::max(1, info.compute_units);
+    if (info.shared_bytes > 0) machine.shared_bytes = info.shared_bytes;
+  }
+
+  fusion::Machine machine;
+  std::mutex mutex;  // of what follows
   // A plan holds its kernels, and what is bound to it holds the plan: what is dropped here may still run.
   LruMap<std::shared_ptr<const PreparedPlan>> plans;
   LruMap<Kernel> kernels;
-  std::map<const DeviceImpl*, fusion::Machine> machines;  // devices that plans were made for live on in their kernels
   ExprCacheStats stats;
 };
-Cache& cache() {
-  static auto* instance = new Cache;
-  return *instance;
+PlanCache& cache_of(const Device& device) {
+  auto cache = device.impl()->companion("plans", [](DeviceImpl& d) -> Result<std::unique_ptr<Companion>> {
+    return std::unique_ptr<Companion>(std::make_unique<PlanCache>(d));
+  });
+  KILN_ASSERT(cache.ok(), "{}", cache.error().message);  // it cannot fail
+  return static_cast<PlanCache&>(**cache);
 }
 
 Activation activation_of(fusion::Activation a) {
@@ -102,21 +111,10 @@ fusion::Variant planner_variant(ExprVariant variant) {
   return variant == ExprVariant::kUnfused ? fusion::Variant::kUnfused : fusion::Variant::kFused;
 }
 
-fusion::Machine machine_of(const Device& device) {
-  Cache& c = cache();
-  std::lock_guard lock(c.mutex);
-  auto [it, added] = c.machines.try_emplace(device.impl());
-  if (added) {
-    DeviceInfo info = device.info();
-    it->second.target = info.target;
-    it->second.multiprocessors = std::max(1, info.compute_units);
-    if (info.shared_bytes > 0) it->second.shared_bytes = info.shared_bytes;
-  }
-  return it->second;
-}
+const fusion::Machine& machine_of(const Device& device) { return cache_of(device).machine; }
 
-Result<Kernel> kernel_of(const std::string& source, const std::string& name) {
-  Cache& c = cache();
+Result<Kernel> kernel_of(const Device& device, const std::string& source, const std::string& name) {
+  PlanCache& c = cache_of(device);
   std::lock_guard lock(c.mutex);
   std::string key = name + '\n' + source;
   if (Kernel* found = c.kernels.find(key)) return *found;
@@ -124,9 +122,9 @@ Result<Kernel> kernel_of(const std::string& source, const std::string& name) {
   return c.kernels.add(std::move(key), std::move(kernel), static_cast<size_t>(knob_limit(Knob::kPlanLimit)));
 }
 
-Result<std::shared_ptr<const PreparedPlan>> prepare(const ExprWalk& walk, const fusion::Machine& machine,
-                                                    ExprVariant variant, std::span<const ExprName> names,
-                                                    bool joins_totals) {
+Result<std::shared_ptr<const PreparedPlan>> prepare(const ExprWalk& walk, const Device& device,
+                                                    const fusion::Machine& machine, ExprVariant variant,
+                                                    std::span<const ExprName> names, bool joins_totals) {
   auto prepared = std::make_shared<PreparedPlan>();
   prepared->impl = product_impl(variant);
   for (const ExprNode* n : walk.order) {
@@ -143,7 +141,7 @@ Result<std::shared_ptr<const PreparedPlan>> prepare(const ExprWalk& walk, const 
   for (const fusion::Group& g : plan.groups) {
     Kernel kernel;
     if (g.kind == fusion::GroupKind::kKernel) {
-      KILN_TRY(kernel, kernel_of(g.source, g.kernel));
+      KILN_TRY(kernel, kernel_of(device, g.source, g.kernel));
     }
     prepared->kernels.push_back(std::move(kernel));
   }
@@ -161,11 +159,9 @@ Result<std::shared_ptr<const PreparedPlan>> prepare(const ExprWalk& walk, const 
 Result<std::shared_ptr<const PreparedPlan>> cached_plan(const ExprWalk& walk, const Device& device, ExprVariant variant,
                                                         bool joins_totals) {
   std::string key = walk.key();
-  const DeviceImpl* impl = device.impl();
-  key.append(reinterpret_cast<const char*>(&impl), sizeof(void*));
   key.push_back(static_cast<char>(variant));
   key.push_back(static_cast<char>((knob_on(Knob::kExact) ? 1 : 0) + (joins_totals ? 2 : 0)));
-  Cache& c = cache();
+  PlanCache& c = cache_of(device);
   trace::Scope step(trace::kSpans, trace::Step::kPlan);
   {
     std::lock_guard lock(c.mutex);
@@ -175,7 +171,7 @@ Result<std::shared_ptr<const PreparedPlan>> cached_plan(const ExprWalk& walk, co
     }
   }
   // Planned without the lock, as it takes milliseconds: two threads that need the same plan at a time both make it.
-  KILN_TRY(std::shared_ptr<const PreparedPlan> made, prepare(walk, machine_of(device), variant, {}, joins_totals));
+  KILN_TRY(std::shared_ptr<const PreparedPlan> made, prepare(walk, device, c.machine, variant, {}, joins_totals));
   std::lock_guard lock(c.mutex);
   ++c.stats.planned;
   auto kept = c.plans.add(std::move(key), std::move(made), static_cast<size_t>(knob_limit(Knob::kPlanLimit)));
@@ -311,8 +307,9 @@ namespace kiln {
 
 using namespace runtime;
 
-ExprCacheStats expr_cache_stats() {
-  Cache& c = cache();
+ExprCacheStats expr_cache_stats(const Device& device) {
+  if (!device) return {};
+  PlanCache& c = cache_of(device);
   std::lock_guard lock(c.mutex);
   return c.stats;
 }
@@ -390,7 +387,8 @@ Result<ExprPlan> plan(const Expr& expr, ExprVariant variant, std::span<const Exp
 Result<ExprPlan> plan_together(std::span<const Expr> exprs, ExprVariant variant, std::span<const ExprName> names) {
   KILN_TRY(const ExprWalk walk, walk_of(exprs));
   KILN_CHECK_OK(check_leaves(walk));
-  KILN_TRY(auto prepared, prepare(walk, machine_of(exprs[0].device()), variant, names));
+  const Device& device = exprs[0].device();
+  KILN_TRY(auto prepared, prepare(walk, device, machine_of(device), variant, names));
   return describe_plan(prepared->plan);
 }
 

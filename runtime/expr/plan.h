@@ -21,18 +21,19 @@ struct PreparedPlan {
   std::vector<int64_t> slot_bytes;  // temporaries that share memory
 };
 
-/// Kernels by their source, so that the same group of two plans is compiled once.
-Result<Kernel> kernel_of(const std::string& source, const std::string& name);
+/// Kernels of a device by their source, so that the same group of two plans is compiled once.
+Result<Kernel> kernel_of(const Device& device, const std::string& source, const std::string& name);
 
 fusion::Variant planner_variant(ExprVariant variant);
 std::optional<MatmulImpl> product_impl(ExprVariant variant);
-fusion::Machine machine_of(const Device& device);
+const fusion::Machine& machine_of(const Device& device);
 
-/// Plans a graph for a machine; `leaves` of its walk give leaf_of_node. `joins_totals`: fusion::PlanOptions.
-Result<std::shared_ptr<const PreparedPlan>> prepare(const ExprWalk& walk, const fusion::Machine& machine,
-                                                    ExprVariant variant, std::span<const ExprName> names,
-                                                    bool joins_totals = true);
-/// For a device and from the cache, planned at the first use.
+/// Plans a graph for a machine, with kernels of the device's; `leaves` of its walk give leaf_of_node. `joins_totals`:
+/// fusion::PlanOptions.
+Result<std::shared_ptr<const PreparedPlan>> prepare(const ExprWalk& walk, const Device& device,
+                                                    const fusion::Machine& machine, ExprVariant variant,
+                                                    std::span<const ExprName> names, bool joins_totals = true);
+/// For a device and from its cache, planned at the first use.
 Result<std::shared_ptr<const PreparedPlan>> cached_plan(const ExprWalk& walk, const Device& device, ExprVariant variant,
                                                         bool joins_totals = true);
 

@@ -163,7 +163,8 @@ Result<Tensor> scattered(const ExprNode& node, const Rows& rows) {
   KILN_TRY(Tensor out, Tensor::empty(node.device, node.node.dtype, shape));
   constexpr int64_t kFewColumns = 8, kMostColumns = 512, kElements = 64;
   const bool by_rows = rows.columns >= kFewColumns;
-  KILN_TRY(Kernel kernel, kernel_of(std::string(kScatterSource), by_rows ? "scatter_rows" : "scatter_elements"));
+  KILN_TRY(Kernel kernel,
+           kernel_of(node.device, std::string(kScatterSource), by_rows ? "scatter_rows" : "scatter_elements"));
   int64_t block = kFewColumns;
   while (block < std::min(rows.columns, kMostColumns)) block *= 2;
   if (!by_rows) block = kElements;

@@ -62,9 +62,9 @@ Result<TargetPlan> plan_together_for(std::span<const Expr> exprs, std::string_vi
   const Device device = exprs[0].device();
   std::optional<fusion::Machine> machine = fusion::usual_machine(target);
   if (!machine) return error(ErrorKind::kValue, "'{}' is no GPU target", target);
-  if (const fusion::Machine own = machine_of(device); own.target == target) machine = own;
+  if (const fusion::Machine& own = machine_of(device); own.target == target) machine = own;
   KILN_CHECK_OK(check_leaves(walk));
-  KILN_TRY(auto prepared, prepare(walk, *machine, variant, names));
+  KILN_TRY(auto prepared, prepare(walk, device, *machine, variant, names));
   TargetPlan out;
   out.plan = describe_plan(prepared->plan);
   StandIns stand_ins(*prepared, walk, device);

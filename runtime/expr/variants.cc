@@ -133,7 +133,7 @@ Result<VariantPlan> variant(const Expr& expr, ExprVariant which, std::span<const
     return error(ErrorKind::kUnsupported, "{} computes nothing on {}", v.name, device.name());
   if (product_impl(which) && !v.product)
     return error(ErrorKind::kUnsupported, "there is no product in it for {}", v.name);
-  KILN_TRY(std::shared_ptr<const PreparedPlan> prepared, prepare(walk, machine_of(device), which, names));
+  KILN_TRY(std::shared_ptr<const PreparedPlan> prepared, prepare(walk, device, machine_of(device), which, names));
   v.note = note_of(prepared->plan, walk);
   v.problem = complete(v, std::move(prepared), std::move(leaves), device);
   return v;
@@ -231,7 +231,7 @@ Result<VariantPlan> VariantPlan::edited(size_t group, const ExprGroup& as, std::
     return error(ErrorKind::kValue, "'{}' is a library's product: it has no source to edit", old.name);
   auto prepared = std::make_shared<PreparedPlan>(*planned->binding.plan);
   fusion::Group& g = prepared->plan.groups[group];
-  KILN_TRY(Kernel kernel, kernel_of(as.source, g.kernel));
+  KILN_TRY(Kernel kernel, kernel_of(planned->device, as.source, g.kernel));
   std::vector<std::string> want, got;
   for (const fusion::Argument& a : g.arguments) want.push_back(a.name);
   for (const ParamDesc& p : kernel.params()) got.push_back(p.name);

@@ -223,9 +223,9 @@ TEST(GpuExpr, RunsDoNotWaitAndFindTheirPlans) {
   Tensor x = *randn(device, DType::kF32, Shape{1 << 20}, 1), y = *randn(device, DType::kF32, Shape{1 << 20}, 2);
   auto expression = [&](const Tensor& t) { return op(ExprOp::kExp, {op(ExprOp::kMul, {t, Expr::scalar(0.5)})}); };
   ASSERT_TRUE(run(expression(x)).ok());
-  const ExprCacheStats before = expr_cache_stats();
+  const ExprCacheStats before = expr_cache_stats(device);
   Tensor result = *run(expression(y));
-  EXPECT_EQ(expr_cache_stats().planned, before.planned);
+  EXPECT_EQ(expr_cache_stats(device).planned, before.planned);
   EXPECT_NEAR(result.to_doubles()->at(77), std::exp(0.5 * y.to_doubles()->at(77)), 1e-5);
 }
 

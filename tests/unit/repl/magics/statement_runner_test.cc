@@ -55,9 +55,9 @@ TEST_F(StatementRunner, ATensorsNameIsItsExpression) {
 TEST_F(StatementRunner, WhatIsAssignedIsComputed) {
   auto run = statement_runner(session, "z = exp(y) * 2", "<t>");
   ASSERT_TRUE(run.ok()) << run.error().message;
-  const ExprCacheStats before = expr_cache_stats();
+  const ExprCacheStats before = expr_cache_stats(*session.device());
   ASSERT_TRUE((*run)().ok());
-  EXPECT_EQ(expr_cache_stats().planned, before.planned + 1);
+  EXPECT_EQ(expr_cache_stats(*session.device()).planned, before.planned + 1);
 }
 
 }  // namespace

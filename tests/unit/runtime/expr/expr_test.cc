@@ -180,10 +180,10 @@ TEST(Expr, PlansAreFoundByStructure) {
   const uint64_t seed = fresh_seed();
   auto expression = [&](const Tensor& x) { return op(ExprOp::kExp, {op(ExprOp::kAdd, {x, Expr::scalar(0.25)})}); };
   Tensor x = random_tensor({501, 3}, seed), y = random_tensor({501, 3}, seed + 1);
-  const ExprCacheStats before = expr_cache_stats();
+  const ExprCacheStats before = expr_cache_stats(cpu());
   ASSERT_TRUE(run(expression(x)).ok());
   auto again = run(expression(y));
-  ExprCacheStats after = expr_cache_stats();
+  ExprCacheStats after = expr_cache_stats(cpu());
   EXPECT_EQ(after.planned - before.planned, 1);
   EXPECT_EQ(after.found - before.found, 1);
   std::vector<double> in = *y.to_doubles(), out = numbers(again);
@@ -191,11 +191,11 @@ TEST(Expr, PlansAreFoundByStructure) {
   // Another stride, another alignment and another use of one tensor are other plans.
   ASSERT_TRUE(run(expression(*y.as_strided(Shape{3, 501}, Shape{1, 3}, 0))).ok());
   ASSERT_TRUE(run(expression(*y.as_strided(Shape{500, 3}, Shape{3, 1}, 1))).ok());
-  EXPECT_EQ(expr_cache_stats().planned - after.planned, 2);
-  after = expr_cache_stats();
+  EXPECT_EQ(expr_cache_stats(cpu()).planned - after.planned, 2);
+  after = expr_cache_stats(cpu());
   ASSERT_TRUE(run(op(ExprOp::kMul, {x, y})).ok());
   auto square = run(op(ExprOp::kMul, {x, x}));
-  EXPECT_EQ(expr_cache_stats().planned - after.planned, 2);
+  EXPECT_EQ(expr_cache_stats(cpu()).planned - after.planned, 2);
   EXPECT_NEAR(numbers(square)[7], std::pow(x.to_doubles()->at(7), 2), 1e-5);
 }
 
@@ -228,12 +228,12 @@ TEST(Expr, AnotherNumberPlansAndCompilesNothing) {
   ASSERT_TRUE(run(scaled(x, 0.3, 0.7)).ok());
   ASSERT_TRUE(run(scaled(d, 0.3, 0.7)).ok());
   ASSERT_TRUE(run(scaled(i, int64_t{3}, int64_t{7})).ok());
-  const ExprCacheStats before = expr_cache_stats();
+  const ExprCacheStats before = expr_cache_stats(cpu());
   ASSERT_TRUE(trace::start(trace::kSpans));
   auto real = run(scaled(x, -1.25, 3.5)), wide = run(scaled(d, 0.1, 1e-9)),
        whole = run(scaled(i, int64_t{48}, int64_t{-16}));
   const std::vector<trace::Event> events = trace::stop();
-  EXPECT_EQ(expr_cache_stats().planned, before.planned);
+  EXPECT_EQ(expr_cache_stats(cpu()).planned, before.planned);
   for (const trace::Event& e : events) EXPECT_NE(e.step, trace::Step::kCompile);
   check(x, -1.25, 3.5, real);
   check(i, 48, -16, whole);
@@ -242,7 +242,7 @@ TEST(Expr, AnotherNumberPlansAndCompilesNothing) {
   // Equal numbers are one argument; 1 is an identity, and an exponent belongs to the source.
   ASSERT_TRUE(run(scaled(x, 0.3, 0.3)).ok());
   ASSERT_TRUE(run(scaled(x, 1.0, 0.7)).ok());
-  EXPECT_EQ(expr_cache_stats().planned - before.planned, 2);
+  EXPECT_EQ(expr_cache_stats(cpu()).planned - before.planned, 2);
   check(x, 1, 0.7, run(scaled(x, 1.0, 0.7)));
   auto power = [&](double e) { return *run(op(ExprOp::kPow, {op(ExprOp::kAbs, {x}), Expr::scalar(e)})); };
   EXPECT_NEAR(power(1.7).to_doubles()->at(5), std::pow(std::abs(x.to_doubles()->at(5)), 1.7), 1e-5);
@@ -312,10 +312,10 @@ TEST(Expr, SeveralResultsShareAPlan) {
   Expr m, shifted, view, sum, m1, shifted1, view1, sum1;
   step(m, shifted, view, sum);
   step(m1, shifted1, view1, sum1);
-  const ExprCacheStats before = expr_cache_stats();
+  const ExprCacheStats before = expr_cache_stats(cpu());
   const Expr together[] = {shifted, view, m, sum, m};
   ASSERT_TRUE(run_together(together).ok());
-  EXPECT_EQ(expr_cache_stats().planned, before.planned + 1);
+  EXPECT_EQ(expr_cache_stats(cpu()).planned, before.planned + 1);
   for (const auto& [all, alone] : {std::pair{m, m1}, {shifted, shifted1}, {view, view1}, {sum, sum1}}) {
     ASSERT_TRUE(all.tensor());
     ASSERT_TRUE(run(alone).ok());
@@ -426,7 +426,7 @@ TEST(Expr, AnEditedSourceIsAnotherVariant) {
 
 TEST(Expr, NoMorePlansAreKeptThanTheLimit) {
   setenv("KILN_PLAN_LIMIT", "4", 1);
-  const ExprCacheStats before = expr_cache_stats();
+  const ExprCacheStats before = expr_cache_stats(cpu());
   auto sums = [](int64_t n) {
     Tensor x = random_tensor({n, 3}, 7);
     std::vector<double> in = *x.to_doubles(), out = numbers(run(op(ExprOp::kExp, {x})));
@@ -434,11 +434,11 @@ TEST(Expr, NoMorePlansAreKeptThanTheLimit) {
   };
   for (int round = 0; round < 2; ++round)
     for (int64_t n = 700; n < 710; ++n) sums(n);
-  ExprCacheStats after = expr_cache_stats();
+  ExprCacheStats after = expr_cache_stats(cpu());
   EXPECT_GE(after.dropped - before.dropped, 16);
   EXPECT_EQ(after.planned - before.planned, 20) << "each had been dropped when it came again";
   for (int i = 0; i < 3; ++i) sums(709);
-  EXPECT_EQ(expr_cache_stats().found - after.found, 3) << "the latest stays";
+  EXPECT_EQ(expr_cache_stats(cpu()).found - after.found, 3) << "the latest stays";
   unsetenv("KILN_PLAN_LIMIT");
 }
 

@@ -261,9 +261,9 @@ TEST(Gradients, OfAnEmbeddingAreOnePlanAndAKernel) {
   std::vector<Expr> all = *gradients(loss, in);
   all.push_back(loss);
   const auto expected = reference(all[0]);
-  const ExprCacheStats before = expr_cache_stats();
+  const ExprCacheStats before = expr_cache_stats(cpu());
   ASSERT_TRUE(run_together(all).ok());
-  EXPECT_EQ(expr_cache_stats().planned + expr_cache_stats().found, before.planned + before.found + 1);
+  EXPECT_EQ(expr_cache_stats(cpu()).planned + expr_cache_stats(cpu()).found, before.planned + before.found + 1);
   EXPECT_TRUE(compare(*expected, *all[0].tensor())->ok());
 }
 
@@ -528,9 +528,9 @@ TEST(Gradients, ShareAPlanWithTheValue) {
     ASSERT_TRUE(r.ok());
     apart.push_back(r->slabs.at(0).values);
   }
-  const ExprCacheStats before = expr_cache_stats();
+  const ExprCacheStats before = expr_cache_stats(cpu());
   ASSERT_TRUE(run_together(all).ok());
-  EXPECT_EQ(expr_cache_stats().planned + expr_cache_stats().found, before.planned + before.found + 1);
+  EXPECT_EQ(expr_cache_stats(cpu()).planned + expr_cache_stats(cpu()).found, before.planned + before.found + 1);
   for (size_t i = 0; i < all.size(); ++i) {
     const std::vector<double> got = numbers(*all[i].tensor());
     for (size_t k = 0; k < apart[i].size(); ++k) ASSERT_NEAR(got[k], apart[i][k], 1e-4) << i << " " << k;
