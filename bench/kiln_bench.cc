@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/bench.h"
+#include "kiln/runtime.h"
 #include "profiler/report/table.h"
 #include "support/knobs.h"
 
@@ -139,7 +140,8 @@ int main_(int argc, char** argv) {
       fmt::print(stderr, "kiln_bench: there is no group '{}'; --list shows them\n", w);
       return 2;
     }
-  auto device = device_name.empty() ? Device::open_default() : Device::open(device_name);
+  const Runtime runtime;
+  auto device = device_name.empty() ? runtime.open_default() : runtime.open(device_name);
   if (!device.ok()) return fail(device.error());
   context.device = *device;
   context.kiln_binary = own_folder() + "/kiln";

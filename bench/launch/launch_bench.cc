@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kiln/kernel.h"
+#include "kiln/runtime.h"
 #include "runtime/device/device.h"
 #include "support/diag.h"
 #if KILN_HAS_CUDA
@@ -162,8 +163,8 @@ Result<std::pair<Args, Args>> arguments(const Device& device) {
 // The raw side on the CPU: the call of a function with the signature of a host kernel.
 void empty_entry(const uint64_t*, const int32_t*, int64_t, int64_t, void*) {}
 
-Status bench_cpu(const Row& row) {
-  KILN_TRY(Device cpu, Device::open("cpu"));
+Status bench_cpu(const Runtime& runtime, const Row& row) {
+  KILN_TRY(Device cpu, runtime.open("cpu"));
   KILN_TRY(auto args, arguments(cpu));
   runtime::HostEntry volatile entry = empty_entry;
   const int32_t grid[3] = {1, 1, 1};
@@ -198,19 +199,20 @@ Result<std::optional<RawCall>> raw_launch([[maybe_unused]] const Device& device)
 }
 
 Status measure_launches(const Row& row) {
+  const Runtime runtime;
 #if KILN_HAS_CUDA
-  if (auto gpu = Device::open("cuda:0"); gpu.ok()) {
+  if (auto gpu = runtime.open("cuda:0"); gpu.ok()) {
     KILN_TRY(auto args, arguments(*gpu));
     KILN_CHECK_OK(bench_cuda(*gpu, args.first, args.second, row));
   }
 #endif
-  return bench_cpu(row);
+  return bench_cpu(runtime, row);
 }
 
 Status run_launch_bench() {
   fmt::print("launch, ns of CPU time per call{:13} {:>9} {:>9} {:>11} {:>9} {:>12}\n", "", "raw min", "median",
              "kiln min", "median", "difference");
-  if (auto gpu = Device::open("cuda:0"); !gpu.ok()) fmt::print("no GPU rows: {}\n", gpu.error().message);
+  if (auto gpu = Runtime().open("cuda:0"); !gpu.ok()) fmt::print("no GPU rows: {}\n", gpu.error().message);
   return measure_launches(print_row);
 }
 

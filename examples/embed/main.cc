@@ -1,5 +1,6 @@
 // Compiles a kernel written in the Triton language and launches it on the device that is found: a GPU, else the CPU.
 #include <kiln/kernel.h>
+#include <kiln/runtime.h>
 
 #include <cstdio>
 
@@ -15,7 +16,8 @@ def scaled_add(x, y, out, n, scale, BLOCK: tl.constexpr):
 )";
 
 kiln::Status run() {
-  KILN_TRY(kiln::Device device, kiln::Device::open_default());
+  const kiln::Runtime runtime;
+  KILN_TRY(kiln::Device device, runtime.open_default());
   KILN_TRY(kiln::Kernel kernel, kiln::Kernel::from_source(kSource, "scaled_add.py"));
   const int64_t n = 100'000, block = 1024, shape[] = {n};
   KILN_TRY(kiln::Tensor x, kiln::Tensor::full(device, kiln::DType::kF32, shape, 3));

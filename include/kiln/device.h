@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "kiln/result.h"
@@ -16,6 +15,8 @@ class DeviceImpl;
 class StreamImpl;
 class EventImpl;
 }  // namespace runtime
+
+class Runtime;
 
 struct DeviceInfo {
   std::string name;       // "NVIDIA H200", "AMD EPYC (avx2, 2 threads)"
@@ -91,19 +92,18 @@ class StreamGuard {
   runtime::StreamImpl* before_;
 };
 
+/// What Runtime::open() gives.
 class Device {
  public:
   Device() = default;
   explicit Device(std::shared_ptr<runtime::DeviceImpl> impl) : impl_(std::move(impl)) {}
 
-  /// "cuda", "cuda:1", "cpu". ErrorKind::kDevice names what is missing ("no CUDA driver: libcuda.so.1 not found").
-  static Result<Device> open(std::string_view name);
-  /// The first GPU, else the CPU; KILN_DEVICE overrides. Without a GPU this does not fail.
-  static Result<Device> open_default();
   /// Every device that can be opened, GPUs first, without making a context.
   static std::vector<std::string> list();
 
   explicit operator bool() const { return impl_ != nullptr; }
+  /// What opened it, and opens the other devices that work together with it.
+  Runtime runtime() const;
   const std::string& name() const;  // "cuda:0", "cpu"
   bool is_cuda() const;
   DeviceInfo info() const;

@@ -81,7 +81,8 @@ class FunctionTable {
 
   /// A type, constexpr or tuple for each parameter, in order; the parameters of the code follow from them in the same
   /// order. The signature and the constexprs of `request` are not looked at.
-  Result<Image> compile(FunctionId kernel, std::span<const ImageArgument> arguments, const ImageRequest& request) const;
+  Result<Image> compile(const Runtime& runtime, FunctionId kernel, std::span<const ImageArgument> arguments,
+                        const ImageRequest& request) const;
   /// The function as a kernel that is launched with arguments. It shares the table, which must not change any more.
   Kernel kernel(FunctionId function) const;
 

@@ -15,6 +15,7 @@
 #include "kiln/kernel_info.h"
 #include "kiln/launch_options.h"
 #include "kiln/result.h"
+#include "kiln/runtime.h"
 
 namespace kiln {
 
@@ -30,7 +31,7 @@ struct ImageRequest {
   std::string signature = {};
   std::vector<std::string> constexprs = {};  // "BLOCK=1024", "DTYPE=tl.float16"
   std::string target = {};                   // "sm_90a", "host"; empty: of `device`
-  Device device = {};                        // empty: Device::open_default(); not asked for when there is a target
+  Device device = {};                        // empty: the runtime's default one, unless there is a target
   CodeOptions options = {};
   /// Gets each line of tl.static_print, in the thread that compiles; null: standard error. Code from a cache has none.
   std::function<void(const std::string&)> on_static_print = {};
@@ -90,11 +91,11 @@ class Image {
 
 /// Errors of the source have their place in it. Where no assembler is found (the driver of the same GPU, nvJitLink,
 /// ptxas) the image has PTX and no cubin, and the driver compiles that when it is loaded.
-Result<Image> compile_image(const Kernel& kernel, const ImageRequest& request);
+Result<Image> compile_image(const Runtime& runtime, const Kernel& kernel, const ImageRequest& request);
 
 /// Names Kiln, its compiler and the assembler that compile_image uses for a target when it is given no device: images
 /// of other names may differ, so caches of images have it in their keys.
-std::string image_fingerprint(std::string_view target);
+std::string image_fingerprint(const Runtime& runtime, std::string_view target);
 
 /// An image on a device.
 class LoadedImage {

@@ -8,6 +8,7 @@
 #include "kiln/device.h"
 #include "kiln/dtype.h"
 #include "kiln/result.h"
+#include "kiln/runtime.h"
 #include "kiln/tensor.h"
 
 struct DLManagedTensor;           // of dlpack.h, which the caller includes
@@ -17,8 +18,8 @@ namespace kiln {
 
 /// The GPU of a CUcontext that the caller made, and keeps until this device and the kernels, tensors and streams of it
 /// are gone. Kiln loads code and queues work in that context, and makes it current on the threads that call. The same
-/// context gives the same device; a GPU's primary context is Device::open("cuda:N").
-Result<Device> device_from_cuda(void* context);
+/// context gives the same device; a GPU's primary context is runtime.open("cuda:N").
+Result<Device> device_from_cuda(const Runtime& runtime, void* context);
 
 /// A CUstream of the caller's, in the device's context; null is the legacy default stream. It is neither destroyed nor
 /// waited for, but when the last handle goes while memory of Kiln's allocator was used on it. The same CUstream gives
@@ -41,11 +42,14 @@ struct ForeignMemory {
 Result<Tensor> tensor_from_memory(const Device& device, DType dtype, std::span<const int64_t> shape,
                                   std::span<const int64_t> strides, const ForeignMemory& memory);
 
-/// Takes over `tensor`: its deleter is called with the last view. On an error it stays the caller's. `device` empty:
-/// the CPU, or the device of the GPU's primary context; kUnsupported for other kinds of devices and for element types
-/// that Kiln has not. The producer's work on it must be ordered before the stream that uses it, as DLPack says.
-Result<Tensor> from_dlpack(DLManagedTensor* tensor, const Device& device = {});
-Result<Tensor> from_dlpack(DLManagedTensorVersioned* tensor, const Device& device = {});
+/// Takes over `tensor`: its deleter is called with the last view. On an error it stays the caller's. With a runtime it
+/// is on its "cpu" or its device of the GPU's primary context; kUnsupported for other kinds of devices and for element
+/// types that Kiln has not. The producer's work on it must be ordered before the stream that uses it, as DLPack says.
+Result<Tensor> from_dlpack(DLManagedTensor* tensor, const Runtime& runtime);
+Result<Tensor> from_dlpack(DLManagedTensorVersioned* tensor, const Runtime& runtime);
+/// kDevice: it is on another one.
+Result<Tensor> from_dlpack(DLManagedTensor* tensor, const Device& device);
+Result<Tensor> from_dlpack(DLManagedTensorVersioned* tensor, const Device& device);
 /// The consumer calls its deleter, on any thread; the tensor's memory lives until then.
 Result<DLManagedTensor*> to_dlpack(const Tensor& tensor);
 Result<DLManagedTensorVersioned*> to_dlpack_versioned(const Tensor& tensor);

@@ -60,7 +60,7 @@ class Kernel {
   std::span<const ParamDesc> params() const;
 
   /// Launches over grid = {x, y, z} programs. `args` has one entry per parameter, in order; nullopt takes the default.
-  /// The device is that of the tensor arguments. A grid with a 0 launches nothing.
+  /// The device is that of the tensor arguments, else options.device. A grid with a 0 launches nothing.
   Status launch(std::array<int64_t, 3> grid, std::span<const std::optional<Arg>> args,
                 const LaunchOptions& options = {}) const;
 

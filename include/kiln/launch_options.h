@@ -16,6 +16,7 @@ struct LaunchOptions : CodeOptions {
   /// KILN_TIMEOUT.
   double timeout_s = 0;
   Stream stream = {};  // empty: the device's default stream
+  Device device = {};  // where it runs when no argument is a tensor
 };
 
 }  // namespace kiln

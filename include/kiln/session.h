@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kiln/result.h"
+#include "kiln/runtime.h"
 #include "kiln/tensor.h"
 
 namespace kiln {
@@ -58,6 +59,7 @@ class Session {
  public:
   struct Options {
     std::function<void(std::string_view)> output = {};  // what is printed; null: stdout
+    std::optional<Runtime> runtime = {};                // whose devices it uses; missing: its own
     std::string device = {};                            // "cpu", "cuda:1"; empty: the default one
     bool may_run_shell = false;                         // ! and %sh
     bool takes_sigint = false;                          // SIGINT interrupts what runs, while it runs

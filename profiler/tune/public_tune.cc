@@ -73,9 +73,9 @@ Result<Tuning> tune(const Kernel& kernel, const std::function<std::array<int64_t
   Device device;
   for (const auto& arg : args)
     if (const Tensor* t = arg ? runtime::tensor_in(*arg) : nullptr; t && *t && !device) device = t->device();
-  if (!device) {
-    KILN_TRY(device, Device::open_default());
-  }
+  if (!device)
+    return error(ErrorKind::kValue, "the kernel '{}' got no tensor, which would say on what device it is tuned",
+                 kernel.name());
   profiler::TuneOptions engine;
   engine.budget_s = options.budget_s;
   engine.cache = options.cold_cache ? profiler::Cache::kCold : profiler::Cache::kHot;

@@ -6,13 +6,18 @@
 
 namespace kiln::python {
 
+const Runtime& runtime_of_module() {
+  static const auto* const made = new Runtime;  // the driver may be gone when destructors run
+  return *made;
+}
+
 KnownDevice& device_at(int index) {
-  static auto& known = *new std::map<int, KnownDevice>();  // the driver may be gone when destructors run
+  static auto& known = *new std::map<int, KnownDevice>();  // as the runtime
   auto it = known.find(index);
   if (it != known.end()) return it->second;
   Result<Device> opened = [&] {
     WithoutGil without;
-    return Device::open(index < 0 ? "cpu" : "cuda:" + std::to_string(index));
+    return runtime_of_module().open(index < 0 ? "cpu" : "cuda:" + std::to_string(index));
   }();
   KnownDevice made;
   made.device = value_of(std::move(opened));

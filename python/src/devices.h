@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "kiln/device.h"
+#include "kiln/runtime.h"
 #include "python/src/object.h"
 
 namespace kiln::python {
@@ -15,6 +15,8 @@ struct KnownDevice {
   std::vector<std::pair<void*, Stream>> streams;  // kept, so that a launch does not make one
 };
 
+/// What the module opens its devices of.
+const Runtime& runtime_of_module();
 /// Of CUDA; -1: the CPU. Opened at the first call.
 KnownDevice& device_at(int index);
 /// torch's current stream on that GPU, the default stream without torch; empty on the CPU.

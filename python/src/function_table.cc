@@ -1,5 +1,6 @@
 #include "kiln/function_table.h"
 
+#include "python/src/devices.h"
 #include "python/src/image.h"
 #include "python/src/values.h"
 
@@ -103,7 +104,8 @@ PyObject* compile(PyObject* self, PyObject* args) {
     for (Py_ssize_t i = 0; i < length(arguments); ++i) list.push_back(to_argument(item(arguments, i)));
     ImageRequest request;
     request.target = text_of(target);
-    if (const std::string_view name = text_of(device); !name.empty()) request.device = value_of(Device::open(name));
+    if (const std::string_view name = text_of(device); !name.empty())
+      request.device = value_of(runtime_of_module().open(name));
     PyObject *key = nullptr, *value = nullptr;
     for (Py_ssize_t at = 0; PyDict_Next(options, &at, &key, &value);) {
       const std::string_view name = text_of(key);
@@ -121,7 +123,7 @@ PyObject* compile(PyObject* self, PyObject* args) {
     request.on_static_print = [&](const std::string& line) { printed.push_back(line); };
     auto compiled = [&] {
       WithoutGil without;
-      return kept.compile(static_cast<FunctionId>(id), list, request);
+      return kept.compile(runtime_of_module(), static_cast<FunctionId>(id), list, request);
     }();
     // As Triton prints it: where Python has redirected its output.
     for (const std::string& line : printed) PySys_FormatStdout("%s\n", line.c_str());

@@ -1,5 +1,7 @@
 #include "python/src/image.h"
 
+#include "python/src/devices.h"
+
 namespace kiln::python {
 
 namespace {
@@ -78,7 +80,7 @@ const Image& image_of(PyObject* object) {
 namespace {
 
 PyObject* fingerprint(PyObject*, PyObject* target) {
-  return guarded([&] { return text(image_fingerprint(text_of(target))); });
+  return guarded([&] { return text(image_fingerprint(runtime_of_module(), text_of(target))); });
 }
 PyMethodDef functions[] = {
     {"fingerprint", fingerprint, METH_O, "fingerprint(target) -> a name of the compiler, for keys of caches"}, {}};

@@ -8,6 +8,7 @@
 
 #include "kiln/interop.h"
 #include "kiln/session.h"
+#include "python/src/devices.h"
 #include "python/src/object.h"
 #include "runtime/tensor/dlpack_abi.h"
 
@@ -208,6 +209,7 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject* keywords) {
                                      &takes_sigint, &progress))
       throw Raised();
     Session::Options options;
+    options.runtime = runtime_of_module();
     options.device = device;
     options.may_run_shell = shell != 0;
     options.takes_sigint = takes_sigint != 0;
@@ -268,7 +270,7 @@ PyObject* set(PyObject* self, PyObject* args) {
     }
     auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(object, kUnused));
     if (!managed) throw Raised();
-    const Tensor tensor = value_of(from_dlpack(managed));
+    const Tensor tensor = value_of(from_dlpack(managed, runtime_of_module()));
     check(PyCapsule_SetName(object, "used_dltensor"));
     return done(held(self).with([&](Session& s) { return s.set(name, tensor); }));
   });

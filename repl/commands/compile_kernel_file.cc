@@ -8,7 +8,7 @@
 #include "compiler/ast/walk.h"
 #include "compiler/parse/parser.h"
 #include "compiler/target/target.h"
-#include "kiln/device.h"
+#include "kiln/runtime.h"
 #include "repl/commands/compile_imports.h"
 #include "repl/magics/compile_stages.h"
 #include "repl/shell/files.h"
@@ -118,7 +118,8 @@ Result<std::string> target_name(const CompileArgs& args, const std::string& devi
     return error(ErrorKind::kValue, "unknown target '{}'; the targets are {}", args.target,
                  fmt::join(target_names(), ", "));
   }
-  auto opened = device.empty() ? Device::open_default() : Device::open(device);
+  const Runtime runtime;  // only asked what it has
+  auto opened = device.empty() ? runtime.open_default() : runtime.open(device);
   if (!opened.ok()) return opened.error();
   return opened->info().target;
 }

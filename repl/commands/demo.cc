@@ -137,10 +137,10 @@ Result<bool> measure_setting(const DemoSetting& s, const Device& device, kernels
 }
 
 // The fused kernels as a GPU of kStaticTarget would get them, with the sizes and warps they have there.
-Status static_figures(const std::vector<const Case*>& cases, const Printer& out) {
+Status static_figures(const std::vector<const Case*>& cases, const Device& device, const Printer& out) {
   Table table = static_table();
   table.set_title(fmt::format("the same kernels compiled for {}, not run", kStaticTarget));
-  KILN_TRY(Device cpu, Device::open("cpu"));
+  KILN_TRY(Device cpu, device.runtime().open("cpu"));
   kernels::Sources sources;
   for (const DemoSetting& s : demo_settings(cases, true)) {
     // One row, or one block, of the real size decides the code.
@@ -157,10 +157,9 @@ Status static_figures(const std::vector<const Case*>& cases, const Printer& out)
 
 }  // namespace
 
-Result<int> demo_command(const DemoArgs& args, const std::string& device_name, bool json) {
+Result<int> demo_command(const DemoArgs& args, const Device& device, bool json) {
   Printer out{json};
   KILN_TRY(std::vector<const Case*> cases, chosen_cases(args.kernels));
-  KILN_TRY(Device device, device_name.empty() ? Device::open_default() : Device::open(device_name));
   if (args.kernels.empty()) return expressions_demo(args, device, json);
   DeviceInfo info = device.info();
 
@@ -204,7 +203,7 @@ Result<int> demo_command(const DemoArgs& args, const std::string& device_name, b
   table.add_note("error: largest |got - float64| / max(1, |float64|) over a sample of rows");
   out.end_progress();
   out.table(table);
-  KILN_CHECK_OK(static_figures(cases, out));
+  KILN_CHECK_OK(static_figures(cases, device, out));
   return all_right ? kExitOk : kExitMismatch;
 }
 

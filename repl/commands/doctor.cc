@@ -65,8 +65,8 @@ class Findings {
   int missing_ = 0;
 };
 
-void look_at_devices(Findings& f) {
-  auto gpu = Device::open("cuda");
+void look_at_devices(const Runtime& runtime, Findings& f) {
+  auto gpu = runtime.open("cuda");
   if (gpu.ok()) {
     const DeviceInfo info = gpu->info();
     f.ok("GPU",
@@ -83,12 +83,12 @@ void look_at_devices(Findings& f) {
   } else {
     f.missing("GPU", gpu.error().message, "kernels run on the CPU; GPU code is compiled and shown, not run");
   }
-  if (auto cpu = Device::open("cpu"); cpu.ok())
+  if (auto cpu = runtime.open("cpu"); cpu.ok())
     f.ok("CPU", cpu->info().name);
   else
     f.missing("CPU", cpu.error().message, "no kernel runs on this machine's processor");
-  f.ok("default device", [] {
-    auto device = Device::open_default();
+  f.ok("default device", [&] {
+    auto device = runtime.open_default();
     return device.ok() ? device->name() : device.error().message;
   }());
 }
@@ -212,10 +212,11 @@ std::optional<bool> counters_for_root_alone(std::string_view params) {
   return params[at + kName.size()] != '0';
 }
 
-Result<Table> doctor_table() {
+Result<Table> doctor_table(const Runtime& runtime) {
   Findings f;
-  for (void (*look)(Findings&) :
-       {look_at_devices, look_at_counters, look_at_libraries, look_at_folders, look_at_terminal}) {
+  auto devices = [&runtime](Findings& found) { look_at_devices(runtime, found); };
+  for (const std::function<void(Findings&)>& look : std::initializer_list<std::function<void(Findings&)>>{
+           devices, look_at_counters, look_at_libraries, look_at_folders, look_at_terminal}) {
     look(f);
     // A library that was waited for when it came would be called missing.
     if (interrupt_requested()) return error(ErrorKind::kInterrupted, "interrupted");

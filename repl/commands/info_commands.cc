@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "kiln/blas.h"
+#include "kiln/runtime.h"
 #include "support/knobs.h"
 
 namespace kiln::repl {
@@ -42,7 +43,7 @@ Table devices_table(const Device& current) {
     return Cell::shown(report::human_bytes(static_cast<double>(n)), n);
   };
   for (const std::string& name : Device::list()) {
-    auto device = Device::open(name);
+    auto device = current.runtime().open(name);
     if (!device.ok()) {
       table.add_note(fmt::format("{}: {}", name, device.error().message));
       continue;
@@ -53,7 +54,7 @@ Table devices_table(const Device& current) {
                    bytes(info.l2_bytes, "unknown to the system"),
                    info.shared_bytes ? bytes(info.shared_bytes, "") : Cell("no limit"), info.driver});
   }
-  if (auto gpu = Device::open("cuda"); !gpu.ok()) table.add_note("no GPU: " + gpu.error().message);
+  if (auto gpu = current.runtime().open("cuda"); !gpu.ok()) table.add_note("no GPU: " + gpu.error().message);
   for (const BlasLibrary& lib : blas_libraries())
     table.add_note(lib.available()
                        ? fmt::format("matmul impl {}: {} {}, {}", lib.impls, lib.name, lib.version, lib.detail)
@@ -66,7 +67,7 @@ std::string banner(const Device& device, int width) {
   std::string where = fmt::format("{} {}", info.name, info.target);
   if (device.is_cuda()) return fmt::format("kiln {} · {} · driver {} · ? for help", KILN_VERSION, where, info.driver);
   std::string why = "chosen";
-  if (auto gpu = Device::open("cuda"); !gpu.ok()) why = gpu.error().message;
+  if (auto gpu = device.runtime().open("cuda"); !gpu.ok()) why = gpu.error().message;
   auto line = [&](std::string_view reason) {
     return fmt::format("kiln {} · CPU: {} ({}) · ? for help", KILN_VERSION, info.name, reason);
   };

@@ -46,7 +46,7 @@ profiler::HtmlReport page_of(const ProfileResult& r) {
 }
 
 void add_roofline(const Device& device, const profiler::OpsOptions& options, ProfileResult& result) {
-  std::vector<profiler::RoofPoint> points = declared_points(result.timeline, options);
+  std::vector<profiler::RoofPoint> points = declared_points(device, result.timeline, options);
   if (points.empty()) return;
   const profiler::RooflineChart chart = chart_of(device, std::move(points), "as the program left them");
   report::Table table = profiler::roofline_table(chart);

@@ -85,6 +85,7 @@ struct Session::Impl {
 
   static repl::Options shell_options(const Options& options) {
     repl::Options o;
+    o.runtime = options.runtime;
     o.device = options.device;
     o.no_shell = !options.may_run_shell;
     o.interrupts = options.takes_sigint ? repl::Interrupts::kOfStatements : repl::Interrupts::kNone;

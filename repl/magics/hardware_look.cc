@@ -50,7 +50,7 @@ void announce(const MagicContext& context, const std::string& text) {
 
 std::vector<KernelSource> kernel_sources(const Device& device, const profiler::SampleRun& samples) {
   std::vector<KernelSource> sources;
-  for (const auto& code : runtime::loaded_code()) {
+  for (const auto& code : runtime::loaded_code(device)) {
     auto found = std::find_if(sources.begin(), sources.end(), [&](const auto& s) { return s.kernel == code->name; });
     if (found == sources.end()) found = sources.insert(sources.end(), {code->name, false, {}, {}});
     found->has_dot = code->has_dot;  // the latest of that name

@@ -73,7 +73,7 @@ Result<profiler::LineTable> machine_lines(std::string_view cubin, const std::str
 SampledCode find_code(const Device& device, const profiler::SampledFunction& function) {
   SampledCode found;
   std::string cubin;
-  for (const auto& code : runtime::loaded_code()) {
+  for (const auto& code : runtime::loaded_code(device)) {
     if (code->name != function.name) continue;
     found.code = code;
     if (code->cubin.empty()) continue;

@@ -30,7 +30,7 @@ Status magic_env(MagicContext& context, std::string_view) {
 }
 
 Status magic_doctor(MagicContext& context, std::string_view) {
-  KILN_TRY(report::Table table, doctor_table());
+  KILN_TRY(report::Table table, doctor_table(context.session.runtime()));
   context.print(table);
   return {};
 }

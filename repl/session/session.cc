@@ -515,6 +515,9 @@ Result<Device> Session::device() {
 
 void Session::set_device(Device device) { torch_state(*interp_).set_device(std::move(device)); }
 
+Runtime Session::runtime() { return torch_state(*interp_).runtime(); }
+void Session::set_runtime(Runtime runtime) { torch_state(*interp_).set_runtime(std::move(runtime)); }
+
 std::optional<int> Session::exit_code() const { return interp_->exit_code; }
 
 std::optional<int> Session::take_exit_code() { return std::exchange(interp_->exit_code, std::nullopt); }

@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "kiln/device.h"
 #include "kiln/expr.h"
 #include "kiln/kernel.h"
 #include "kiln/result.h"
+#include "kiln/runtime.h"
 #include "kiln/tensor.h"
 #include "profiler/report/table.h"
 #include "repl/modules/triton/access_checks.h"
@@ -37,7 +37,7 @@ struct Options {
   std::function<void(std::string_view)> error_output = {};
   /// sys.argv.
   std::vector<std::string> argv;
-  /// Where tensors are made; empty: Device::open_default() when the first one is needed.
+  /// Where tensors are made; empty: the default device, when the first one is needed.
   Device device;
 };
 
@@ -196,6 +196,9 @@ class Session {
 
   Result<Device> device();
   void set_device(Device device);
+  /// What its devices are opened of; its own where none is set before the first is needed.
+  Runtime runtime();
+  void set_runtime(Runtime runtime);
   /// What sys.exit() or a SystemExit asked for.
   std::optional<int> exit_code() const;
   /// The same, and the session goes on.

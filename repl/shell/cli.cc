@@ -48,8 +48,12 @@ int run_file(const Options& o, const std::string& path, const std::string& shown
   return shell.run_program(*text, shown_name);
 }
 
+Result<Device> chosen_device(const Options& o) {
+  return o.device.empty() ? o.runtime->open_default() : o.runtime->open(o.device);
+}
+
 int prompt(const Options& o) {
-  auto device = o.device.empty() ? Device::open_default() : Device::open(o.device);
+  auto device = chosen_device(o);
   if (!device.ok()) return failed(device.error(), o.json);
   put(stdout, banner(*device, report::terminal_columns(STDOUT_FILENO)) + "\n");
   Shell shell(o, nullptr);
@@ -68,7 +72,7 @@ int prompt(const Options& o) {
 }
 
 int devices(const Options& o) {
-  auto current = o.device.empty() ? Device::open_default() : Device::open(o.device);
+  auto current = chosen_device(o);
   if (!current.ok()) return failed(current.error(), o.json);
   report::Table table = devices_table(*current);
   put(stdout, o.json ? report::to_json(table) : report::to_text(table, report::style_of(STDOUT_FILENO)));
@@ -107,7 +111,7 @@ int run_command(Options& o) {
       return kExitOk;
     }
     case Command::kDoctor: {
-      auto table = doctor_table();
+      auto table = doctor_table(*o.runtime);
       if (!table) return failed(table.error(), o.json);
       put(stdout, o.json ? report::to_json(*table) : report::to_text(*table, report::style_of(STDOUT_FILENO)));
       return kExitOk;
@@ -118,8 +122,10 @@ int run_command(Options& o) {
       return compare_command(o.compare, o.json);
     case Command::kProfile:
       return profile_command(o);
-    case Command::kDemo:
-      return exit_code(demo_command(o.demo, o.device, o.json), o.json);
+    case Command::kDemo: {
+      auto device = chosen_device(o);
+      return device.ok() ? exit_code(demo_command(o.demo, *device, o.json), o.json) : failed(device.error(), o.json);
+    }
     case Command::kSweep:
       return sweep_command(o);
     case Command::kTune:
@@ -143,6 +149,9 @@ int run(int argc, const char* const* argv) {
   ParsedOptions parsed = parse_options(argc, argv);
   if (parsed.options)
     for (const std::string& problem : knob_problems()) put(stderr, "warning: " + printable(problem) + "\n");
+  // Closed behind all that runs, and not where a device is hung: its driver would wait for it.
+  const Runtime devices;
+  if (parsed.options) parsed.options->runtime = devices;
   int code = parsed.options ? run_command(*parsed.options) : parsed.exit_code;
   if (Status s = finish_output(); !s.ok()) {
     print_error(s.error(), parsed.options && parsed.options->json);

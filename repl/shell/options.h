@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kiln/launch_options.h"
+#include "kiln/runtime.h"
 
 namespace kiln::repl {
 
@@ -84,7 +85,8 @@ enum class Interrupts {
 
 struct Options {
   Command command = Command::kPrompt;
-  std::string device;  // "": the default one
+  std::optional<Runtime> runtime;  // what devices are opened of; missing: a session's own
+  std::string device;              // "": the default one
   bool json = false;
   bool no_shell = false;        // ! and %sh are errors
   bool check_accesses = false;  // kFile: of every launch

@@ -52,6 +52,7 @@ Shell::Shell(const Options& options, const std::function<void(std::string_view)>
                .run_program = [this](const std::string& text,
                                      const std::string& file) { return program(text, file, false); },
                .may_run_shell = !options.no_shell} {
+  if (options.runtime) session_.set_runtime(*options.runtime);
   if (options.check_accesses) session_.check_accesses(script::AccessChecks::kAlways);
   if (!output) context_.columns = [] { return report::terminal_columns(STDOUT_FILENO); };
   context_.variants = [this](script::Session& session, const std::string& text) {
@@ -84,7 +85,7 @@ std::function<void(std::string_view)> Shell::watched(std::function<void(std::str
 // Only once something runs: starting must not wait for a driver.
 Status Shell::open_device() {
   if (device_chosen_ || options_.device.empty()) return {};
-  KILN_TRY(Device device, Device::open(options_.device));
+  KILN_TRY(Device device, session_.runtime().open(options_.device));
   session_.set_device(device);
   device_chosen_ = true;
   return {};

@@ -35,7 +35,7 @@ struct Products {
   bool is_library = false;
 };
 
-Products products_of(const Timeline& t, std::string_view range) {
+Products products_of(const Device& device, const Timeline& t, std::string_view range) {
   std::set<std::string> kernels;
   Products found;
   auto is_in = [&](int span) {
@@ -48,7 +48,7 @@ Products products_of(const Timeline& t, std::string_view range) {
     if (w.kind == profiler::WorkKind::kKernel && is_in(w.span)) kernels.insert(w.name);
   for (size_t i = 0; i < t.spans.size(); ++i)
     if (t.spans[i].step == Step::kLibrary && is_in(static_cast<int>(i))) found.is_library = true;
-  for (const auto& code : runtime::loaded_code())
+  for (const auto& code : runtime::loaded_code(device))
     if (kernels.contains(code->name))
       if (auto dtype = product_in_ptx(code->ptx)) found.dtype = dtype;
   return found;
@@ -74,7 +74,8 @@ std::optional<DType> product_in_ptx(std::string_view ptx) {
   return std::nullopt;
 }
 
-std::vector<RoofPoint> declared_points(const Timeline& timeline, const profiler::OpsOptions& options) {
+std::vector<RoofPoint> declared_points(const Device& device, const Timeline& timeline,
+                                       const profiler::OpsOptions& options) {
   std::vector<RoofPoint> points;
   profiler::OpsOptions each = options;
   each.by_shape = each.lines = false, each.stack = 0;
@@ -96,7 +97,7 @@ std::vector<RoofPoint> declared_points(const Timeline& timeline, const profiler:
     if (!declared.empty()) p.product = parse_dtype(declared);
     if (is_step && options.product) p.product = options.product;
     if (p.product || p.flop <= 0) continue;
-    const Products products = products_of(timeline, r.name);
+    const Products products = products_of(device, timeline, r.name);
     p.product = products.dtype;
     if (!p.product && products.is_library && p.problem.empty())
       p.problem = "a library multiplies in it, and dtype= does not say what";

@@ -15,7 +15,7 @@ namespace kiln::repl {
 
 /// A point for each range that declared FLOP or bytes (record_function(flop=, bytes=), %profile flop= bytes=): of one
 /// call, over the time of the kernels in it. Empty: nothing was declared.
-std::vector<profiler::RoofPoint> declared_points(const profiler::Timeline& timeline,
+std::vector<profiler::RoofPoint> declared_points(const Device& device, const profiler::Timeline& timeline,
                                                  const profiler::OpsOptions& options);
 
 /// The points under the ceilings that they need. Those that could not be measured, or not before Ctrl-C, are not there,

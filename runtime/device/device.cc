@@ -2,16 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <iterator>
-#include <map>
 
 #include "kiln/interop.h"
 #include "runtime/cuda/cuda_backend.h"
-#include "runtime/host/host_backend.h"
+#include "runtime/device/runtime.h"
 #include "runtime/jit/target.h"
 #include "support/diag.h"
-#include "support/knobs.h"
 #include "support/trace.h"
 
 namespace kiln {
@@ -27,8 +24,9 @@ Diagnostic not_in_graph(std::string_view what) {
                    "help: do it before the capture; launches, copies on the device and fills can be recorded");
 }
 
-DeviceImpl::DeviceImpl(std::string name, std::unique_ptr<Backend> backend)
-    : name_(std::move(name)),
+DeviceImpl::DeviceImpl(std::string name, std::unique_ptr<Backend> backend, std::shared_ptr<RuntimeImpl> runtime)
+    : runtime_(std::move(runtime)),
+      name_(std::move(name)),
       target_(backend->capability() ? target_for_capability(backend->capability()) : "host"),
       backend_(std::move(backend)),
       allocator_(*backend_, name_) {}
@@ -55,7 +53,7 @@ Result<std::shared_ptr<Storage>> allocate_storage(const Device& device, int64_t 
 }
 
 Result<std::shared_ptr<Storage>> allocate_pinned(const Device& gpu, int64_t bytes) {
-  KILN_TRY(Device cpu, Device::open("cpu"));
+  KILN_TRY(Device cpu, gpu.runtime().open("cpu"));
   KILN_TRY(std::shared_ptr<void> memory, gpu.impl()->backend().shared_memory(std::max<int64_t>(bytes, 1)));
   trace::add_memory(trace::Step::kMemory, cpu.name(), bytes);
   auto pinned = std::make_shared<Pinned>(gpu.impl()->shared_from_this(), std::move(memory));
@@ -79,35 +77,20 @@ void DeviceImpl::release_passed() {
   in_flight_.erase(first, in_flight_.end());
 }
 
+void DeviceImpl::finish_copies() {
+  std::vector<InFlight> copies;
+  {
+    std::lock_guard lock(in_flight_mutex_);
+    copies.swap(in_flight_);
+  }
+  if (!copies.empty()) (void)backend_->synchronize();
+}
+
 Diagnostic freed_error(std::string_view what) {
   return error(ErrorKind::kValue, "{} was freed: free() released its memory", what);
 }
 
 namespace {
-
-// The devices of this process. Never destroyed: at exit the CUDA driver may be gone before our statics are.
-struct Registry {
-  std::mutex mutex;
-  std::map<std::string, std::shared_ptr<DeviceImpl>, std::less<>> open;
-  std::map<void*, std::weak_ptr<DeviceImpl>> of_contexts;  // of callers
-};
-
-Registry& registry() {
-  static auto* instance = new Registry;
-  return *instance;
-}
-
-// "cuda" and "cuda:0" are one device: gives the canonical name, or nullopt.
-std::optional<std::string> canonical(std::string_view name, int& ordinal) {
-  ordinal = -1;
-  if (name == "cpu") return "cpu";
-  if (name == "cuda") name = "cuda:0";
-  if (!name.starts_with("cuda:")) return std::nullopt;
-  std::string_view digits = name.substr(5);
-  auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), ordinal);
-  if (code != std::errc{} || end != digits.data() + digits.size() || ordinal < 0) return std::nullopt;
-  return fmt::format("cuda:{}", ordinal);
-}
 
 // Keeps the device alive while one of its streams exists.
 struct OwnedStream {
@@ -194,39 +177,6 @@ StreamGuard::~StreamGuard() {
     chosen_stream = guarded_streams.empty() ? nullptr : guarded_streams.back().impl();
 }
 
-Result<Device> Device::open(std::string_view name) {
-  int ordinal = -1;
-  auto full_name = canonical(name, ordinal);
-  if (!full_name) return error(ErrorKind::kDevice, "unknown device '{}': devices are cpu, cuda and cuda:N", name);
-  Registry& devices = registry();
-  std::lock_guard lock(devices.mutex);
-  if (auto found = devices.open.find(*full_name); found != devices.open.end()) return Device(found->second);
-  std::unique_ptr<Backend> backend;
-  if (ordinal < 0) {
-    KILN_TRY(backend, make_host_backend());
-  } else {
-    KILN_TRY(backend, make_cuda_backend(ordinal));
-  }
-  auto impl = std::make_shared<DeviceImpl>(*full_name, std::move(backend));
-  devices.open.emplace(*full_name, impl);
-  return Device(impl);
-}
-
-Result<Device> device_from_cuda(void* context) {
-  if (!context) return error(ErrorKind::kValue, "device_from_cuda needs a CUcontext, got null");
-  KILN_TRY(const ContextOwner owner, owner_of_cuda_context(context));
-  if (owner.is_primary) return Device::open(fmt::format("cuda:{}", owner.ordinal));
-  Registry& devices = registry();
-  std::lock_guard lock(devices.mutex);
-  std::erase_if(devices.of_contexts, [](const auto& entry) { return entry.second.expired(); });
-  if (auto found = devices.of_contexts.find(context); found != devices.of_contexts.end())
-    if (auto device = found->second.lock()) return Device(device);
-  KILN_TRY(std::unique_ptr<Backend> backend, make_cuda_backend(owner.ordinal, context));
-  auto impl = std::make_shared<DeviceImpl>(fmt::format("cuda:{}", owner.ordinal), std::move(backend));
-  devices.of_contexts[context] = impl;
-  return Device(impl);
-}
-
 Result<Stream> stream_from_cuda(const Device& device, void* stream) {
   if (!device) return error(ErrorKind::kDevice, "a stream needs a device");
   KILN_TRY(std::shared_ptr<StreamImpl> impl, device.impl()->stream_of(stream));
@@ -241,12 +191,6 @@ Result<void*> cuda_stream(const Device& device, const Stream& stream) {
   return device.impl()->backend().native_stream(queue);
 }
 
-Result<Device> Device::open_default() {
-  if (std::string name = knob(Knob::kDevice); !name.empty()) return open(name);
-  if (auto gpu = open("cuda:0"); gpu.ok()) return gpu;
-  return open("cpu");
-}
-
 std::vector<std::string> Device::list() {
   std::vector<std::string> names;
   if (auto count = cuda_device_count(); count.ok())
@@ -259,6 +203,8 @@ const std::string& Device::name() const {
   static const std::string kNone = "no device";
   return impl_ ? impl_->name() : kNone;
 }
+
+Runtime Device::runtime() const { return impl_ ? Runtime(impl_->runtime().keeper()) : Runtime(); }
 
 bool Device::is_cuda() const { return impl_ && impl_->is_cuda(); }
 

@@ -19,15 +19,17 @@ class Companion {
   virtual ~Companion() = default;
 };
 
+class RuntimeImpl;
 struct Storage;
 
 class DeviceImpl : public std::enable_shared_from_this<DeviceImpl> {
  public:
-  /// Tests make devices of their own from a backend; everyone else calls Device::open.
-  DeviceImpl(std::string name, std::unique_ptr<Backend> backend);
+  /// Tests make devices of their own from a backend; everyone else calls Runtime::open.
+  DeviceImpl(std::string name, std::unique_ptr<Backend> backend, std::shared_ptr<RuntimeImpl> runtime);
   ~DeviceImpl();
 
   const std::string& name() const { return name_; }
+  RuntimeImpl& runtime() const { return *runtime_; }
   bool is_cuda() const { return backend_->capability() != 0; }
   /// "sm_90a", "host": what kernels are compiled for; empty when the GPU is older than any target.
   const std::string& target() const { return target_; }
@@ -40,6 +42,8 @@ class DeviceImpl : public std::enable_shared_from_this<DeviceImpl> {
   void keep_until_passed(std::shared_ptr<Storage> storage, StreamImpl& stream);
   /// Releases those that are done; called by every wait for the device.
   void release_passed();
+  /// Waits for those that are queued. They hold memory of the host that holds this device.
+  void finish_copies();
 
   /// The companion of that name, made by `make` at the first use; a failure is tried again. It lives as long as the
   /// device.
@@ -55,6 +59,7 @@ class DeviceImpl : public std::enable_shared_from_this<DeviceImpl> {
     std::shared_ptr<Storage> storage;
   };
 
+  std::shared_ptr<RuntimeImpl> runtime_;
   std::string name_, target_;
   std::shared_ptr<Backend> backend_;
   Allocator allocator_;  // after the backend: it gives its memory back first

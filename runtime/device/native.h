@@ -12,7 +12,7 @@ namespace kiln::runtime {
 /// Elements that one program of a native function handles.
 inline constexpr int64_t kNativeBlock = 1 << 14;
 
-/// Runs `entry` over ceil(elements / kNativeBlock) programs on the cpu device and waits.
-Status run_native(HostEntry entry, const char* name, std::span<const uint64_t> slots, int64_t elements);
+/// Runs `entry` over ceil(elements / kNativeBlock) programs on a cpu device and waits.
+Status run_native(Backend& cpu, HostEntry entry, const char* name, std::span<const uint64_t> slots, int64_t elements);
 
 }  // namespace kiln::runtime

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "compiler/fusion/infer.h"
+#include "kiln/runtime.h"
 #include "runtime/expr/host_error.h"
 #include "runtime/expr/host_scalar.h"
 #include "runtime/tensor/convert.h"
@@ -637,7 +638,7 @@ class Evaluation {
   Result<HostArray> call(const ExprNode& n, std::vector<HostArray>& in) const {
     Device device = n.device;
     if (with_error_) {
-      KILN_TRY(device, Device::open("cpu"));
+      KILN_TRY(device, n.device.runtime().open("cpu"));
     }
     std::vector<Expr> operands;
     for (size_t i = 0; i < in.size(); ++i) {

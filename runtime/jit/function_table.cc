@@ -196,8 +196,8 @@ void FunctionTable::bind_member(std::string_view module, std::string_view name, 
   impl_->modules[std::string(module)].insert_or_assign(std::string(name), impl_->to_global(value));
 }
 
-Result<Image> FunctionTable::compile(FunctionId kernel, std::span<const ImageArgument> arguments,
-                                     const ImageRequest& request) const {
+Result<Image> FunctionTable::compile(const Runtime& runtime, FunctionId kernel,
+                                     std::span<const ImageArgument> arguments, const ImageRequest& request) const {
   const std::shared_ptr<const JitFunction> function = impl_->function(kernel);
   const auto& params = function->def->params;
   if (arguments.size() != params.size())
@@ -207,7 +207,7 @@ Result<Image> FunctionTable::compile(FunctionId kernel, std::span<const ImageArg
   for (size_t i = 0; i < params.size(); ++i) {
     KILN_TRY(specs.emplace_back(), impl_->spec(params[i], arguments[i]));
   }
-  return runtime::compile_specs(function, specs, request);
+  return runtime::compile_specs(runtime, function, specs, request);
 }
 
 Kernel FunctionTable::kernel(FunctionId function) const { return Kernel::from_function(impl_->function(function)); }

@@ -5,6 +5,7 @@
 #include "compiler/frontend/constexpr_text.h"
 #include "compiler/target/target.h"
 #include "runtime/cuda/tensor_map_arguments.h"
+#include "runtime/device/runtime.h"
 #include "runtime/jit/cache.h"
 #include "runtime/jit/jit.h"
 #include "runtime/launch/kernel_impl.h"
@@ -79,7 +80,7 @@ std::string Image::json() const {
   return out.dump();
 }
 
-Result<Image> compile_image(const Kernel& kernel, const ImageRequest& request) {
+Result<Image> compile_image(const Runtime& runtime, const Kernel& kernel, const ImageRequest& request) {
   if (!kernel) return error(ErrorKind::kValue, "compile_image needs a kernel, got an empty handle");
   const std::shared_ptr<const frontend::JitFunction>& function = kernel.impl()->function();
   std::vector<std::pair<std::string, frontend::Global>> constexprs;
@@ -87,10 +88,11 @@ Result<Image> compile_image(const Kernel& kernel, const ImageRequest& request) {
     KILN_TRY(constexprs.emplace_back(), frontend::parse_constexpr(text));
   }
   KILN_TRY(std::vector<frontend::ArgSpec> args, frontend::parse_signature(*function, request.signature, constexprs));
-  return compile_specs(function, args, request);
+  return compile_specs(runtime, function, args, request);
 }
 
-Result<Image> runtime::compile_specs(const std::shared_ptr<const frontend::JitFunction>& function,
+Result<Image> runtime::compile_specs(const Runtime& runtime,
+                                     const std::shared_ptr<const frontend::JitFunction>& function,
                                      std::span<const frontend::ArgSpec> args, const ImageRequest& request) {
   LaunchOptions options;
   static_cast<CodeOptions&>(options) = request.options;
@@ -98,7 +100,7 @@ Result<Image> runtime::compile_specs(const std::shared_ptr<const frontend::JitFu
   std::string target = request.target;
   Device device = request.device;
   if (!device && target.empty()) {
-    KILN_TRY(device, Device::open_default());
+    KILN_TRY(device, runtime.open_default());
   }
   if (target.empty()) target = device.impl()->target();
   if (!target::find(target))
@@ -111,13 +113,13 @@ Result<Image> runtime::compile_specs(const std::shared_ptr<const frontend::JitFu
   impl->closure = make_closure(function);
   frontend::Options seen = frontend_options(options);
   seen.on_static_print = request.on_static_print;
-  KILN_TRY(impl->kernel, Jit::instance().compile(
+  KILN_TRY(impl->kernel, runtime.impl().jit().compile(
                              {function.get(), &impl->closure, args, std::move(seen), std::move(target), assembler}));
   return image_with_params(std::move(impl));
 }
 
-std::string image_fingerprint(std::string_view target) {
-  return fmt::format("kiln {} {}", KILN_VERSION, Jit::instance().fingerprint(std::string(target), nullptr));
+std::string image_fingerprint(const Runtime& runtime, std::string_view target) {
+  return fmt::format("kiln {} {}", KILN_VERSION, runtime.impl().jit().fingerprint(std::string(target), nullptr));
 }
 
 std::string Image::plan() const {
@@ -141,7 +143,7 @@ Result<LoadedImage> LoadedImage::load(const Image& image, const Device& device) 
                  image.info().target, device.name(), device.impl()->target());
   LoadedImage out;
   CompiledKernel kernel = image.impl()->kernel;  // what is loaded gives up its object
-  KILN_TRY(out.loaded_, Jit::instance().load(kernel, image.impl()->closure, *device.impl()));
+  KILN_TRY(out.loaded_, device.impl()->runtime().jit().load(kernel, image.impl()->closure, *device.impl()));
   out.image_ = image;
   out.device_ = device;
   return out;

@@ -15,7 +15,7 @@ struct ImageImpl {
 };
 
 /// For arguments as the frontend takes them; `request` says for what.
-Result<Image> compile_specs(const std::shared_ptr<const frontend::JitFunction>& function,
+Result<Image> compile_specs(const Runtime& runtime, const std::shared_ptr<const frontend::JitFunction>& function,
                             std::span<const frontend::ArgSpec> args, const ImageRequest& request);
 
 }  // namespace kiln::runtime

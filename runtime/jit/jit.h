@@ -24,7 +24,6 @@ struct Compiler {
   std::function<Result<std::shared_ptr<HostCode>>(const CompiledKernel&)> load_host_object;
   std::function<std::string(std::string_view target, const Assembler* assembler)> fingerprint;
 };
-Compiler default_compiler();
 
 /// One specialisation to compile.
 struct JitRequest {
@@ -44,8 +43,6 @@ KernelImage image_of(const CompiledKernel& kernel);
 class Jit {
  public:
   explicit Jit(Compiler compiler, std::function<void(const std::string&)> warn);
-  /// The process's own: the real compiler, warnings to stderr.
-  static Jit& instance();
 
   Result<CompiledKernel> compile(const JitRequest& request);
   /// Makes `kernel` launchable on the device and completes what is known of it.

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "kiln/device.h"
 #include "kiln/kernel_info.h"
 #include "support/source.h"
 
@@ -12,7 +13,7 @@ struct LoadedCode : KernelInfo {
   std::vector<std::shared_ptr<const SourceText>> sources;  // that its lines are lines of; the kernel's own first
 };
 
-/// Of every kernel of this process that is loaded on a GPU, oldest first.
-std::vector<std::shared_ptr<const LoadedCode>> loaded_code();
+/// Of every kernel that is loaded on a GPU of the device's runtime, oldest first.
+std::vector<std::shared_ptr<const LoadedCode>> loaded_code(const Device& device);
 
 }  // namespace kiln::runtime

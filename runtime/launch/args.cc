@@ -188,9 +188,10 @@ class KeyBuilder {
     }
     const DeviceImpl &first = *out_.first_tensor->storage()->device, &device = *t.storage()->device;
     if (&first == &device || is_empty) return true;
-    return fail(with_note(error(ErrorKind::kDevice, "kernel '{}': '{}' is on {} and '{}' is on {}", kernel,
-                                first_param_->name, first.name(), param.name, device.name()),
-                          "help: move one of them with .to(device)"));
+    return fail(with_note(
+        error(ErrorKind::kDevice, "kernel '{}': '{}' is on {} and '{}' is on {}{}", kernel, first_param_->name,
+              first.name(), param.name, device.name(), first.name() == device.name() ? " of another runtime" : ""),
+        "help: move one of them with .to(device)"));
   }
   bool fail(Diagnostic d) {
     status = std::move(d);

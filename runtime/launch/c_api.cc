@@ -105,6 +105,13 @@ Status read_option(std::string_view text, kiln::CodeOptions& options) {
   return option->read(text.substr(std::min(equals + 1, text.size())), options);
 }
 
+/// What the functions of C open devices of, which have no handle for it. Never destroyed: at exit the driver may be
+/// gone before our statics are.
+const kiln::Runtime& runtime_of_c() {
+  static const auto* const made = new kiln::Runtime;
+  return *made;
+}
+
 }  // namespace
 
 extern "C" {
@@ -135,7 +142,7 @@ void kiln_error_free(kiln_error* error) {
 kiln_error* kiln_device_open(const char* name, kiln_device** device) {
   return guarded([&]() -> Status {
     if (!device) return missing("device");
-    KILN_TRY(kiln::Device opened, name ? kiln::Device::open(name) : kiln::Device::open_default());
+    KILN_TRY(kiln::Device opened, name ? runtime_of_c().open(name) : runtime_of_c().open_default());
     *device = new kiln_device{opened, opened.info().target};
     return {};
   });
@@ -143,7 +150,7 @@ kiln_error* kiln_device_open(const char* name, kiln_device** device) {
 kiln_error* kiln_device_from_cuda(void* cu_context, kiln_device** device) {
   return guarded([&]() -> Status {
     if (!device) return missing("device");
-    KILN_TRY(kiln::Device opened, kiln::device_from_cuda(cu_context));
+    KILN_TRY(kiln::Device opened, kiln::device_from_cuda(runtime_of_c(), cu_context));
     *device = new kiln_device{opened, opened.info().target};
     return {};
   });
@@ -178,7 +185,7 @@ kiln_error* kiln_compile(const kiln_kernel* kernel, const kiln_compile_options* 
     if (given.num_ctas) request.options.num_ctas = given.num_ctas;
     if (given.maxnreg) request.options.maxnreg = given.maxnreg;
     for (size_t i = 0; i < given.num_options; ++i) KILN_CHECK_OK(read_option(given.options[i], request.options));
-    KILN_TRY(kiln::Image made, kiln::compile_image(kernel->kernel, request));
+    KILN_TRY(kiln::Image made, kiln::compile_image(runtime_of_c(), kernel->kernel, request));
     std::string json = made.json();
     *image = new kiln_image{std::move(made), std::move(json)};
     return {};

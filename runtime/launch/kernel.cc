@@ -4,6 +4,7 @@
 #include <cctype>
 #include <functional>
 
+#include "runtime/device/runtime.h"
 #include "runtime/jit/jit.h"
 #include "runtime/jit/loaded_code.h"
 #include "runtime/launch/args.h"
@@ -96,13 +97,11 @@ const Specialisation* SpecTable::insert(std::unique_ptr<Specialisation> spec) {
   return specs_.back().get();
 }
 
-KernelImpl::KernelImpl(std::shared_ptr<const frontend::JitFunction> function, bool globals_are_fixed, Jit& jit)
+KernelImpl::KernelImpl(std::shared_ptr<const frontend::JitFunction> function, bool globals_are_fixed)
     : function_(std::move(function)),
       name_(function_->def->name),
       globals_are_fixed_(globals_are_fixed),
-      jit_(jit),
-      params_(read_params(*function_,
-                          [&](auto f) { return Kernel(std::make_shared<KernelImpl>(std::move(f), false, jit)); })),
+      params_(read_params(*function_, [](auto f) { return Kernel::from_function(std::move(f)); })),
       rules_(rules_of(params_)) {
   for (const ParamInfo& p : params_) descriptions_.push_back({p.name, p.is_constexpr, p.has_default});
 }
@@ -113,9 +112,12 @@ Result<std::shared_ptr<DeviceImpl>> KernelImpl::device_of(const BoundArgs& bound
   std::shared_ptr<DeviceImpl> device;
   if (bound.first_tensor) {
     device = bound.first_tensor->storage()->device;
+  } else if (options.device) {
+    device = options.device.impl()->shared_from_this();
   } else {
-    KILN_TRY(Device opened, Device::open_default());
-    device = opened.impl()->shared_from_this();
+    return with_note(
+        error(ErrorKind::kValue, "kernel '{}' got no tensor, which would say on what device it runs", name_),
+        "help: LaunchOptions::device says it, too");
   }
   if (options.stream && &options.stream.impl()->backend() != &device->backend())
     return error(ErrorKind::kDevice,
@@ -192,15 +194,16 @@ Result<std::unique_ptr<Specialisation>> KernelImpl::build(std::span<const std::o
                                                           const std::shared_ptr<DeviceImpl>& device,
                                                           const LaunchOptions& options, const Closure& closure) {
   std::vector<frontend::ArgSpec> specs = arg_specs(params_, args);
-  KILN_TRY(CompiledKernel compiled, jit_.compile({function_.get(), &closure, specs, frontend_options(options),
-                                                  device->target(), device->backend().assembler()}));
+  Jit& jit = device->runtime().jit();
+  KILN_TRY(CompiledKernel compiled, jit.compile({function_.get(), &closure, specs, frontend_options(options),
+                                                 device->target(), device->backend().assembler()}));
   KILN_ASSERT(static_cast<int>(compiled.params.size()) == bound.num_slots, "kernel {} has {} parameters for {} slots",
               name_, compiled.params.size(), bound.num_slots);
   auto spec = std::make_unique<Specialisation>();
   spec->backend = device->share_backend();
   spec->default_stream = &device->backend().default_stream();
-  KILN_TRY(spec->loaded, jit_.load(compiled, closure, *device));
-  spec->code = jit_.remember(std::move(compiled), closure);
+  KILN_TRY(spec->loaded, jit.load(compiled, closure, *device));
+  spec->code = jit.remember(std::move(compiled), closure);
   spec->launched_as =
       std::make_shared<LaunchedAs>(LaunchedAs{std::move(specs), frontend_options(options), device->target()});
   return spec;
@@ -350,8 +353,8 @@ Result<KernelInfo> KernelImpl::compile(std::span<const std::optional<Arg>> args,
   // For another machine: nothing here could load it, so it is no specialisation, and no driver of its GPU assembles it.
   const std::shared_ptr<const Closure> closure = current_closure();
   std::vector<frontend::ArgSpec> specs = arg_specs(params_, args);
-  KILN_TRY(CompiledKernel compiled,
-           jit_.compile({function_.get(), closure.get(), specs, frontend_options(options), std::string(target)}));
+  KILN_TRY(CompiledKernel compiled, device->runtime().jit().compile({function_.get(), closure.get(), specs,
+                                                                     frontend_options(options), std::string(target)}));
   return KernelInfo(std::move(compiled));
 }
 
@@ -362,7 +365,8 @@ std::shared_ptr<const Closure> KernelImpl::current_closure() {
 }
 
 std::string KernelImpl::identity(DeviceImpl& device) {
-  return hash128(jit_.fingerprint(device.target(), device.backend().assembler()) + "\n" + current_closure()->meaning)
+  return hash128(device.runtime().jit().fingerprint(device.target(), device.backend().assembler()) + "\n" +
+                 current_closure()->meaning)
       .hex();
 }
 

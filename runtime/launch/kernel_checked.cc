@@ -1,5 +1,6 @@
 #include "runtime/launch/kernel_checked.h"
 
+#include "runtime/device/runtime.h"
 #include "runtime/jit/jit.h"
 #include "runtime/launch/kernel_impl.h"
 #include "runtime/launch/kernel_options.h"
@@ -125,12 +126,13 @@ Result<std::shared_ptr<const CheckedCode>> KernelImpl::checked_code(std::span<co
                      frontend_options(options), device->target(), device->backend().assembler()};
   request.guard_accesses = true;
   auto code = std::make_shared<CheckedCode>();
+  Jit& jit = device->runtime().jit();
   auto make = [&]() -> Status {
-    KILN_TRY(CompiledKernel compiled, jit_.compile(request));
+    KILN_TRY(CompiledKernel compiled, jit.compile(request));
     KILN_ASSERT(compiled.guards, "the compiler put no guards into {}", name_);
     code->guards = *std::move(compiled.guards);
     for (const KernelParam& p : compiled.params) code->param_names.push_back(p.name);
-    KILN_TRY(code->loaded, jit_.load(compiled, *closure, *device));
+    KILN_TRY(code->loaded, jit.load(compiled, *closure, *device));
     return {};
   };
   if (Status made = make(); !made.ok()) {

@@ -17,7 +17,6 @@
 
 namespace kiln::runtime {
 
-class Jit;
 struct CheckedCode;
 struct Closure;
 struct LaunchedAs;
@@ -72,7 +71,7 @@ class SpecTable {
 class KernelImpl {
  public:
   /// `globals_are_fixed`: the function's globals cannot be rebound, so launches need not compare them.
-  KernelImpl(std::shared_ptr<const frontend::JitFunction> function, bool globals_are_fixed, Jit& jit);
+  KernelImpl(std::shared_ptr<const frontend::JitFunction> function, bool globals_are_fixed);
   ~KernelImpl();
 
   const std::string& name() const { return name_; }
@@ -128,7 +127,6 @@ class KernelImpl {
   std::shared_ptr<const frontend::JitFunction> function_;
   std::string name_;
   bool globals_are_fixed_;
-  Jit& jit_;
   std::vector<ParamInfo> params_;
   std::vector<ParamRule> rules_;
   std::vector<ParamDesc> descriptions_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <variant>
 
 #include "kiln/interop.h"
 #include "runtime/device/device.h"
@@ -64,14 +65,14 @@ dlpack::DataType data_type_of(DType t) {
   return {code, bits_of, 1};
 }
 
-Result<Device> device_of(dlpack::Device d) {
+Result<Device> device_of(dlpack::Device d, const Runtime& runtime) {
   switch (d.type) {
     case dlpack::kCpu:
     case dlpack::kCudaHost:
-      return Device::open("cpu");
+      return runtime.open("cpu");
     case dlpack::kCuda:
     case dlpack::kCudaManaged:
-      return Device::open(fmt::format("cuda:{}", d.id));
+      return runtime.open(fmt::format("cuda:{}", d.id));
     default:
       return error(ErrorKind::kUnsupported, "a DLPack tensor of device type {}: Kiln knows 1 (CPU) and 2 (CUDA)",
                    d.type);
@@ -86,19 +87,21 @@ int ordinal_of(const Device& device) {
   return ordinal;
 }
 
+/// `where`: the device, or the runtime that has it.
 template <class Managed>
-Result<Tensor> take_over(Managed* managed, const Device& wanted) {
+Result<Tensor> take_over(Managed* managed, const std::variant<Device, Runtime>& where) {
   if (!managed) return error(ErrorKind::kValue, "from_dlpack needs a tensor, got null");
   const dlpack::Tensor& t = managed->tensor;
   const std::optional<DType> dtype = dtype_of(t.dtype);
   if (!dtype)
     return error(ErrorKind::kUnsupported, "a DLPack tensor of type code {} with {} bits and {} lanes", t.dtype.code,
                  t.dtype.bits, t.dtype.lanes);
-  KILN_TRY(Device device, device_of(t.device));
+  const Device* wanted = std::get_if<Device>(&where);
+  KILN_TRY(Device device, device_of(t.device, wanted ? wanted->runtime() : std::get<Runtime>(where)));
   if (wanted) {
-    if (wanted.is_cuda() != device.is_cuda() || (wanted.is_cuda() && ordinal_of(wanted) != ordinal_of(device)))
-      return error(ErrorKind::kDevice, "the DLPack tensor is on {}, not on {}", device.name(), wanted.name());
-    device = wanted;
+    if (wanted->is_cuda() != device.is_cuda() || (wanted->is_cuda() && ordinal_of(*wanted) != ordinal_of(device)))
+      return error(ErrorKind::kDevice, "the DLPack tensor is on {}, not on {}", device.name(), wanted->name());
+    device = *wanted;
   }
   const auto rank = static_cast<size_t>(std::max(t.ndim, 0));
   const std::span<const int64_t> shape(t.shape, rank);
@@ -170,16 +173,23 @@ Result<Managed*> export_tensor(const Tensor& tensor) {
   return &exported.release()->managed;
 }
 
-}  // namespace
-
-Result<Tensor> from_dlpack(DLManagedTensor* tensor, const Device& device) { return take_over(tensor, device); }
-
-Result<Tensor> from_dlpack(DLManagedTensorVersioned* tensor, const Device& device) {
+Result<Tensor> take_over_versioned(DLManagedTensorVersioned* tensor, const std::variant<Device, Runtime>& where) {
   // A major version may change the structure behind the first fields.
   if (tensor && tensor->version.major != dlpack::kVersion.major)
     return error(ErrorKind::kUnsupported, "a DLPack tensor of version {}.{}; Kiln reads version 1",
                  tensor->version.major, tensor->version.minor);
-  return take_over(tensor, device);
+  return take_over(tensor, where);
+}
+
+}  // namespace
+
+Result<Tensor> from_dlpack(DLManagedTensor* tensor, const Runtime& runtime) { return take_over(tensor, runtime); }
+Result<Tensor> from_dlpack(DLManagedTensorVersioned* tensor, const Runtime& runtime) {
+  return take_over_versioned(tensor, runtime);
+}
+Result<Tensor> from_dlpack(DLManagedTensor* tensor, const Device& device) { return take_over(tensor, device); }
+Result<Tensor> from_dlpack(DLManagedTensorVersioned* tensor, const Device& device) {
+  return take_over_versioned(tensor, device);
 }
 
 Result<DLManagedTensor*> to_dlpack(const Tensor& tensor) { return export_tensor<DLManagedTensor>(tensor); }

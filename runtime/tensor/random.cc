@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kiln/runtime.h"
 #include "kiln/tensor.h"
 #include "runtime/device/device.h"
 #include "runtime/device/device_kernels.h"
@@ -97,7 +98,7 @@ Result<Tensor> random_tensor(const Device& device, std::span<const int64_t> shap
       KILN_CHECK_OK(random_on_device(t, spec));
       return t;
     }
-    KILN_TRY(Device cpu, Device::open("cpu"));
+    KILN_TRY(Device cpu, device.runtime().open("cpu"));
     KILN_TRY(host, Tensor::empty(cpu, spec.dtype, shape));
   }
   const uint64_t slots[] = {host.address(),
@@ -107,7 +108,7 @@ Result<Tensor> random_tensor(const Device& device, std::span<const int64_t> shap
                             static_cast<uint64_t>(spec.low),
                             spec.range,
                             static_cast<uint64_t>(n)};
-  KILN_CHECK_OK(run_native(native_random, "random", slots, n));
+  KILN_CHECK_OK(run_native(host.storage()->device->backend(), native_random, "random", slots, n));
   if (device.is_cuda()) KILN_CHECK_OK(t.copy_from(host));
   return t;
 }
@@ -175,19 +176,17 @@ void random_elements(const RandomSpec& spec, int64_t first, int64_t count, void*
   }
 }
 
-Status run_native(HostEntry entry, const char* name, std::span<const uint64_t> slots, int64_t elements) {
-  KILN_TRY(Device cpu, Device::open("cpu"));
-  Backend& backend = cpu.impl()->backend();
+Status run_native(Backend& cpu, HostEntry entry, const char* name, std::span<const uint64_t> slots, int64_t elements) {
   KernelImage image;
   image.name = name;
   image.num_params = static_cast<int>(slots.size());
   image.entry = entry;
-  KILN_TRY(std::shared_ptr<LoadedKernel> kernel, backend.load(image));
+  KILN_TRY(std::shared_ptr<LoadedKernel> kernel, cpu.load(image));
   Grid grid = {1, 1, 1};
   int64_t programs = (elements + kNativeBlock - 1) / kNativeBlock;
   KILN_ASSERT(programs <= INT32_MAX, "{} elements", elements);
   grid[0] = static_cast<uint32_t>(programs);
-  return backend.launch(*kernel, grid, slots.data(), backend.current_stream());
+  return cpu.launch(*kernel, grid, slots.data(), cpu.current_stream());
 }
 
 }  // namespace runtime

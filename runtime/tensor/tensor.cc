@@ -322,7 +322,7 @@ Result<Tensor> Tensor::to(DType dtype) const {
     KILN_TRY(Tensor target, empty(device(), dtype, shape_));
     const uint64_t slots[] = {target.address(), static_cast<uint64_t>(dtype), source.address(),
                               static_cast<uint64_t>(dtype_), static_cast<uint64_t>(n)};
-    if (n > 0) KILN_CHECK_OK(run_native(native_convert, "convert", slots, n));
+    if (n > 0) KILN_CHECK_OK(run_native(storage_->device->backend(), native_convert, "convert", slots, n));
     return target;
   }
   if (is_work_for_device(*storage_, n * size_of(dtype_)) && has_convert_kernel(dtype_, dtype)) {

@@ -8,6 +8,7 @@
 #include "kiln/tensor.h"
 #include "runtime/device/device_kernels.h"
 #include "tests/gpu/gpu_test_util.h"
+#include "tests/unit/open_device.h"
 
 #include <unistd.h>
 
@@ -34,15 +35,15 @@ TEST(GpuDevice, SaysWhatItIs) {
   EXPECT_GE(info.shared_bytes, 48 * 1024);
   EXPECT_FALSE(info.driver.empty());
   EXPECT_EQ(Device::list().front(), "cuda:0");
-  EXPECT_EQ(*Device::open("cuda"), device);
-  auto none = Device::open("cuda:99");
+  EXPECT_EQ(*open_device("cuda"), device);
+  auto none = open_device("cuda:99");
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().message.find("no device cuda:99: there "), 0u);
 }
 
 TEST(GpuDevice, TensorsOfEveryDtypeGoThereAndBack) {
   GPU_OR_SKIP(device);
-  Device cpu = *Device::open("cpu");
+  Device cpu = *open_device("cpu");
   uint64_t seed = fresh_seed();
   for (int i = 0; i < kNumDTypes; ++i) {
     auto dtype = static_cast<DType>(i);
@@ -61,7 +62,7 @@ TEST(GpuDevice, TensorsOfEveryDtypeGoThereAndBack) {
 
 TEST(GpuDevice, RandomNumbersAreTheCpus) {
   GPU_OR_SKIP(device);
-  Device cpu = *Device::open("cpu");
+  Device cpu = *open_device("cpu");
   uint64_t seed = fresh_seed();
   for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16, DType::kF64, DType::kF8E4M3})
     for (int64_t n : {1001, 3'000'001}) {
@@ -77,7 +78,7 @@ TEST(GpuDevice, RandomNumbersAreTheCpus) {
 
 TEST(GpuDevice, ConversionsAreTheCpus) {
   GPU_OR_SKIP(device);
-  Device cpu = *Device::open("cpu");
+  Device cpu = *open_device("cpu");
   uint64_t seed = fresh_seed();
   const int64_t n = 1'200'003;
   for (DType from : {DType::kF64, DType::kF32, DType::kF16, DType::kBF16, DType::kI32, DType::kI64, DType::kU8})
@@ -90,7 +91,7 @@ TEST(GpuDevice, ConversionsAreTheCpus) {
 
 TEST(GpuDevice, StridedViews) {
   GPU_OR_SKIP(device);
-  Device cpu = *Device::open("cpu");
+  Device cpu = *open_device("cpu");
   uint64_t seed = fresh_seed();
   for (int64_t rows : {5, 1031}) {
     const int64_t columns = 517;
@@ -272,7 +273,7 @@ TEST(GpuFaultChild, DISABLED_IllegalAddress) {
   std::printf("first: %s\n", status.ok() ? "ok" : status.error().message.c_str());
   status = t.fill(1);
   std::printf("then: %s\n", status.ok() ? "ok" : status.error().message.c_str());
-  Tensor on_cpu = *Tensor::full(*Device::open("cpu"), DType::kF32, Shape{4}, 3);
+  Tensor on_cpu = *Tensor::full(*open_device("cpu"), DType::kF32, Shape{4}, 3);
   std::printf("cpu: %g\n", on_cpu.to_doubles()->at(0));
 }
 

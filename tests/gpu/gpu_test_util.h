@@ -8,6 +8,7 @@
 #include "runtime/device/device.h"
 #include "support/diag.h"
 #include "support/knobs.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::runtime {
 
@@ -15,7 +16,7 @@ namespace kiln::runtime {
 #define GPU_OR_SKIP(device)                                                           \
   Device device;                                                                      \
   {                                                                                   \
-    auto opened = Device::open("cuda:0");                                             \
+    auto opened = open_device("cuda:0");                                              \
     if (!opened.ok() && knob_on(Knob::kRequireGpu)) FAIL() << opened.error().message; \
     if (!opened.ok()) GTEST_SKIP() << opened.error().message;                         \
     device = *opened;                                                                 \

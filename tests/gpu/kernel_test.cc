@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "tests/gpu/gpu_test_util.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::runtime {
 namespace {
@@ -87,7 +88,7 @@ class GpuKernel : public testing::Test {
 // What registers of 32 bits hold must be cut before it is compared.
 TEST_F(GpuKernel, SmallIntegersWrap) {
   GPU_OR_SKIP(device);
-  Device cpu = *Device::open("cpu");
+  Device cpu = *open_device("cpu");
   for (DType dtype : {DType::kI16, DType::kI8, DType::kU16, DType::kU8}) {
     const bool is_16 = size_of(dtype) == 2;
     std::vector<int64_t> edges = is_signed(dtype)
@@ -120,7 +121,7 @@ TEST_F(GpuKernel, SmallIntegersWrap) {
 // The least number is its own absolute value, which ptxas takes for no negative one.
 TEST_F(GpuKernel, AbsoluteValueOfTheLeastNumber) {
   GPU_OR_SKIP(device);
-  Device cpu = *Device::open("cpu");
+  Device cpu = *open_device("cpu");
   for (auto [dtype, as_unsigned] : {std::pair{DType::kI64, DType::kU64}, std::pair{DType::kI32, DType::kU32},
                                     std::pair{DType::kI16, DType::kU16}, std::pair{DType::kI8, DType::kU8}}) {
     const int64_t least = int64_t{-1} << (8 * size_of(dtype) - 1);
@@ -143,7 +144,7 @@ TEST_F(GpuKernel, AbsoluteValueOfTheLeastNumber) {
 /// Threads with several numbers reduce the large ones of them in a loop.
 TEST_F(GpuKernel, SinesOfLargeNumbers) {
   GPU_OR_SKIP(device);
-  Device cpu = *Device::open("cpu");
+  Device cpu = *open_device("cpu");
   const int64_t n = 3000;
   std::vector<float> x;
   for (int64_t i = 0; i < n; ++i) {
@@ -288,7 +289,7 @@ TEST_F(GpuKernel, ErrorsBeforeTheLaunch) {
   GPU_OR_SKIP(device);
   Kernel add = make("add");
   Tensor x = *Tensor::zeros(device, DType::kF32, Shape{16}),
-         host = *Tensor::zeros(*Device::open("cpu"), DType::kF32, Shape{16});
+         host = *Tensor::zeros(*open_device("cpu"), DType::kF32, Shape{16});
   auto status = add.launch({1, 1, 1}, Args{x, host, x, int64_t{16}, int64_t{16}});
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().message, "kernel 'add': 'x' is on cuda:0 and 'y' is on cpu");

@@ -59,13 +59,13 @@ Result<Taken> sample(const Device& device, const std::function<Status()>& launch
   KILN_TRY(taken.run, sampler->finish());
   for (const SampledFunction& f : taken.run.functions) {
     std::string cubin;
-    for (const auto& code : loaded_code()) {
+    for (const auto& code : loaded_code(device)) {
       if (code->name != f.name || code->cubin.empty()) continue;
       KILN_TRY(uint64_t checksum, cupti::cubin_checksum(code->cubin));
       if (checksum == f.code) cubin = code->cubin;
     }
     if (cubin.empty())  // no assembler here: the driver compiled it
-      for (const auto& code : loaded_code())
+      for (const auto& code : loaded_code(device))
         if (code->name == f.name) {
           KILN_TRY(Assembled made, device.impl()->backend().assembler()->assemble(code->ptx));
           cubin = std::move(made.image);
@@ -190,7 +190,7 @@ TEST(GpuLines, PtxThatTheDriverCompilesHasLines) {
   GPU_OR_SKIP(device);
   Prepared s = prepared(device, "moves_bytes", 4096, 3);
   ASSERT_OK(s.launch());
-  const auto all = loaded_code();
+  const auto all = loaded_code(device);
   const auto code = std::find_if(all.rbegin(), all.rend(), [](const auto& c) { return c->name == "moves_bytes"; });
   ASSERT_NE(code, all.rend());
   auto made = device.impl()->backend().assembler()->assemble((*code)->ptx);

@@ -151,7 +151,8 @@ TEST_F(Installed, TheGuideCompiles) {
       headers += line->str();
     std::ofstream(file)
         << headers
-        << (cpp ? "kiln::Status piece(void* context, void* cu_stream, std::span<const int64_t> shape, "
+        << (cpp ? "kiln::Status piece(const kiln::Runtime& runtime, void* context, void* cu_stream, "
+                  "std::span<const int64_t> shape, "
                   "std::span<const int64_t> strides, uint64_t pointer, int64_t bytes, "
                   "std::shared_ptr<void> owner, kiln::Kernel kernel, std::array<int64_t, 3> grid, "
                   "std::span<const std::optional<kiln::Arg>> args) {\n"
@@ -297,7 +298,7 @@ TEST_F(Installed, ExportsWhatTheHeadersDeclare) {
   }
   EXPECT_TRUE(declared.contains("kiln::randn") && declared.contains("kiln::launch_checked"));
   for (const std::string& name : declared) EXPECT_TRUE(exported.contains(name)) << name << " is not exported";
-  for (const char* member : {"kiln::Device::open", "kiln::Kernel::launch", "kiln::Tensor::as_strided"})
+  for (const char* member : {"kiln::Runtime::open", "kiln::Kernel::launch", "kiln::Tensor::as_strided"})
     EXPECT_TRUE(exported.contains(member)) << member;
   for (const std::string& name : exported) {
     if (name.starts_with("KILN_") || declared.contains(name)) continue;

@@ -74,7 +74,7 @@ Value normal_index(Interp& in, const Value& index) {
   std::vector<Value> parts = as_tuple ? list->items : tuple ? tuple->items : std::vector<Value>{index};
   const bool masks = std::ranges::any_of(parts, [](const Value& v) { return v.is_bool(); });
   if (!as_tuple && !masks) return index;
-  const Device cpu = taken(in, Device::open("cpu"));
+  const Device cpu = taken(in, torch_state(in).runtime().open("cpu"));
   for (Value& v : parts)
     if (v.is_bool()) v = wrap(taken(in, Tensor::full(cpu, DType::kI1, {}, v.boolean() ? 1.0 : 0.0)));
   return parts.size() == 1 && !as_tuple && !tuple ? parts[0] : Value(make<kiln::script::Tuple>(std::move(parts)));
@@ -322,7 +322,7 @@ namespace {
 std::vector<int64_t> positions(Interp& in, TensorObject& t, const Value& index, Shape& shape) {
   std::vector<int64_t> all(static_cast<size_t>(t.numel()));
   std::iota(all.begin(), all.end(), int64_t{0});
-  const Device cpu = taken(in, Device::open("cpu"));
+  const Device cpu = taken(in, torch_state(in).runtime().open("cpu"));
   auto counts = make<TensorObject>(store_ints(in, cpu, DType::kI64, Shape(t.shape().begin(), t.shape().end()), all));
   Value on_host = index;
   auto to_host = [&](const Value& v) {
@@ -505,7 +505,7 @@ void TensorObject::set_item(Interp& in, const Value& given_index, Value value) {
               in.repr(size_value(from.shape())), places.size());
     from = expanded(in, from, shape);
   } else {
-    const Device cpu = taken(in, Device::open("cpu"));
+    const Device cpu = taken(in, torch_state(in).runtime().open("cpu"));
     from = taken(in, Tensor::full(cpu, self.dtype(), shape, fill_value(in, value, self.dtype(), "the value")));
   }
   put_elements(in, self, places, from, Combine::kSet);

@@ -234,7 +234,9 @@ Value to(Interp& in, NativeArgs& a) {
   return out;
 }
 Value type(Interp& in, NativeArgs& a) { return converted(in, *a.self, dtype_of(in, a[0], self_object(a).dtype())); }
-Value cpu(Interp& in, NativeArgs& a) { return moved(in, *a.self, taken(in, Device::open("cpu")), is_true(in, a[0])); }
+Value cpu(Interp& in, NativeArgs& a) {
+  return moved(in, *a.self, taken(in, torch_state(in).runtime().open("cpu")), is_true(in, a[0]));
+}
 Value cuda(Interp& in, NativeArgs& a) {
   return moved(in, *a.self, device_of(in, Value::str("cuda")), is_true(in, a[0]));
 }

@@ -371,10 +371,10 @@ Device device_of(Interp& in, const Value& v) {
   const auto default_device = [&]() -> const Device& { return torch_state(in).device(); };
   if (v.missing() || v.is_none()) return default_device();
   if (auto* d = v.get<DeviceObject>()) return d->device;
-  if (v.small_int_or_bool()) return taken(in, Device::open("cuda:" + std::to_string(v.integer())));
+  if (v.small_int_or_bool()) return taken(in, torch_state(in).runtime().open("cuda:" + std::to_string(v.integer())));
   const std::string& name = in.to_text(v, "a device");
   if (name == "cuda" && default_device().is_cuda()) return default_device();
-  auto device = Device::open(name);
+  auto device = torch_state(in).runtime().open(name);
   if (device.ok()) return *device;
   Diagnostic d = std::move(device.error());
   if (name.rfind("cuda", 0) == 0 && !default_device().is_cuda())

@@ -3,8 +3,18 @@
 namespace kiln::script {
 
 Device& TorchState::device() {
-  if (!device_) device_ = in_.take(Device::open_default());
+  if (!device_) device_ = in_.take(runtime().open_default());
   return device_;
+}
+
+void TorchState::set_device(Device d) {
+  device_ = std::move(d);
+  runtime_ = device_.runtime();
+}
+
+const Runtime& TorchState::runtime() {
+  if (!runtime_) runtime_.emplace();
+  return *runtime_;
 }
 
 void TorchState::enter_stream(const Stream& stream, bool scoped) {

@@ -1,9 +1,10 @@
 // What the module torch keeps for its session: the device, streams, the seed, and tensors that are not computed yet.
 #pragma once
 #include <memory>
+#include <optional>
 #include <vector>
 
-#include "kiln/device.h"
+#include "kiln/runtime.h"
 #include "repl/modules/torch/pending.h"
 #include "repl/script/interp/interp.h"
 #include "support/knobs.h"
@@ -30,7 +31,10 @@ class TorchState {
 
   /// The device that tensors are made on; opened when first needed.
   Device& device();
-  void set_device(Device d) { device_ = std::move(d); }
+  void set_device(Device d);
+  /// What the session's devices are opened of: its own, unless one was set before or came with the device.
+  const Runtime& runtime();
+  void set_runtime(Runtime r) { runtime_ = std::move(r); }
 
   /// Makes a stream the one that work goes to. What is pending is computed before, where it was written. `scoped`:
   /// until leave_stream() or the end of the script; else for good, as a `with` inside of it ends.
@@ -60,6 +64,7 @@ class TorchState {
 
  private:
   Interp& in_;
+  std::optional<Runtime> runtime_;
   Device device_;
   std::unique_ptr<StreamGuard> chosen_stream_;                 // by set_stream
   std::vector<std::unique_ptr<StreamGuard>> entered_streams_;  // by with

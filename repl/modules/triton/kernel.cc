@@ -15,6 +15,7 @@
 #include "repl/modules/triton/launch_state.h"
 #include "repl/modules/triton/options.h"
 #include "runtime/jit/closure.h"
+#include "runtime/launch/args.h"
 #include "runtime/launch/kernel_launched.h"
 #include "support/trace.h"
 
@@ -634,6 +635,13 @@ void add_once(std::vector<T>& list, T item, Same same) {
     list.push_back(std::move(item));
 }
 
+/// Without a tensor among its arguments a kernel runs where the session makes tensors.
+void choose_device(Interp& in, std::span<const std::optional<Arg>> args, LaunchOptions& options) {
+  const bool has_tensor = std::ranges::any_of(
+      args, [](const std::optional<Arg>& arg) { return arg && runtime::tensor_in(*arg) != nullptr; });
+  if (!has_tensor) options.device = torch_state(in).device();
+}
+
 Status launch_looking(Interp& in, AccessChecks checks, const Kernel& kernel, const std::array<int64_t, 3>& grid,
                       std::span<const std::optional<Arg>> args, const LaunchOptions& options) {
   auto looked = launch_checked(kernel, grid, args, options);
@@ -711,6 +719,7 @@ void KernelObject::launch(Interp& in, const Value& grid, CallArgs& args) {
   std::array<int64_t, 3> dims = grid_of(in, grid, bound);
   in.set_where(site);
   convert(in, bound, scratch_);
+  choose_device(in, scratch_, bound.options);
   const LaunchState& state = launch_state(in);
   if (state.on_launch) state.on_launch(kernel, scratch_, bound.options);
   const AccessChecks checks = bound.check ? AccessChecks::kAlways : state.access_checks;
@@ -736,6 +745,7 @@ profiler::TuneCandidate KernelObject::resolve(Interp& in, const Value& grid, Cal
   out.grid = grid_of(in, grid, bound);
   in.set_where(site);
   convert(in, bound, out.args);
+  choose_device(in, out.args, out.options);
   for (std::optional<Arg>& arg : out.args)
     if (const auto* t = arg ? std::get_if<const Tensor*>(&*arg) : nullptr) arg.emplace(Tensor(**t));
   return out;
@@ -761,6 +771,7 @@ Value KernelObject::warmup(Interp& in, const Value&, CallArgs& args) {
     if (find_launch_option(k.name)) constants->table.set(k.name, k.value);
   std::vector<std::optional<Arg>> converted;
   convert(in, bound, converted);
+  choose_device(in, converted, bound.options);
   KernelInfo info = in.take(kernel.compile(converted, bound.options));
   return make<CompiledObject>(std::move(info), Ref<Launchable>(this), constants);
 }

@@ -10,13 +10,14 @@
 #include "compiler/fusion/infer.h"
 #include "compiler/fusion/plan.h"
 #include "tests/unit/fusion/run_plan.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::fusion::testing {
 
 class PlanTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    device = *Device::open("cpu");
+    device = *open_device("cpu");
     seed = std::random_device{}();
     random.seed(seed);
     printf("seed %u\n", seed);

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "tests/unit/fusion/random_graph.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::fusion::testing {
 namespace {
@@ -38,7 +39,7 @@ void expect_lives_apart(const Plan& plan) {
 
 TEST(RandomExpressions, PlansMatchTheEvaluation) {
   const unsigned seed = fresh_seed();
-  auto device = Device::open("cpu");
+  auto device = open_device("cpu");
   ASSERT_TRUE(device.ok());
   const int count = std::getenv("KILN_FUZZ_COUNT") ? std::atoi(std::getenv("KILN_FUZZ_COUNT")) : 40;
   double tight = 0;
@@ -69,7 +70,7 @@ TEST(RandomExpressions, PlansMatchTheEvaluation) {
 
 TEST(RandomExpressions, SourcesCompileForHopper) {
   const unsigned seed = fresh_seed();
-  auto device = Device::open("cpu");
+  auto device = open_device("cpu");
   ASSERT_TRUE(device.ok());
   for (int i = 0; i < 10; ++i) {
     std::mt19937 random(seed + static_cast<unsigned>(i));

@@ -9,6 +9,7 @@
 #include "compiler/fusion/infer.h"
 #include "compiler/fusion/plan.h"
 #include "tests/unit/fusion/run_plan.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::fusion::testing {
 namespace {
@@ -594,7 +595,7 @@ TEST_P(Sources, AreAsAcceptedAndCompile) {
   want << std::ifstream(path).rdbuf();
   EXPECT_EQ(text, want.str()) << "KILN_BLESS=1 accepts it";
 
-  auto device = Device::open("cpu");
+  auto device = open_device("cpu");
   ASSERT_TRUE(device.ok());
   // Arguments only say dtype, alignment and integers: one small tensor per dtype stands for all.
   std::vector<Tensor> values;

@@ -10,6 +10,7 @@
 
 #include "support/diag.h"
 #include "tests/unit/lower/remarks.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::kernels {
 namespace {
@@ -81,7 +82,7 @@ void check(const Device& device, DType dtype, const Shape& shape, bool causal, i
 class Attention : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Attention, MatchesTheReference) {
-  auto device = Device::open(GetParam());
+  auto device = open_device(GetParam());
   ASSERT_TRUE(device.ok()) << render(device.error());
   for (const bool causal : {false, true}) {
     check(*device, DType::kF16, {2, 256, 64}, causal);
@@ -106,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, Attention, ::testing::ValuesIn(Device::list())
 });
 
 TEST(AttentionCode, StaysInRegistersOfWarpGroups) {
-  const Device cpu = *Device::open("cpu");
+  const Device cpu = *open_device("cpu");
   Sources sources;
   for (const int64_t d : {64, 128})
     for (const bool causal : {false, true}) {
@@ -144,7 +145,7 @@ void expect_warp_groups(const std::string& file, const std::string& function, st
 }
 
 TEST(AttentionCode, GradientsAndMasksStayInRegistersToo) {
-  const Device cpu = *Device::open("cpu");
+  const Device cpu = *open_device("cpu");
   for (const int64_t d : {64, 128}) {
     SCOPED_TRACE(d);
     const int64_t shape[] = {2, 512, d}, rows[] = {2, 512}, square[] = {512, 512};
@@ -175,7 +176,7 @@ TEST(AttentionCode, GradientsAndMasksStayInRegistersToo) {
 }
 
 TEST(AttentionCode, SumsOfFloat32HaveRegisters) {
-  const Device cpu = *Device::open("cpu");
+  const Device cpu = *open_device("cpu");
   const int64_t two = 2, one = 1, n = 512, none = 0, rows = 64, keys = 32;
   for (const auto& [d, warps] : {std::pair<int64_t, int>{64, 4}, {128, 8}}) {
     const int64_t shape[] = {2, 512, d}, square[] = {512, 512};
@@ -202,7 +203,7 @@ TEST(AttentionCode, SumsOfFloat32HaveRegisters) {
 }
 
 TEST(AttentionErrors, SayWhatWouldWork) {
-  const Device cpu = *Device::open("cpu");
+  const Device cpu = *open_device("cpu");
   Sources sources;
   auto refused = [&](DType dtype, std::vector<int64_t> shape, std::vector<int64_t> keys) {
     const Tensor q = *Tensor::empty(cpu, dtype, shape), k = *Tensor::empty(cpu, dtype, keys);

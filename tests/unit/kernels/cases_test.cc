@@ -4,6 +4,7 @@
 #include <random>
 
 #include "kernels/case.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::kernels {
 namespace {
@@ -20,7 +21,7 @@ void run_everywhere(const Case& c, Variant variant) {
   uint64_t seed = fresh_seed();
   Sources sources;
   for (const std::string& device_name : Device::list()) {
-    auto device = Device::open(device_name);
+    auto device = open_device(device_name);
     ASSERT_TRUE(device.ok()) << render(device.error());
     for (DType dtype : c.dtypes)
       for (const Shape& shape : c.test_sizes()) {
@@ -47,7 +48,7 @@ TEST_P(Cases, WideRowsMatchTheReference) {
   uint64_t seed = fresh_seed();
   Sources sources;
   for (const std::string& device_name : Device::list()) {
-    auto device = Device::open(device_name);
+    auto device = open_device(device_name);
     ASSERT_TRUE(device.ok()) << render(device.error());
     Request request{*device, DType::kBF16, {7, 30011}, seed, Variant::kFused};
     if (c.test_sizes().front().size() == 1) request.shape = {30011};
@@ -63,7 +64,7 @@ TEST_P(Cases, WideRowsMatchTheReference) {
 }
 
 TEST_P(Cases, ACheckCanFail) {
-  auto device = Device::open("cpu");
+  auto device = open_device("cpu");
   ASSERT_TRUE(device.ok());
   Sources sources;
   Shape shape = GetParam()->test_sizes().back();
@@ -76,7 +77,7 @@ TEST_P(Cases, ACheckCanFail) {
 }
 
 TEST_P(Cases, FusionMovesFewerBytes) {
-  auto device = Device::open("cpu");
+  auto device = open_device("cpu");
   ASSERT_TRUE(device.ok());
   Sources sources;
   Shape shape = GetParam()->test_sizes().back();

@@ -11,6 +11,7 @@
 
 #include "kiln/kernel.h"
 #include "support/diag.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::kernels {
 namespace {
@@ -68,7 +69,7 @@ std::vector<T> operands(uint64_t salt, size_t n = 20'000) {
 /// out[i] = expression of a, b and c, each of `n` elements.
 template <class Out, class... In>
 std::vector<Out> computed(const std::string& expression, const std::vector<In>&... in) {
-  auto device = Device::open("cpu");
+  auto device = open_device("cpu");
   std::string loads;
   int k = 0;
   ((loads += fmt::format("    {0} = tl.load({0}_ptr + i, mask=inside)\n", "abc"[k++]), void(in)), ...);

@@ -12,6 +12,7 @@
 #include "kiln/kernel.h"
 #include "support/diag.h"
 #include "tests/docs_table.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::kernels {
 namespace {
@@ -209,7 +210,7 @@ class Libdevice : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(Libdevice, StaysWithinItsBounds) {
-  auto device = Device::open(GetParam());
+  auto device = open_device(GetParam());
   ASSERT_TRUE(device.ok()) << render(device.error());
   const uint64_t seed = std::random_device{}();
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
@@ -228,7 +229,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, Libdevice, ::testing::Values("cpu"), [](const 
 
 /// Bessel functions of any order, to within so much of the larger of the value and 1/16; Y below -1e30 is left out.
 TEST_P(Libdevice, BesselFunctionsOfAnyOrder) {
-  auto device = Device::open(GetParam());
+  auto device = open_device(GetParam());
   ASSERT_TRUE(device.ok()) << render(device.error());
   const uint64_t seed = std::random_device{}();
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));

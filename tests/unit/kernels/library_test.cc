@@ -8,6 +8,7 @@
 
 #include "kiln/kernel.h"
 #include "support/diag.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::kernels {
 namespace {
@@ -67,7 +68,7 @@ using Args = std::vector<std::optional<Arg>>;
 class Library : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    auto device = Device::open(GetParam());
+    auto device = open_device(GetParam());
     ASSERT_TRUE(device.ok()) << render(device.error());
     device_ = *device;
     const auto seed = std::random_device{}();

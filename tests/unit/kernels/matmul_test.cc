@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/matmul/matmul.h"
+#include "tests/unit/open_device.h"
 #include "tests/unit/runtime/blas/matmul_check.h"
 
 namespace kiln::kernels {
@@ -16,7 +17,7 @@ TEST(MatmulPointers, EveryLayout) {
   for (int layout = 0; layout < 4; ++layout) {
     Product p{.a = DType::kF32, .b = DType::kF32, .m = 35, .n = 67, .k = 41};
     p.a_transposed = layout & 1, p.b_transposed = layout & 2;
-    testing::check_product(*Device::open("cpu"), p, testing::fresh_seed(), nullptr,
+    testing::check_product(*open_device("cpu"), p, testing::fresh_seed(), nullptr,
                            [&](const Tensor& a, const Tensor& b, const MatmulOptions& options) -> Result<Tensor> {
                              Sources sources;
                              KILN_TRY(Launch launch, pointer_matmul_launch(sources, a, b, options.out, tile));
@@ -28,7 +29,7 @@ TEST(MatmulPointers, EveryLayout) {
 
 void check(const MatmulTile& tile, const Product& p) {
   SCOPED_TRACE(to_string(tile));
-  testing::check_product(*Device::open("cpu"), p, testing::fresh_seed(), nullptr,
+  testing::check_product(*open_device("cpu"), p, testing::fresh_seed(), nullptr,
                          [&](const Tensor& a, const Tensor& b, const MatmulOptions& options) -> Result<Tensor> {
                            Sources sources;
                            MatmulEpilogue epilogue{options.bias, ""};

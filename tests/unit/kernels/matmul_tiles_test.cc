@@ -9,6 +9,7 @@
 #include "kernels/matmul_persistent/matmul.h"
 #include "support/diag.h"
 #include "tests/unit/lower/remarks.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::kernels {
 namespace {
@@ -77,7 +78,7 @@ void expect_clean(const Launch& launch, bool by_warp_groups) {
 
 class MatmulTiles : public ::testing::TestWithParam<Types> {
  protected:
-  Device cpu = *Device::open("cpu");
+  Device cpu = *open_device("cpu");
   Sources sources;
 };
 

@@ -1,6 +1,7 @@
 // A program as docs/embedding.md has it: include/kiln and the standard library are all it needs.
 #include <gtest/gtest.h>
 #include <kiln/kernel.h>
+#include <kiln/runtime.h>
 
 #include <cmath>
 
@@ -18,7 +19,8 @@ def scaled_add(x, y, out, n, scale, BLOCK: tl.constexpr):
 )";
 
 kiln::Result<std::vector<double>> scaled_add(int64_t n) {
-  KILN_TRY(kiln::Device device, kiln::Device::open_default());  // the first GPU, else the CPU
+  const kiln::Runtime runtime;
+  KILN_TRY(kiln::Device device, runtime.open_default());  // the first GPU, else the CPU
   KILN_TRY(kiln::Kernel kernel, kiln::Kernel::from_source(kSource, "scaled_add.py"));
   const int64_t shape[] = {n};
   KILN_TRY(kiln::Tensor x, kiln::randn(device, kiln::DType::kF32, shape, 1));
@@ -31,11 +33,12 @@ kiln::Result<std::vector<double>> scaled_add(int64_t n) {
 }
 
 TEST(Embedding, AKernelIsCompiledAndLaunched) {
+  const kiln::Runtime runtime;
+  auto cpu = *runtime.open("cpu");
   for (int64_t n : {int64_t{1}, int64_t{1000}, int64_t{4096}, int64_t{100'003}}) {
     auto got = scaled_add(n);
     ASSERT_TRUE(got.ok()) << kiln::render(got.error());
     const int64_t shape[] = {n};
-    auto cpu = *kiln::Device::open("cpu");
     auto x = *kiln::randn(cpu, kiln::DType::kF32, shape, 1)->to_doubles(),
          y = *kiln::randn(cpu, kiln::DType::kF32, shape, 2)->to_doubles();
     ASSERT_EQ(got->size(), x.size());
@@ -61,7 +64,8 @@ TEST(Embedding, ErrorsAreValuesWithAPlace) {
 }
 
 TEST(Embedding, GlobalsOfTheFileReachTheKernel) {
-  auto cpu = *kiln::Device::open("cpu");
+  const kiln::Runtime runtime;
+  auto cpu = *runtime.open("cpu");
   auto kernel = kiln::Kernel::from_source(
       "import triton\nimport triton.language as tl\nFACTOR: tl.constexpr = 7\n@triton.jit\ndef helper(a):\n    return "
       "a * FACTOR\n"

@@ -8,13 +8,14 @@
 #include <nlohmann/json.hpp>
 
 #include "support/diag.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::profiler {
 namespace {
 
 class ContestTest : public testing::Test {
  protected:
-  ContestTest() : cpu(*Device::open("cpu")) {
+  ContestTest() : cpu(*open_device("cpu")) {
     options.max_pairs = 12;
     options.timeout_s = 20;
   }
@@ -297,7 +298,7 @@ TEST(Check, ErrorsAreRelativeToTheSizeOfTheResult) {
 }
 
 TEST(Check, LargeTensorsAreLookedAtFromBothEnds) {
-  Device cpu = *Device::open("cpu");
+  Device cpu = *open_device("cpu");
   const int64_t shape[] = {1000};
   std::vector<float> numbers(1000);
   for (size_t i = 0; i < 1000; ++i) numbers[i] = static_cast<float>(i);

@@ -8,6 +8,7 @@
 
 #include "compiler/target/target.h"
 #include "support/diag.h"
+#include "tests/unit/open_device.h"
 #include "tests/unit/profiler/cupti/cupti_or_skip.h"
 
 namespace kiln::profiler::cupti {
@@ -113,7 +114,7 @@ TEST(RangeProfilerHost, ListsBaseMetricsWithDescriptions) {
 
 TEST(RangeProfilerTarget, TheCpuHasNoCounters) {
   CUPTI_OR_SKIP();
-  Device cpu = *Device::open("cpu");
+  Device cpu = *open_device("cpu");
   const std::string wanted[] = {"gpu__time_duration.sum"};
   bool ran = false;
   auto c = collect(cpu, wanted, {}, [&]() -> Status {

@@ -14,6 +14,7 @@
 #include "profiler/lines/disassemble.h"
 #include "runtime/jit/jit.h"
 #include "runtime/launch/kernel_impl.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::profiler::cupti {
 namespace {
@@ -134,7 +135,7 @@ TEST(SassLines, ChecksumsTellCubinsApart) {
 }
 
 TEST(PcSampling, TheCpuHasNoProgramCountersToSample) {
-  auto sampler = PcSampler::attach(*Device::open("cpu"));
+  auto sampler = PcSampler::attach(*open_device("cpu"));
   ASSERT_FALSE(sampler.ok());
   EXPECT_EQ(sampler.error().kind, ErrorKind::kUnsupported);
   EXPECT_EQ(sampler.error().message, "program counters are sampled on GPUs; cpu has none");

@@ -11,13 +11,14 @@
 #include <thread>
 
 #include "support/process.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::profiler {
 namespace {
 
 class DeviceLockTest : public ::testing::Test {
  protected:
-  DeviceLockTest() : device_(*Device::open("cpu")) {
+  DeviceLockTest() : device_(*open_device("cpu")) {
     if (const char* before = std::getenv("XDG_RUNTIME_DIR")) before_ = before;
     setenv("XDG_RUNTIME_DIR", scratch_.path.c_str(), 1);
   }

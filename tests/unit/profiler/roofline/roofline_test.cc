@@ -9,6 +9,7 @@
 #include "kiln/device.h"
 #include "kiln/interrupt.h"
 #include "profiler/measure/timer.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::profiler {
 namespace {
@@ -122,7 +123,7 @@ TEST(Roofline, ThePlotHasRoofsThatMeetAndPointsUnderThem) {
 
 // Of a ceiling that no other test measures: what is measured once is not measured again.
 TEST(Ceilings, CtrlCEndsTheirMeasurementsAndNothingOfThemIsKept) {
-  const Device cpu = *Device::open("cpu");
+  const Device cpu = *open_device("cpu");
   const auto measured = [&] { return product_ceiling(cpu, DType::kF64); };
   request_interrupt();
   const auto refused = measured();
@@ -153,7 +154,7 @@ TEST(Ceilings, CtrlCEndsTheirMeasurementsAndNothingOfThemIsKept) {
 }
 
 TEST(Ceilings, TheCpuHasMemoryAndMathAndNoL2) {
-  Device cpu = *Device::open("cpu");
+  Device cpu = *open_device("cpu");
   auto vector = vector_ceiling(cpu);
   ASSERT_TRUE(vector.ok()) << vector.error().message;
   EXPECT_GT(vector->per_us, 0);

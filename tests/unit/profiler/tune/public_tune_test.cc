@@ -5,6 +5,8 @@
 
 #include <filesystem>
 
+#include "tests/unit/open_device.h"
+
 namespace kiln {
 namespace {
 
@@ -26,7 +28,7 @@ class PublicTune : public testing::Test {
     char folder[] = "/tmp/kiln_tune_XXXXXX";
     root_ = mkdtemp(folder);
     setenv("KILN_CACHE_DIR", root_.c_str(), 1);
-    Device cpu = *Device::open("cpu");
+    Device cpu = *open_device("cpu");
     const int64_t shape[] = {kN};
     x = *Tensor::full(cpu, DType::kF32, shape, 1.5);
     o = *Tensor::full(cpu, DType::kF32, shape, 0);

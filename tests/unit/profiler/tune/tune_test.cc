@@ -12,6 +12,7 @@
 #include "profiler/tune/output_check.h"
 #include "profiler/tune/records.h"
 #include "support/diag.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::profiler {
 namespace {
@@ -44,7 +45,7 @@ class TuneTest : public testing::Test {
     char name[] = "/tmp/kiln_tune_XXXXXX";
     root = mkdtemp(name);
     setenv("KILN_CACHE_DIR", root.c_str(), 1);
-    device = *Device::open("cpu");
+    device = *open_device("cpu");
     const int64_t shape[] = {kN};
     x = *randn(device, DType::kF32, shape, 1);
     y = *randn(device, DType::kF32, shape, 2);

@@ -15,6 +15,7 @@
 #include "profiler/shard/records.h"
 #include "support/files.h"
 #include "support/process.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::repl {
 namespace {
@@ -209,7 +210,7 @@ TEST_F(ShardCommands, TwoProcessesTakeTheDeviceInTurns) {
   // A point is measured under the lock of the device.
   std::optional<profiler::DeviceLock> lock;
   lock.emplace(*profiler::DeviceLock::take(
-      *Device::open("cpu"), [] { return false; }, [] {}));
+      *open_device("cpu"), [] { return false; }, [] {}));
   const std::string errors = scratch_.path + "/errors";
   pid_t child = start(sweep(), errors);
   auto said = [&] { return read_file(errors).ok() ? *read_file(errors) : std::string(); };

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "support/diag.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::repl {
 namespace {
@@ -19,7 +20,7 @@ struct Made {
 Made contenders_of(const std::string& setup, const std::string& text, const VariantOptions& options) {
   Made made;
   made.session = std::make_unique<script::Session>(
-      script::Options{.output = [](std::string_view) {}, .argv = {}, .device = *Device::open("cpu")});
+      script::Options{.output = [](std::string_view) {}, .argv = {}, .device = *open_device("cpu")});
   Status ready = made.session->run(setup, "setup.py");
   KILN_ASSERT(ready.ok(), "{}", ready.ok() ? "" : ready.error().message);
   auto expr = made.session->expression(text);
@@ -107,7 +108,7 @@ TEST(ExprContenders, TunedIsAnotherConfigurationOrNone) {
 
 TEST(ExprContenders, WithoutTheUnfusedVariantTheOthersStand) {
   // Ten elements of a tensor that no memory holds: fused, only those are computed.
-  Expr x = *Tensor::full(*Device::open("cpu"), DType::kF32, std::vector<int64_t>{1}, 2.0);
+  Expr x = *Tensor::full(*open_device("cpu"), DType::kF32, std::vector<int64_t>{1}, 2.0);
   ExprAttributes large, few;
   large.shape = {int64_t{1} << 42};
   few.shape = {10};
@@ -127,7 +128,7 @@ TEST(ExprContenders, WithoutTheUnfusedVariantTheOthersStand) {
 }
 
 TEST(ExprContenders, InAListTheyKnowTheirPlans) {
-  script::Session session({.output = [](std::string_view) {}, .argv = {}, .device = *Device::open("cpu")});
+  script::Session session({.output = [](std::string_view) {}, .argv = {}, .device = *open_device("cpu")});
   ASSERT_TRUE(session
                   .run("x = randn(100, 100)\ny = gelu(x) * 3.5\ndef f():\n    return exp(x) + 0.3\n"
                        "def two():\n    z = (x * 7.0).run()\n    return z + 0.3\n",
@@ -169,7 +170,7 @@ TEST(ExprContenders, InAListTheyKnowTheirPlans) {
 }
 
 TEST(ExprContenders, WhatIsNoExpressionHasNoVariants) {
-  script::Session session({.output = [](std::string_view) {}, .argv = {}, .device = *Device::open("cpu")});
+  script::Session session({.output = [](std::string_view) {}, .argv = {}, .device = *open_device("cpu")});
   ASSERT_TRUE(session.run("x = randn(30, 30)", "setup.py").ok());
   EXPECT_FALSE((*expression_contenders(session, "print(1)")).has_value());
   EXPECT_FALSE(expression_contenders(session, "x").ok());

@@ -8,6 +8,7 @@
 #include "repl/magics/kernel_target.h"
 #include "repl/views/static_table.h"
 #include "support/files.h"
+#include "tests/unit/open_device.h"
 #include "tests/unit/repl/run_prompt.h"
 
 namespace kiln::repl {
@@ -120,7 +121,7 @@ TEST(MagicsFusion, StaticOfAnExpressionIsOfAGpuThatIsNotThere) {
 }
 
 TEST(MagicsFusion, TheDemoEndsWithAGpuThatIsNotThere) {
-  Result<Device> cpu = Device::open("cpu");
+  Result<Device> cpu = open_device("cpu");
   ASSERT_TRUE(cpu.ok());
   Result<report::Table> table = demo_static_figures(*cpu);
   ASSERT_TRUE(table.ok()) << table.error().message;

@@ -8,6 +8,7 @@
 #include "repl/magics/statement_arguments.h"
 #include "repl/shell/shell.h"
 #include "support/files.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::repl {
 namespace {
@@ -53,7 +54,7 @@ class ProfileMagic : public testing::Test {
   ProfileMagic() : shell(options(), [this](std::string_view s) { out += s; }) {
     std::string pattern = (std::filesystem::temp_directory_path() / "kiln_profile_XXXXXX").string();
     folder = mkdtemp(pattern.data());
-    auto cpu = Device::open("cpu");
+    auto cpu = open_device("cpu");
     EXPECT_TRUE(cpu.ok());
     shell.session().set_device(*cpu);
     run("import torch, triton\nimport triton.language as tl\n"

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "repl/shell/shell.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::repl {
 namespace {
@@ -27,7 +28,7 @@ TEST(Schedule, WaitsWarmsUpKeepsAndRepeats) {
 class ProfileRun : public testing::Test {
  protected:
   ProfileRun() : shell(options(), [this](std::string_view s) { out += s; }) {
-    auto cpu = Device::open("cpu");
+    auto cpu = open_device("cpu");
     EXPECT_TRUE(cpu.ok());
     shell.session().set_device(*cpu);
     EXPECT_TRUE(

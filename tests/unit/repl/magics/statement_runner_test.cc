@@ -2,13 +2,14 @@
 #include <gtest/gtest.h>
 
 #include "repl/magics/contenders.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::repl {
 namespace {
 
 class StatementRunner : public testing::Test {
  protected:
-  StatementRunner() : session({.output = [](std::string_view) {}, .argv = {}, .device = *Device::open("cpu")}) {
+  StatementRunner() : session({.output = [](std::string_view) {}, .argv = {}, .device = *open_device("cpu")}) {
     Status ready = session.run(
         "import triton\nimport triton.language as tl\n"
         "@triton.jit\ndef add_one(x, n, BLOCK: tl.constexpr):\n"

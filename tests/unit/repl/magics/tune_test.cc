@@ -9,6 +9,7 @@
 #include "repl/shell/shell.h"
 #include "support/files.h"
 #include "tests/golden/cases.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::repl {
 namespace {
@@ -175,7 +176,7 @@ TEST(Autotune, CtrlCKeepsTheBestForTheSession) {
   int hooks = 0;
   std::string out;
   script::Options options;
-  options.device = *Device::open("cpu");
+  options.device = *open_device("cpu");
   options.output = [&](std::string_view s) {
     if (s == ".") {
       if (++hooks == 9) session->interrupt();

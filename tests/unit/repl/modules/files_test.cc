@@ -3,6 +3,7 @@
 
 #include "repl/session/session.h"
 #include "support/process.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::script {
 namespace {
@@ -12,7 +13,7 @@ class Files : public testing::Test {
   Files() {
     Options options;
     options.output = [this](std::string_view text) { out_ += text; };
-    options.device = *Device::open("cpu");
+    options.device = *open_device("cpu");
     session_ = std::make_unique<Session>(std::move(options));
     run("import torch\nD = '" + folder_.path + "/'\n");
   }

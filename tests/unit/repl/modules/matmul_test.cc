@@ -5,6 +5,7 @@
 
 #include "kiln/blas.h"
 #include "repl/session/session.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::script {
 namespace {
@@ -13,7 +14,7 @@ std::string run_script(const std::string& text) {
   std::string out;
   Options options;
   options.output = [&](std::string_view s) { out += s; };
-  options.device = *Device::open("cpu");
+  options.device = *open_device("cpu");
   Session session(std::move(options));
   Status status = session.run(text, "script.py", Mode::kFile);
   if (!status.ok()) out += render(status.error());

@@ -18,6 +18,7 @@
 #include "repl/modules/modules.h"
 #include "repl/script/builtins/builtins.h"
 #include "repl/session/session.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::script {
 namespace {
@@ -270,7 +271,7 @@ class NativesTest : public ::testing::Test {
     session_.reset();
     Options options;
     options.output = options.error_output = [](std::string_view) {};
-    options.device = *Device::open("cpu");
+    options.device = *open_device("cpu");
     session_ = std::make_unique<Session>(std::move(options));
     std::string text(kSetup);
     text += "def pool():\n    del victims[0:]\n    return [";

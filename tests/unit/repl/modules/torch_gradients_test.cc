@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "repl/session/session.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::script {
 namespace {
@@ -75,7 +76,7 @@ def show(value):
   std::string out;
   Options options;
   options.output = [&](std::string_view s) { out += s; };
-  options.device = *Device::open("cpu");
+  options.device = *open_device("cpu");
   Session session(std::move(options));
   const Status status = session.run(script, "script.py", Mode::kFile);
   ASSERT_TRUE(status.ok()) << render(status.error());
@@ -95,7 +96,7 @@ TEST(TorchGradients, TrainAnExample) {
   std::string out;
   Options options;
   options.output = [&](std::string_view s) { out += s; };
-  options.device = *Device::open("cpu");
+  options.device = *open_device("cpu");
   Session session(std::move(options));
   const Status status = session.run(script.str(), "train.py", Mode::kFile);
   ASSERT_TRUE(status.ok()) << out << render(status.error());

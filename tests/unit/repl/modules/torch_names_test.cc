@@ -8,6 +8,7 @@
 
 #include "repl/session/session.h"
 #include "tests/docs_table.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::script {
 namespace {
@@ -24,7 +25,7 @@ std::string quoted(const std::string& text) {
 Status run(std::string_view script, const char* file, std::string* out) {
   Options options;
   options.output = [out](std::string_view s) { *out += s; };
-  options.device = *Device::open("cpu");
+  options.device = *open_device("cpu");
   Session session(std::move(options));
   return session.run(std::string(script), file, Mode::kFile);
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "repl/session/session.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::script {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 TEST(TorchSurface, AsPyTorch) {
   std::ifstream in(std::string(KILN_SOURCE_DIR) + "/tests/unit/repl/modules/torch_surface.txt");
   Options options;
-  options.device = *Device::open("cpu");
+  options.device = *open_device("cpu");
   Session session(std::move(options));
   ASSERT_TRUE(session.run("import torch\n", "surface.py", Mode::kFile).ok());
   int rows = 0;

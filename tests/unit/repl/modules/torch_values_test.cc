@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "repl/session/session.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::script {
 namespace {
@@ -65,7 +66,7 @@ def show(x, n):
   std::string out;
   Options options;
   options.output = [&](std::string_view s) { out += s; };
-  options.device = *Device::open("cpu");
+  options.device = *open_device("cpu");
   Session session(std::move(options));
   Status status = session.run(script, "script.py", Mode::kFile);
   if (!status.ok()) out += render(status.error());

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "repl/session/session.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::script {
 namespace {
@@ -47,7 +48,7 @@ TEST(TorchViews, ProgramsPrintWhatTorchPrints) {
     std::string out;
     Options options;
     options.output = [&](std::string_view s) { out += s; };
-    options.device = *Device::open("cpu");
+    options.device = *open_device("cpu");
     Session session(std::move(options));
     const Status status = session.run(before + p.source, "script.py", Mode::kFile);
     if (!status.ok()) out += render(status.error());

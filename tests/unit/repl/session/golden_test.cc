@@ -7,13 +7,14 @@
 #include "compiler/parse/parser.h"
 #include "repl/session/session.h"
 #include "tests/golden/cases.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::script {
 namespace {
 
 /// Why there is no such device differs: no driver, a build without CUDA, fewer GPUs.
 void hide_reason(std::string& out, const char* device) {
-  const auto none = Device::open(device);
+  const auto none = open_device(device);
   ASSERT_FALSE(none.ok()) << device;
   const std::string& reason = none.error().message;
   for (size_t at = 0; (at = out.find(reason, at)) != std::string::npos;)
@@ -45,7 +46,7 @@ std::string run_script(const std::string& text, Mode mode) {
   Options options;
   options.output = [&](std::string_view s) { out += s; };
   setenv("KILN_TUNE_RECORDS", "0", 1);  // each run tunes anew
-  auto cpu = Device::open("cpu");
+  auto cpu = open_device("cpu");
   EXPECT_TRUE(cpu.ok());
   if (cpu.ok()) options.device = *cpu;
   Session session(std::move(options));

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "repl/session/session.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::script {
 namespace {
@@ -19,7 +20,7 @@ class Interrupts : public ::testing::Test {
   Interrupts() {
     Options options;
     options.output = [this](std::string_view s) { out += s; };
-    options.device = *Device::open("cpu");
+    options.device = *open_device("cpu");
     session = std::make_unique<Session>(std::move(options));
   }
   void run(std::string text) {

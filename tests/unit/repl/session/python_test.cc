@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "repl/session/session.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::script {
 namespace {
@@ -26,7 +27,7 @@ std::string run_file(const fs::path& path) {
   options.output = [&](std::string_view s) { out += s; };
   options.error_output = [](std::string_view) {};
   options.argv = {path.string(), "a", "b"};
-  options.device = *Device::open("cpu");
+  options.device = *open_device("cpu");
   Session session(std::move(options));
   const Status status = session.run(text_of(path), path.string());
   if (!status.ok()) out += render(status.error());

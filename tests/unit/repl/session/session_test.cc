@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "support/faults.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::script {
 namespace {
@@ -21,7 +22,7 @@ class SessionTest : public ::testing::Test {
     options.output = [this](std::string_view s) { out += s; };
     options.error_output = [this](std::string_view s) { err += s; };
     options.argv = {"script.py", "a"};
-    auto cpu = Device::open("cpu");
+    auto cpu = open_device("cpu");
     EXPECT_TRUE(cpu.ok());
     options.device = *cpu;
     session = std::make_unique<Session>(std::move(options));
@@ -47,7 +48,7 @@ TEST_F(SessionTest, PrintsWhereItIsTold) {
 }
 
 TEST_F(SessionTest, AClassGoesWithItsLastName) {
-  const Device cpu = *Device::open("cpu");
+  const Device cpu = *open_device("cpu");
   const int64_t before = cpu.memory().allocated;
   run("class A:\n    def f(self): return 1\n"
       "class B(A):\n    x = torch.zeros(1 << 16)\n    def f(self): return super().f()\n"
@@ -88,7 +89,7 @@ TEST_F(SessionTest, FlushedOutputHasLeft) {
   fcntl(ends[0], F_SETFL, O_NONBLOCK);
   Options options;
   options.output = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
-  options.device = *Device::open("cpu");
+  options.device = *open_device("cpu");
   std::string got[2];
   for (int i = 0; i < 2; ++i) {
     Session writer(options);
@@ -484,7 +485,7 @@ TEST_F(SessionTest, KernelsOutliveTheSession) {
   auto kernel = session->kernel("k");
   ASSERT_TRUE(kernel.ok());
   session.reset();
-  auto cpu = Device::open("cpu");
+  auto cpu = open_device("cpu");
   int64_t shape[] = {1};
   auto t = Tensor::zeros(*cpu, DType::kF32, shape);
   ASSERT_TRUE(t.ok());

@@ -5,6 +5,7 @@
 
 #include "kiln/session.h"
 #include "support/diag.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln {
 namespace {
@@ -64,7 +65,7 @@ TEST(EmbeddedSession, ValuesHaveAForm) {
 
 TEST(EmbeddedSession, TensorsShareMemory) {
   Embedded e;
-  auto device = Device::open("cpu");
+  auto device = open_device("cpu");
   ASSERT_TRUE(device.ok());
   const std::vector<int64_t> shape = {4};
   auto tensor = Tensor::zeros(*device, DType::kF32, shape);

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "kiln/graph.h"
+#include "tests/unit/open_device.h"
 #include "tests/unit/runtime/blas/fake/fake_cublas.h"
 #include "tests/unit/runtime/blas/matmul_check.h"
 
@@ -33,7 +34,7 @@ class CublasFakeTest : public ::testing::Test {
     int handles = fake->handles;
     *fake = FakeCublas();
     fake->handles = handles;
-    auto opened = Device::open("cuda:0");
+    auto opened = open_device("cuda:0");
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     device = *opened;
   }
@@ -213,7 +214,7 @@ TEST_F(CublasFakeTest, ErrorsOfTheLibraries) {
       message(fp8({16, 16}), fp8({16, 16}), {.impl = MatmulImpl::kCublasLt}),
       "cublaslt multiplies fp8 only where k is contiguous in both operands: b is laid out the other way | help: a "
       "row-major [M, K], and b as the transposed view w.t() of a row-major w [N, K]");
-  EXPECT_EQ(message(zeros({4, 4}), *Tensor::zeros(*Device::open("cpu"), DType::kF16, Shape{4, 4}), {}),
+  EXPECT_EQ(message(zeros({4, 4}), *Tensor::zeros(*open_device("cpu"), DType::kF16, Shape{4, 4}), {}),
             "matmul: a is on cuda:0 and b on cpu | help: move one with .to(device)");
   EXPECT_EQ(message(a, a, {.impl = MatmulImpl::kOpenBlas}).find("openblas does not multiply f16"), 0u);
   setenv("KILN_CUBLAS_LIBRARY", "/no/such/libcublas.so.13", 1);

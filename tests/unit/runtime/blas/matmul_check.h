@@ -11,6 +11,7 @@
 
 #include "kiln/blas.h"
 #include "support/diag.h"
+#include "tests/unit/open_device.h"
 #include "tests/unit/unit_roundoff.h"
 
 namespace kiln::testing {
@@ -44,7 +45,7 @@ struct Product {
 /// or its columns when it is transposed.
 inline Tensor make_operand(const Device& device, DType dtype, int64_t batch, int64_t rows, int64_t columns,
                            bool transposed, int64_t gap, uint64_t seed) {
-  Device cpu = *Device::open("cpu");
+  Device cpu = *open_device("cpu");
   int64_t outer = transposed ? columns : rows, inner = transposed ? rows : columns, ld = inner + gap;
   Shape stored = {std::max<int64_t>(batch, 1), outer, ld};
   Tensor all = is_float(dtype) ? *randn(cpu, dtype, stored, seed) : *randint(cpu, dtype, stored, -9, 10, seed);
@@ -100,7 +101,7 @@ inline void check_product(
   if (batch > 0) shape.insert(shape.begin(), batch), strides.insert(strides.begin(), p.m * ld);
   MatmulOptions options = p.options;
   options.out = *all.as_strided(shape, strides, 0);
-  if (p.bias) options.bias = *randn(*Device::open("cpu"), d, Shape{p.n}, seed + 2)->to(device);
+  if (p.bias) options.bias = *randn(*open_device("cpu"), d, Shape{p.n}, seed + 2)->to(device);
   auto result = multiply(a, b, options);
   if (unsupported && !result.ok() && result.error().kind == ErrorKind::kUnsupported) {
     ++*unsupported;

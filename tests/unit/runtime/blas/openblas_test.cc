@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "runtime/blas/library.h"
+#include "tests/unit/open_device.h"
 #include "tests/unit/runtime/blas/matmul_check.h"
 
 namespace kiln {
@@ -29,7 +30,7 @@ class OpenBlasTest : public ::testing::Test {
     for (const Note& n : r.error().notes) text += " | " + n.message;
     return text;
   }
-  Device cpu = *Device::open("cpu");
+  Device cpu = *open_device("cpu");
 };
 
 TEST_F(OpenBlasTest, EveryLayoutAndRaggedSize) {

@@ -12,7 +12,9 @@
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/driver_assembler.h"
 #include "runtime/device/device.h"
+#include "runtime/device/runtime.h"
 #include "support/diag.h"
+#include "tests/unit/open_device.h"
 #include "tests/unit/runtime/cuda/fake/fake_cuda.h"
 #include "tests/unit/runtime/fake_compiler.h"
 
@@ -36,10 +38,11 @@ class CudaTest : public testing::Test {
   }
   void TearDown() override { unsetenv("KILN_CUDA_MEMORY"); }
   // A device of this test alone, so that breaking it harms no other.
-  std::shared_ptr<DeviceImpl> make_device(int ordinal = 0) {
+  std::shared_ptr<DeviceImpl> make_device(int ordinal = 0, const Runtime& runtime = test_runtime()) {
     auto backend = make_cuda_backend(ordinal);
     KILN_ASSERT(backend.ok(), "{}", backend.ok() ? "" : backend.error().message);
-    return std::make_shared<DeviceImpl>(fmt::format("cuda:{}", ordinal), std::move(*backend));
+    return std::make_shared<DeviceImpl>(fmt::format("cuda:{}", ordinal), std::move(*backend),
+                                        runtime.impl().shared_from_this());
   }
   Result<std::shared_ptr<LoadedKernel>> load(DeviceImpl& device, const std::string& name = "kernel_a",
                                              int64_t shared = 0) {
@@ -182,7 +185,7 @@ TEST_F(CudaTest, TensorsGoThereAndBack) {
   EXPECT_EQ(t.to_doubles()->at(999), 999);
   Tensor columns = *t.as_strided(Shape{100, 10}, Shape{1, 100}, 0);
   EXPECT_EQ(columns.contiguous()->to_doubles()->at(1), 100);
-  Tensor host = *columns.to(*Device::open("cpu"));
+  Tensor host = *columns.to(*open_device("cpu"));
   EXPECT_EQ(*host.to_doubles(), *columns.to_doubles());
   Tensor back = *host.to(device);
   EXPECT_EQ(*back.to_bytes(), *host.to_bytes());
@@ -204,7 +207,7 @@ TEST_F(CudaTest, TensorsGoThereAndBack) {
   Device second(make_device(1));
   EXPECT_EQ(*t.to(second)->to_bytes(), *t.to_bytes());
   EXPECT_EQ(*randn(device, DType::kF32, Shape{1000}, 5)->to_bytes(),
-            *randn(*Device::open("cpu"), DType::kF32, Shape{1000}, 5)->to_bytes());
+            *randn(*open_device("cpu"), DType::kF32, Shape{1000}, 5)->to_bytes());
 }
 
 TEST_F(CudaTest, LaunchPassesGridThreadsAndSlots) {
@@ -565,7 +568,7 @@ TEST_F(CudaTest, StreamsEventsAndTheirEnd) {
     Device other(make_device(1));
     EXPECT_EQ(other.record(side).error().kind, ErrorKind::kValue);
     EXPECT_EQ(other.elapsed_ms(from, to).error().kind, ErrorKind::kValue);
-    Event on_cpu = *Device::open("cpu")->record();
+    Event on_cpu = *open_device("cpu")->record();
     EXPECT_EQ(side.wait(on_cpu).error().kind, ErrorKind::kValue);
   }
   EXPECT_EQ(fake.live_streams, 1) << "the default stream";
@@ -595,11 +598,11 @@ TEST_F(CudaTest, ATensorUsedOnASideStreamIsNotReusedEarly) {
 TEST_F(CudaTest, KernelsGoThroughTheCompilerToTheDriver) {
   setenv("KILN_CACHE", "0", 1);
   Recorder recorder;
-  Jit jit(fake_compiler(recorder), [](const std::string&) {});
+  const Runtime runtime = make_runtime(std::make_unique<Jit>(fake_compiler(recorder), [](const std::string&) {}));
   Program program("@triton.jit\ndef add(x, y, n, BLOCK: tl.constexpr):\n    pass\n");
-  Kernel add(std::make_shared<KernelImpl>(program.functions.at("add"), false, jit));
+  Kernel add = Kernel::from_function(program.functions.at("add"));
   using Args = std::vector<std::optional<Arg>>;
-  Device device(make_device()), cpu = *Device::open("cpu");
+  Device device(make_device(0, runtime)), cpu = *runtime.open("cpu");
   Tensor x = *Tensor::zeros(device, DType::kF32, Shape{64}), y = *Tensor::zeros(device, DType::kF32, Shape{64});
   LaunchOptions options;
   options.num_warps = 2;
@@ -631,7 +634,7 @@ TEST_F(CudaTest, KernelsGoThroughTheCompilerToTheDriver) {
   EXPECT_EQ(status.error().message,
             "kernel 'add': the stream belongs to another device than its tensors, which are on cpu");
   fake.major = 7, fake.minor = 5;
-  Device old(make_device());
+  Device old(make_device(0, runtime));
   Tensor z = *Tensor::zeros(old, DType::kF32, Shape{64});
   status = add.launch({5, 1, 1}, Args{z, z, int64_t{64}, int64_t{16}});
   EXPECT_EQ(status.error().message,

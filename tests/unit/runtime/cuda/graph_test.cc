@@ -8,7 +8,9 @@
 #include "kiln/tensor.h"
 #include "runtime/cuda/cuda_backend.h"
 #include "runtime/device/device.h"
+#include "runtime/device/runtime.h"
 #include "support/diag.h"
+#include "tests/unit/open_device.h"
 #include "tests/unit/runtime/cuda/fake/fake_cuda.h"
 
 namespace kiln::runtime {
@@ -26,7 +28,7 @@ class CudaGraphTest : public testing::Test {
     *fake = FakeCuda();
     auto backend = make_cuda_backend(0);
     ASSERT_TRUE(backend.ok());
-    impl = std::make_shared<DeviceImpl>("cuda:0", std::move(*backend));
+    impl = std::make_shared<DeviceImpl>("cuda:0", std::move(*backend), test_runtime().impl().shared_from_this());
     device = Device(impl);
   }
   std::shared_ptr<LoadedKernel> load(const std::string& name) {

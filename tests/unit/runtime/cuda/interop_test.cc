@@ -8,6 +8,7 @@
 
 #include "runtime/cuda/function_launch.h"
 #include "runtime/device/device.h"
+#include "tests/unit/open_device.h"
 #include "tests/unit/runtime/cuda/fake/fake_cuda.h"
 
 namespace kiln::runtime {
@@ -49,11 +50,11 @@ class InteropTest : public testing::Test {
 };
 
 TEST_F(InteropTest, WorksInTheCallersContext) {
-  auto device = device_from_cuda(fake.made_context);
+  auto device = device_from_cuda(test_runtime(), fake.made_context);
   ASSERT_TRUE(device.ok()) << render(device.error());
   EXPECT_EQ(fake.contexts, 0) << "the primary context was retained";
   EXPECT_EQ(device->name(), "cuda:0");
-  auto again = device_from_cuda(fake.made_context);
+  auto again = device_from_cuda(test_runtime(), fake.made_context);
   EXPECT_EQ(device->impl(), again->impl());
   const auto kernel = load(*device);
   CUstream native = new_stream();
@@ -77,7 +78,7 @@ TEST_F(InteropTest, WorksInTheCallersContext) {
 TEST_F(InteropTest, ForgetsADeviceWithItsLastHandle) {
   const DeviceImpl* first = nullptr;
   {
-    auto device = device_from_cuda(fake.made_context);
+    auto device = device_from_cuda(test_runtime(), fake.made_context);
     first = device->impl();
     ASSERT_TRUE(device->new_stream().ok());
     EXPECT_EQ(fake.live_streams, 1);
@@ -89,7 +90,7 @@ TEST_F(InteropTest, ForgetsADeviceWithItsLastHandle) {
 
 TEST_F(InteropTest, TheLegacyDefaultStreamIsAStream) {
   fake.takes_null_stream = true;
-  auto device = *device_from_cuda(fake.made_context);
+  auto device = *device_from_cuda(test_runtime(), fake.made_context);
   const auto kernel = load(device);
   auto stream = stream_from_cuda(device, nullptr);
   ASSERT_TRUE(stream.ok());
@@ -98,7 +99,7 @@ TEST_F(InteropTest, TheLegacyDefaultStreamIsAStream) {
 }
 
 TEST_F(InteropTest, WaitsForAStreamWhereItsMemoryMayBeInUse) {
-  auto device = *device_from_cuda(fake.made_context);
+  auto device = *device_from_cuda(test_runtime(), fake.made_context);
   const int64_t shape[] = {64};
   {
     auto stream = *stream_from_cuda(device, new_stream());
@@ -111,7 +112,7 @@ TEST_F(InteropTest, WaitsForAStreamWhereItsMemoryMayBeInUse) {
 }
 
 TEST_F(InteropTest, ForeignMemoryIsNeitherAllocatedNorFreed) {
-  auto device = *device_from_cuda(fake.made_context);
+  auto device = *device_from_cuda(test_runtime(), fake.made_context);
   auto stream = *stream_from_cuda(device, new_stream());
   auto owner = std::make_shared<int>(1);
   fake.calls.clear();
@@ -129,13 +130,13 @@ TEST_F(InteropTest, ForeignMemoryIsNeitherAllocatedNorFreed) {
 }
 
 TEST_F(InteropTest, RefusesWhatIsNone) {
-  EXPECT_EQ(device_from_cuda(nullptr).error().kind, ErrorKind::kValue);
+  EXPECT_EQ(device_from_cuda(test_runtime(), nullptr).error().kind, ErrorKind::kValue);
   fake.failures["cuCtxSetCurrent"] = {CUDA_ERROR_INVALID_CONTEXT};
-  EXPECT_EQ(device_from_cuda(&fake).error().kind, ErrorKind::kDevice);
+  EXPECT_EQ(device_from_cuda(test_runtime(), &fake).error().kind, ErrorKind::kDevice);
 }
 
 TEST_F(InteropTest, LaunchesFunctionsOfTheCallers) {
-  auto device = *device_from_cuda(fake.made_context);
+  auto device = *device_from_cuda(test_runtime(), fake.made_context);
   ASSERT_TRUE(device.synchronize().ok());  // the context is current now
   KernelImage image;
   image.name = "kernel_a";

@@ -11,6 +11,7 @@
 
 #include "kiln/kernel.h"
 #include "runtime/tensor/convert.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::runtime {
 namespace {
@@ -21,7 +22,7 @@ class DeviceKernels : public testing::Test {
  protected:
   void SetUp() override {
     setenv("KILN_CACHE", "0", 1);
-    cpu = *Device::open("cpu");
+    cpu = *open_device("cpu");
   }
   void TearDown() override { unsetenv("KILN_CACHE"); }
   Device cpu;

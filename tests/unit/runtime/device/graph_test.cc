@@ -8,6 +8,7 @@
 #include "runtime/device/device.h"
 #include "runtime/launch/kernel_impl.h"
 #include "support/diag.h"
+#include "tests/unit/open_device.h"
 #include "tests/unit/runtime/add_one.h"
 
 namespace kiln {
@@ -16,7 +17,7 @@ namespace {
 using Shape = std::vector<int64_t>;
 
 TEST(HostGraph, RunsLaunchesAgainInOrder) {
-  Device cpu = *Device::open("cpu");
+  Device cpu = *open_device("cpu");
   auto kernel = Kernel::from_source(kAddOneSource, "add_one.py");
   ASSERT_TRUE(kernel.ok()) << kernel.error().message;
   Tensor x = *Tensor::zeros(cpu, DType::kF32, Shape{1000}), y = *Tensor::zeros(cpu, DType::kF32, Shape{1000});
@@ -44,7 +45,7 @@ TEST(HostGraph, RunsLaunchesAgainInOrder) {
 }
 
 TEST(HostGraph, KeepsTheTensorsThatItsWorkMade) {
-  Device cpu = *Device::open("cpu");
+  Device cpu = *open_device("cpu");
   Tensor x = *Tensor::full(cpu, DType::kF32, Shape{1000}, 3), y;
   Graph graph = *Graph::capture(cpu, [&]() -> Status {
     KILN_TRY(Tensor inner, Tensor::empty(cpu, DType::kF32, Shape{1000}));
@@ -62,7 +63,7 @@ TEST(HostGraph, KeepsTheTensorsThatItsWorkMade) {
 }
 
 TEST(HostGraph, IsCapturedInTwoSteps) {
-  Device cpu = *Device::open("cpu");
+  Device cpu = *open_device("cpu");
   Tensor x = *Tensor::zeros(cpu, DType::kF32, Shape{8});
   Stream side = *cpu.new_stream();
   {
@@ -81,7 +82,7 @@ TEST(HostGraph, IsCapturedInTwoSteps) {
 }
 
 TEST(HostGraph, ACaptureEndsOnTheStreamThatItBeganOn) {
-  Device cpu = *Device::open("cpu");
+  Device cpu = *open_device("cpu");
   Tensor x = *Tensor::zeros(cpu, DType::kF32, Shape{8});
   Stream side = *cpu.new_stream();
   GraphCapture capture = *GraphCapture::begin(cpu);
@@ -95,7 +96,7 @@ TEST(HostGraph, ACaptureEndsOnTheStreamThatItBeganOn) {
 }
 
 TEST(HostGraph, RefusesWhatCannotBeRecorded) {
-  Device cpu = *Device::open("cpu");
+  Device cpu = *open_device("cpu");
   Tensor x = *Tensor::zeros(cpu, DType::kF32, Shape{8});
   auto refusal = [&](std::function<Status()> work) {
     auto graph = Graph::capture(cpu, std::move(work));

@@ -3,7 +3,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "runtime/device/device.h"
 #include "support/trace.h"
+#include "tests/unit/open_device.h"
 #include "tests/unit/runtime/expr/expr_test_util.h"
 
 namespace kiln {
@@ -202,7 +204,7 @@ TEST(Expr, PlansAreFoundByStructure) {
 TEST(Expr, PlansForAGpuThatIsNotThere) {
   // A tensor of 8 GB that nothing touches: no memory is taken for what is not run.
   const int64_t shape[] = {1 << 15, 1 << 16};
-  const Tensor x = *Tensor::empty(*Device::open("cpu"), DType::kBF16, shape);
+  const Tensor x = *Tensor::empty(*open_device("cpu"), DType::kBF16, shape);
   const Expr e = op(ExprOp::kExp, {op(ExprOp::kMatMul, {op(ExprOp::kPermute, {x}, along({1, 0})), x})});
   Result<TargetPlan> made = plan_for(e, "sm_90a");
   ASSERT_TRUE(made.ok()) << made.error().message;
@@ -440,6 +442,21 @@ TEST(Expr, NoMorePlansAreKeptThanTheLimit) {
   for (int i = 0; i < 3; ++i) sums(709);
   EXPECT_EQ(expr_cache_stats(cpu()).found - after.found, 3) << "the latest stays";
   unsetenv("KILN_PLAN_LIMIT");
+}
+
+TEST(Expr, ADeviceKeepsItsOwnPlans) {
+  std::weak_ptr<runtime::DeviceImpl> watched;
+  {
+    const Runtime a, b;
+    const Device first = *a.open("cpu"), second = *b.open("cpu");
+    watched = first.impl()->weak_from_this();
+    for (const Device& device : {first, second}) {
+      ASSERT_TRUE(run(op(ExprOp::kExp, {*randn(device, DType::kF32, Shape{501, 7}, 1)})).ok());
+      EXPECT_EQ(expr_cache_stats(device).planned, 1);
+      EXPECT_EQ(expr_cache_stats(device).found, 0);
+    }
+  }
+  EXPECT_TRUE(watched.expired()) << "its plans hold code for it, and not the device";
 }
 
 TEST(Expr, UserFunctionsAreCalledOnElements) {

@@ -7,6 +7,7 @@
 
 #include "kiln/expr.h"
 #include "support/diag.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln {
 
@@ -17,7 +18,7 @@ inline uint64_t fresh_seed() {
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   return seed;
 }
-inline Device cpu() { return *Device::open("cpu"); }
+inline Device cpu() { return *open_device("cpu"); }
 inline Tensor random_tensor(const Shape& shape, uint64_t seed, DType dtype = DType::kF32) {
   return *randn(cpu(), dtype, shape, seed);
 }

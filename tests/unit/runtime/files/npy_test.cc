@@ -9,6 +9,7 @@
 
 #include "support/diag.h"
 #include "support/files.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::runtime {
 namespace {
@@ -28,7 +29,7 @@ class Npy : public testing::Test {
   }
 
   std::string folder_;
-  Device cpu_ = *Device::open("cpu");
+  Device cpu_ = *open_device("cpu");
 };
 
 TEST_F(Npy, WhatIsSavedIsLoaded) {

@@ -5,6 +5,7 @@
 
 #include "runtime/files/npy.h"
 #include "support/process.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::runtime {
 namespace {
@@ -58,7 +59,7 @@ class Npz : public testing::Test {
 
   ScratchFolder folder_;
   std::string path_ = folder_.path + "/t.npz";
-  Device cpu_ = *Device::open("cpu");
+  Device cpu_ = *open_device("cpu");
 };
 
 TEST_F(Npz, ReadsWhatNumPyWrites) {

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "support/process.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::runtime {
 namespace {
@@ -28,7 +29,7 @@ class SafetensorsFile : public testing::Test {
 
   ScratchFolder folder_;
   std::string path_ = folder_.path + "/t.safetensors";
-  Device cpu_ = *Device::open("cpu");
+  Device cpu_ = *open_device("cpu");
 };
 
 TEST_F(SafetensorsFile, ReadsWhatTheReferenceWrites) {

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "support/diag.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln {
 namespace {
@@ -37,7 +38,7 @@ class CheckTest : public testing::Test {
     return text;
   }
 
-  Device device = *Device::open("cpu");
+  Device device = *open_device("cpu");
 };
 
 constexpr const char* kAdd = R"(

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kiln/tensor.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln {
 namespace {
@@ -31,12 +32,12 @@ class FunctionTableTest : public testing::Test {
     for (ImageArgument& a : more) args.push_back(std::move(a));
     ImageRequest request;
     request.target = "host";
-    Result<Image> image = table.compile(kernel, args, request);
+    Result<Image> image = table.compile(test_runtime(), kernel, args, request);
     if (!image.ok()) {
       last_error = render(image.error());
       return {};
     }
-    const Device cpu = must(Device::open("cpu"));
+    const Device cpu = must(open_device("cpu"));
     const int64_t shape[] = {8};
     const Tensor out = must(Tensor::full(cpu, DType::kF32, shape, -1));
     std::vector<uint64_t> slots = {out.address()};
@@ -166,7 +167,7 @@ TEST_F(FunctionTableTest, PlansMakeImagesWithoutCode) {
   ImageRequest request;
   request.target = "sm_90a";
   const ImageArgument args[] = {{.type = "*i32:16"}, {.type = "i32"}};
-  const Image image = must(table.compile(kernel, args, request));
+  const Image image = must(table.compile(test_runtime(), kernel, args, request));
   const Image again = must(Image::from_plan(image.plan()));
   EXPECT_EQ(again.info().name, "kernel");
   EXPECT_EQ(again.threads(), image.threads());

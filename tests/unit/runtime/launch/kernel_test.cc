@@ -14,6 +14,7 @@
 #include <set>
 #include <thread>
 
+#include "runtime/device/runtime.h"
 #include "runtime/host/host_backend.h"
 #include "runtime/launch/args.h"
 #include "runtime/launch/kernel_launched.h"
@@ -39,26 +40,33 @@ class KernelTest : public testing::Test {
     char name[] = "/tmp/kiln_cache_XXXXXX";
     folder = mkdtemp(name);
     setenv("KILN_CACHE_DIR", folder.c_str(), 1);
-    jit = make_jit();
-    device = *Device::open("cpu");
-    x = *Tensor::zeros(device, DType::kF32, Shape{100});
-    y = *Tensor::zeros(device, DType::kBF16, Shape{100});
+    begin();
   }
   void TearDown() override { unsetenv("KILN_CACHE_DIR"); }
 
-  std::unique_ptr<Jit> make_jit() {
-    return std::make_unique<Jit>(fake_compiler(recorder),
-                                 [this](const std::string& text) { recorder.warnings.push_back(text); });
+  /// As another process would, with the same cache on disk.
+  void begin() {
+    auto warn = [this](const std::string& text) { recorder.warnings.push_back(text); };
+    device = *make_runtime(std::make_unique<Jit>(fake_compiler(recorder), warn)).open("cpu");
+    x = *Tensor::zeros(device, DType::kF32, Shape{100});
+    y = *Tensor::zeros(device, DType::kBF16, Shape{100});
   }
-  Kernel kernel(Program& program, const std::string& name) {
-    return Kernel(std::make_shared<KernelImpl>(program.functions.at(name), false, *jit));
+  /// Of kAdd.
+  Args add_args() const { return {x, y, int64_t{2}, std::nullopt}; }
+  /// For launches without a tensor.
+  LaunchOptions here() const {
+    LaunchOptions options;
+    options.device = device;
+    return options;
+  }
+  static Kernel kernel(Program& program, const std::string& name) {
+    return Kernel::from_function(program.functions.at(name));
   }
   const frontend::ArgSpec& spec(size_t i) { return recorder.compiled.back().at(i); }
   size_t compilations() const { return recorder.compiled.size(); }
 
   Recorder recorder;
   std::string folder;
-  std::unique_ptr<Jit> jit;
   Device device;
   Tensor x, y;
 };
@@ -131,7 +139,7 @@ TEST_F(KernelTest, IntegerWidthFollowsTheValue) {
                                            {INT32_MAX + 1L, DType::kI64, 16},
                                            {INT32_MIN - 1L, DType::kI64, 1},
                                            {INT64_MAX, DType::kI64, 1}}) {
-    ASSERT_TRUE(f.compile(Args{Arg(value)}).ok());
+    ASSERT_TRUE(f.compile(Args{Arg(value)}, here()).ok());
     EXPECT_EQ(arg_specs(read_params(*program.functions["f"], {}), Args{Arg(value)})[0].type, ir::scalar_type(type))
         << value;
     EXPECT_EQ(arg_specs(read_params(*program.functions["f"], {}), Args{Arg(value)})[0].divisibility, divisibility)
@@ -160,20 +168,20 @@ TEST_F(KernelTest, DoNotSpecializeAndAnnotations) {
   Program program("@triton.jit\ndef f(a, b: tl.int64, c: tl.float64, d: \"u8\", e: int, g: \"bf16\"):\n    pass\n");
   program.functions["f"]->do_not_specialize = {"a"};
   Kernel f = kernel(program, "f");
-  EXPECT_OK(f.launch({1, 1, 1}, Args{int64_t{1}, int64_t{1}, int64_t{3}, int64_t{255}, int64_t{1}, 1.5}));
+  EXPECT_OK(f.launch({1, 1, 1}, Args{int64_t{1}, int64_t{1}, int64_t{3}, int64_t{255}, int64_t{1}, 1.5}, here()));
   EXPECT_EQ(spec(0).type, ir::scalar_type(DType::kI32)) << "1 is not a constexpr under do_not_specialize";
   EXPECT_EQ(spec(1).type, ir::scalar_type(DType::kI64)) << "nor with an annotation";
   EXPECT_EQ(spec(2).type, ir::scalar_type(DType::kF64));
   EXPECT_EQ(spec(3).type, ir::scalar_type(DType::kU8));
   EXPECT_TRUE(spec(4).is_constexpr) << "Python's int fixes nothing";
   EXPECT_EQ(recorder.slots, (std::vector<uint64_t>{1, 1, std::bit_cast<uint64_t>(3.0), 255, 0x3fc0}));
-  EXPECT_OK(f.launch({1, 1, 1}, Args{int64_t{16}, int64_t{48}, 3.0, int64_t{16}, int64_t{16}, int64_t{2}}));
+  EXPECT_OK(f.launch({1, 1, 1}, Args{int64_t{16}, int64_t{48}, 3.0, int64_t{16}, int64_t{16}, int64_t{2}}, here()));
   EXPECT_EQ(spec(0).divisibility, 1);
   EXPECT_EQ(spec(1).divisibility, 16) << "an annotation keeps divisibility";
-  auto status = f.launch({1, 1, 1}, Args{int64_t{1}, int64_t{1}, 1.0, int64_t{256}, int64_t{1}, 1.0});
+  auto status = f.launch({1, 1, 1}, Args{int64_t{1}, int64_t{1}, 1.0, int64_t{256}, int64_t{1}, 1.0}, here());
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().message, "kernel 'f': argument 'd' is annotated u8, which 256 does not fit");
-  status = f.launch({1, 1, 1}, Args{int64_t{1}, 1.5, 1.0, int64_t{1}, int64_t{1}, 1.0});
+  status = f.launch({1, 1, 1}, Args{int64_t{1}, 1.5, 1.0, int64_t{1}, int64_t{1}, 1.0}, here());
   EXPECT_EQ(status.error().message, "kernel 'f': argument 'b' is annotated i64 and got a float");
   status = f.launch({1, 1, 1}, Args{int64_t{1}, x, 1.0, int64_t{1}, int64_t{1}, 1.0});
   EXPECT_EQ(status.error().message, "kernel 'f': argument 'b' is annotated i64 and got a tensor");
@@ -391,8 +399,9 @@ TEST_F(KernelTest, SpecialisationsCompileSideBySide) {
     --inside, ++compiled;
     return real(function, args, options);
   };
-  Jit side_by_side(slow, [](const std::string&) {});
-  Kernel add(std::make_shared<KernelImpl>(program.functions.at("add"), false, side_by_side));
+  device = *make_runtime(std::make_unique<Jit>(slow, [](const std::string&) {})).open("cpu");
+  x = *Tensor::zeros(device, DType::kF32, Shape{100}), y = *Tensor::zeros(device, DType::kBF16, Shape{100});
+  Kernel add = kernel(program, "add");
   std::vector<std::thread> threads;
   for (int t = 0; t < 2 * kThreads; ++t)
     threads.emplace_back([&, t] {
@@ -488,7 +497,8 @@ TEST_F(KernelTest, ARepeatedLaunchIsCheckedLikeTheFirst) {
   EXPECT_EQ(add.launch({2, 1, 1}, Args{x, Tensor(), int64_t{100}, std::nullopt}).error().message,
             "kernel 'add': argument 'y' is an empty tensor handle");
   repeat();
-  Device other(std::make_shared<DeviceImpl>("other", *make_host_backend()));
+  Device other(
+      std::make_shared<DeviceImpl>("other", *make_host_backend(), device.impl()->runtime().shared_from_this()));
   Tensor far = *Tensor::zeros(other, DType::kBF16, Shape{100});
   EXPECT_EQ(add.launch({2, 1, 1}, Args{x, far, int64_t{100}, std::nullopt}).error().message,
             "kernel 'add': 'x' is on cpu and 'y' is on other");
@@ -507,16 +517,15 @@ TEST_F(KernelTest, ARepeatedLaunchIsCheckedLikeTheFirst) {
 
 TEST_F(KernelTest, AnotherProcessFindsTheKernelOnDisk) {
   Program program(kAdd);
-  Args args{x, y, int64_t{2}, std::nullopt};
-  EXPECT_OK(kernel(program, "add").launch({1, 1, 1}, args));
+  EXPECT_OK(kernel(program, "add").launch({1, 1, 1}, add_args()));
   EXPECT_EQ(list_files(folder + "/kernels")->size(), 1u);
-  jit = make_jit();
-  auto info = kernel(program, "add").compile(args);
+  begin();
+  auto info = kernel(program, "add").compile(add_args());
   ASSERT_TRUE(info.ok());
   EXPECT_TRUE(info->from_cache);
   EXPECT_EQ(info->phases[0].name, "cache");
   EXPECT_EQ(compilations(), 1u);
-  EXPECT_OK(kernel(program, "add").launch({4, 1, 1}, args));
+  EXPECT_OK(kernel(program, "add").launch({4, 1, 1}, add_args()));
   EXPECT_EQ(recorder.programs, 5);
 }
 
@@ -524,7 +533,7 @@ TEST_F(KernelTest, WhateverChangesTheCodeChangesTheKey) {
   auto compile = [&](const std::string& text, std::map<std::string, frontend::Global> globals = {},
                      const LaunchOptions& options = {}) {
     Program program(text, std::move(globals));
-    jit = make_jit();
+    begin();
     size_t before = compilations();
     EXPECT_TRUE(kernel(program, "f").compile(Args{x}, options).ok());
     return compilations() - before;
@@ -554,8 +563,7 @@ TEST_F(KernelTest, WhateverChangesTheCodeChangesTheKey) {
 
 TEST_F(KernelTest, DamagedEntriesAreRecompiled) {
   Program program(kAdd);
-  Args args{x, y, int64_t{2}, std::nullopt};
-  ASSERT_TRUE(kernel(program, "add").compile(args).ok());
+  ASSERT_TRUE(kernel(program, "add").compile(add_args()).ok());
   std::string path = list_files(folder + "/kernels")->front().path, good = *read_file(path);
   std::vector<std::string> damaged = {"", "kiln", good.substr(0, good.size() / 2), good + "x",
                                       std::string(good.size(), '\0')};
@@ -566,8 +574,8 @@ TEST_F(KernelTest, DamagedEntriesAreRecompiled) {
   size_t expected = 1;
   for (const std::string& content : damaged) {
     ASSERT_TRUE(write_file_atomic(path, content).ok());
-    jit = make_jit();
-    auto info = kernel(program, "add").compile(args);
+    begin();
+    auto info = kernel(program, "add").compile(add_args());
     ASSERT_TRUE(info.ok());
     EXPECT_FALSE(info->from_cache);
     EXPECT_EQ(compilations(), ++expected);
@@ -592,13 +600,12 @@ TEST_F(KernelTest, UnwritableCacheIsOneWarning) {
 
 TEST_F(KernelTest, ACacheThatOthersMayWriteIsNotRead) {
   Program program(kAdd);
-  const Args args{x, y, int64_t{2}, std::nullopt};
-  ASSERT_TRUE(kernel(program, "add").compile(args).ok());
-  jit = make_jit();
-  ASSERT_TRUE(kernel(program, "add").compile(args)->from_cache);
+  ASSERT_TRUE(kernel(program, "add").compile(add_args()).ok());
+  begin();
+  ASSERT_TRUE(kernel(program, "add").compile(add_args())->from_cache);
   chmod((folder + "/kernels").c_str(), 0777);
-  jit = make_jit();
-  EXPECT_FALSE(kernel(program, "add").compile(args)->from_cache);
+  begin();
+  EXPECT_FALSE(kernel(program, "add").compile(add_args())->from_cache);
   ASSERT_EQ(recorder.warnings.size(), 1u);
   EXPECT_EQ(recorder.warnings[0],
             "the folder '" + folder +
@@ -610,11 +617,11 @@ TEST_F(KernelTest, ACacheThatOthersMayWriteIsNotRead) {
   const std::string entry = (*list_files(folder + "/kernels"))[0].path;
   unlink(entry.c_str());
   ASSERT_EQ(mkfifo(entry.c_str(), 0600), 0);
-  jit = make_jit();
-  EXPECT_FALSE(kernel(program, "add").compile(args)->from_cache);
+  begin();
+  EXPECT_FALSE(kernel(program, "add").compile(add_args())->from_cache);
   EXPECT_EQ(recorder.warnings.size(), 1u);
-  jit = make_jit();
-  EXPECT_TRUE(kernel(program, "add").compile(args)->from_cache);
+  begin();
+  EXPECT_TRUE(kernel(program, "add").compile(add_args())->from_cache);
 }
 
 TEST_F(KernelTest, CacheCanBeOff) {

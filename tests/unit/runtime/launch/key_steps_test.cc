@@ -7,6 +7,7 @@
 #include "runtime/device/device.h"
 #include "runtime/launch/args.h"
 #include "support/launch_options.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::runtime {
 namespace {
@@ -15,7 +16,7 @@ using Args = std::vector<std::optional<Arg>>;
 using Shape = std::vector<int64_t>;
 
 struct KeyStepsTest : testing::Test {
-  Device cpu = *Device::open("cpu");
+  Device cpu = *open_device("cpu");
   Tensor f32 = *Tensor::zeros(cpu, DType::kF32, Shape{64}), bf16 = *Tensor::zeros(cpu, DType::kBF16, Shape{64, 64});
   Tensor odd = *f32.as_strided(Shape{8}, Shape{1}, 3), sixteen = *f32.as_strided(Shape{8}, Shape{1}, 4);
   Tensor freed = *Tensor::zeros(cpu, DType::kF32, Shape{8});

@@ -7,11 +7,12 @@
 
 #include "kiln/kernel.h"
 #include "runtime/tensor/dlpack_abi.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln {
 namespace {
 
-Device host() { return *Device::open("cpu"); }
+Device host() { return *open_device("cpu"); }
 
 TEST(Interop, KernelsWorkOnForeignMemory) {
   std::vector<float> memory(64);
@@ -60,7 +61,7 @@ struct Source {
 TEST(Interop, TakesOverADlpackTensor) {
   Source source;
   {
-    auto tensor = from_dlpack(&source.managed);
+    auto tensor = from_dlpack(&source.managed, test_runtime());
     ASSERT_TRUE(tensor.ok()) << render(tensor.error());
     EXPECT_EQ(tensor->dtype(), DType::kI16);
     EXPECT_EQ(*tensor->to_doubles(), (std::vector<double>{2, 3, 5, 6}));
@@ -76,7 +77,7 @@ TEST(Interop, ARefusedDlpackTensorStaysTheCallers) {
            [](Source& s) { s.shape[0] = INT64_MAX; }, [](Source& s) { s.managed.tensor.byte_offset = 1; }}) {
     Source source;
     spoil(source);
-    EXPECT_FALSE(from_dlpack(&source.managed).ok());
+    EXPECT_FALSE(from_dlpack(&source.managed, test_runtime()).ok());
     EXPECT_EQ(source.deleted, 0);
   }
 }
@@ -94,7 +95,7 @@ TEST(Interop, GivesEveryDtypeAndTakesItBack) {
     ASSERT_TRUE(managed.ok());
     const void* data = (*managed)->tensor.data;
     tensor = {};
-    auto back = from_dlpack(*managed);
+    auto back = from_dlpack(*managed, test_runtime());
     ASSERT_TRUE(back.ok()) << render(back.error());
     EXPECT_EQ(back->dtype(), dtype);
     EXPECT_EQ(reinterpret_cast<const void*>(back->address()), data);

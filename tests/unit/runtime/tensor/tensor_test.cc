@@ -9,6 +9,7 @@
 #include <random>
 
 #include "runtime/device/device.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 using Shape = std::vector<int64_t>;
 
 Device cpu() {
-  auto device = Device::open("cpu");
+  auto device = open_device("cpu");
   EXPECT_TRUE(device.ok());
   return *device;
 }
@@ -253,17 +254,17 @@ TEST(Device, NamesAndErrors) {
   EXPECT_GT(cpu().info().compute_units, 0);
   EXPECT_GT(cpu().info().free_bytes, 0);
   for (const char* bad : {"gpu", "cuda:", "cuda:x", "cuda:-1", "", "cuda:0x"}) {
-    auto device = Device::open(bad);
+    auto device = open_device(bad);
     ASSERT_FALSE(device.ok()) << bad;
     EXPECT_EQ(device.error().kind, ErrorKind::kDevice);
   }
-  EXPECT_EQ(Device::open("gpu").error().message, "unknown device 'gpu': devices are cpu, cuda and cuda:N");
+  EXPECT_EQ(open_device("gpu").error().message, "unknown device 'gpu': devices are cpu, cuda and cuda:N");
   EXPECT_EQ(Device::list().back(), "cpu");
 }
 
 // Scripts leave `with stream` blocks in any order, and a stream may live by its guard alone.
 TEST(Device, GuardsOfStreamsEndInAnyOrder) {
-  auto cpu = Device::open("cpu");
+  auto cpu = open_device("cpu");
   ASSERT_TRUE(cpu.ok());
   const uint64_t usual = cpu->current_stream().impl()->id();
   auto first = std::make_unique<StreamGuard>(*cpu->new_stream());
