@@ -4,14 +4,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "profiler/cupti/decode.h"
 #include "profiler/cupti/library.h"
-#include "profiler/cupti/nvtx.h"
+#include "profiler/cupti/nvtx_listener.h"
 #if KILN_HAS_CUPTI
 #include "runtime/cuda/driver.h"
 #endif
@@ -36,6 +35,7 @@ struct Asked {
   CUpti_ActivityKind kind;
   const char* shows;
 };
+constexpr const char* kLibraryRanges = "NVTX ranges of libraries";
 constexpr CUpti_ActivityKind kKernels = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
 constexpr Asked kAsked[] = {
     {kKernels, "kernels"},
@@ -47,7 +47,7 @@ constexpr Asked kAsked[] = {
     {CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, "waits"},
     {CUPTI_ACTIVITY_KIND_OVERHEAD, "overheads of the driver and of the profiler"},
     {CUPTI_ACTIVITY_KIND_JIT, "what the driver compiles"},
-    {CUPTI_ACTIVITY_KIND_MARKER, "NVTX ranges of libraries"},
+    {CUPTI_ACTIVITY_KIND_MARKER, kLibraryRanges},
 };
 
 // How the calls begin that a profile shows, in all their versions; each of them costs its callers time, so the others
@@ -171,25 +171,6 @@ uint64_t CUPTIAPI timestamp() { return static_cast<uint64_t>(trace::now_ns()); }
 
 void CUPTIAPI no_callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
 
-// Libraries that use NVTX for the first time while this lives report their ranges to CUPTI, in this profile and later
-// ones. Another tool's wish stands, and Kiln's own ranges, which the host's trace has, stay out of it.
-class NvtxInjection {
- public:
-  explicit NvtxInjection(const std::string& library) : ours_(!std::getenv(kName)) {
-    nvtx::initialize();
-    if (ours_) setenv(kName, library.c_str(), 1);
-  }
-  ~NvtxInjection() {
-    if (ours_) unsetenv(kName);
-  }
-  NvtxInjection(const NvtxInjection&) = delete;
-  NvtxInjection& operator=(const NvtxInjection&) = delete;
-
- private:
-  static constexpr const char* kName = "NVTX_INJECTION64_PATH";
-  bool ours_;
-};
-
 class ActivityCollector final : public Collector {
  public:
   explicit ActivityCollector(std::shared_ptr<const Library> library)
@@ -217,6 +198,8 @@ class ActivityCollector final : public Collector {
     first.keep(detach());
     decoder_.finish(into.end, into);
     for (Unknown& u : refused_) into.unknown.push_back(std::move(u));
+    if (auto why = why_no_library_ranges(lib_->library.path()))
+      into.unknown.push_back({kLibraryRanges, *std::move(why)});
     into.dropped += static_cast<int64_t>(dropped);
     if (dropped)
       into.unknown.push_back({fmt::format("{} records", dropped), "CUPTI had no buffer for them and dropped them"});
@@ -239,7 +222,6 @@ class ActivityCollector final : public Collector {
     KILN_CUPTI_TRY(lib_, cuptiActivityRegisterCallbacks(Buffers::request, Buffers::complete));
     size_t earlier = 0;  // detaching drops a record of its own
     KILN_CUPTI_TRY(lib_, cuptiActivityGetNumDroppedRecords(nullptr, 0, &earlier));
-    injection_.emplace(lib_->library.path());
     for (const Asked& asked : kAsked) {
       CUptiResult code = lib_->cuptiActivityEnable(asked.kind);
       if (code == CUPTI_SUCCESS) continue;
@@ -322,7 +304,6 @@ class ActivityCollector final : public Collector {
     if (!std::exchange(subscribed_, false)) return first;
     first.keep(lib_->cuptiUnsubscribe(subscriber_), "cuptiUnsubscribe");
     first.keep(lib_->cuptiFinalize(), "cuptiFinalize");
-    injection_.reset();
     Buffers::get().close();
     return first;
   }
@@ -331,7 +312,6 @@ class ActivityCollector final : public Collector {
   const Library* lib_;
   Decoder decoder_;
   CUpti_SubscriberHandle subscriber_ = nullptr;
-  std::optional<NvtxInjection> injection_;
   std::vector<Unknown> refused_;
   bool attached_ = false, subscribed_ = false;
 };

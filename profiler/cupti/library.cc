@@ -16,8 +16,6 @@ Diagnostic built_without() {
 
 #if KILN_HAS_CUPTI
 
-namespace {
-
 std::vector<std::string> library_names() {
   if (std::string path = knob(Knob::kCuptiLibrary); !path.empty()) return {path};
   const std::string file = fmt::format("libcupti.so.{}", CUDA_VERSION / 1000);
@@ -31,6 +29,8 @@ std::vector<std::string> library_names() {
   names.push_back(file);
   return names;
 }
+
+namespace {
 
 Status load(Library& lib) {
   KILN_TRY(lib.library,

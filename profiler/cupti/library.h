@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kiln/result.h"
 #include "support/dynlib.h"
@@ -20,6 +21,9 @@
 namespace kiln::profiler::cupti {
 
 #if KILN_HAS_CUPTI
+
+/// Where it may be, in the order in which Library::open() tries; the last is for the system to find.
+std::vector<std::string> library_names();
 
 /// Groups of entry points that a library of the right version may still lack.
 enum class Group { kCounters, kLines };

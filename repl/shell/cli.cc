@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "profiler/cupti/nvtx_listener.h"
 #include "profiler/report/table.h"
 #include "repl/commands/cache_command.h"
 #include "repl/commands/compare_command.h"
@@ -121,6 +122,7 @@ int run_command(Options& o) {
     case Command::kCompare:
       return compare_command(o.compare, o.json);
     case Command::kProfile:
+      profiler::cupti::name_nvtx_listener();
       return profile_command(o);
     case Command::kDemo: {
       auto device = chosen_device(o);

@@ -13,6 +13,7 @@
 #include "kiln/graph.h"
 #include "kiln/kernel.h"
 #include "kiln/tensor.h"
+#include "profiler/cupti/nvtx_listener.h"
 #include "support/diag.h"
 #include "support/dynlib.h"
 #include "tests/gpu/gpu_test_util.h"
@@ -251,6 +252,9 @@ TEST(GpuProfile, TwoStreamsOverlap) {
     EXPECT_EQ(k->block[0], 32u);
   }
 }
+
+// Before the first thread.
+[[maybe_unused]] const bool kIsListening = (cupti::name_nvtx_listener(), true);
 
 // libnvtx3interop is NVTX's own functions as a library of its own: to CUPTI one like any that annotates its work.
 TEST(GpuProfile, RangesOfALibraryCome) {
