@@ -71,7 +71,7 @@ std::string banner(const Device& device, int width) {
   auto line = [&](std::string_view reason) {
     return fmt::format("kiln {} · CPU: {} ({}) · ? for help", KILN_VERSION, info.name, reason);
   };
-  const std::string whole = line(why);
+  std::string whole = line(why);
   if (width == 0 || report::display_width(whole) <= width) return whole;
   return line(std::string_view(why).substr(0, why.find(':')));  // %doctor tells the rest
 }
