@@ -29,7 +29,6 @@ class Runtime {
   /// The first GPU, else the CPU; KILN_DEVICE overrides. Without a GPU this does not fail.
   Result<Device> open_default() const;
   runtime::RuntimeImpl& impl() const;
-  runtime::OpenDevices& devices() const { return *devices_; }
 
  private:
   std::shared_ptr<runtime::OpenDevices> devices_;

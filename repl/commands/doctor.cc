@@ -214,13 +214,11 @@ std::optional<bool> counters_for_root_alone(std::string_view params) {
 
 Result<Table> doctor_table(const Runtime& runtime) {
   Findings f;
-  auto devices = [&runtime](Findings& found) { look_at_devices(runtime, found); };
-  for (const std::function<void(Findings&)>& look : std::initializer_list<std::function<void(Findings&)>>{
-           devices, look_at_counters, look_at_libraries, look_at_folders, look_at_terminal}) {
-    look(f);
-    // A library that was waited for when it came would be called missing.
-    if (interrupt_requested()) return error(ErrorKind::kInterrupted, "interrupted");
-  }
+  look_at_devices(runtime, f);
+  for (void (*look)(Findings&) : {look_at_counters, look_at_libraries, look_at_folders, look_at_terminal})
+    if (!interrupt_requested()) look(f);
+  // A library that was waited for when it came would be called missing.
+  if (interrupt_requested()) return error(ErrorKind::kInterrupted, "interrupted");
   return std::move(f).table();
 }
 

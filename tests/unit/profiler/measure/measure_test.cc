@@ -10,6 +10,7 @@
 #include "kiln/interrupt.h"
 #include "profiler/measure/timer.h"
 #include "support/diag.h"
+#include "tests/unit/open_device.h"
 
 namespace kiln::profiler {
 namespace {
@@ -124,7 +125,7 @@ TEST(Measure, AnInterruptKeepsWhatWasTaken) {
 }
 
 TEST(Timer, IsNotWaitedForWithCtrlC) {
-  auto device = Device::open("cpu");
+  auto device = open_device("cpu");
   ASSERT_TRUE(device.ok());
   request_interrupt();
   auto timer = Timer::make(*device);

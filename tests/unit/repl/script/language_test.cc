@@ -25,7 +25,7 @@ class Language : public ::testing::Test {
     auto program = resolve(std::move(*module), in_->globals());
     if (!program.ok()) return program.error().message;
     try {
-      in_->run(*program, interactive);
+      in_->run(*program, interactive ? Shown::kLast : Shown::kNothing);
     } catch (const ScriptError& e) {
       return e.diagnostic.message;
     }
