@@ -1,9 +1,11 @@
 // The public API: validates once, then passes the problem to the library's engine.
 #include <algorithm>
 #include <bit>
+#include <memory>
 
 #include "runtime/blas/engine.h"
 #include "runtime/blas/library.h"
+#include "support/aside.h"
 #include "support/diag.h"
 #include "support/trace.h"
 
@@ -93,6 +95,21 @@ Result<Call> prepare(const Tensor& a, const Tensor& b, const MatmulOptions& opti
   return call;
 }
 
+/// A library's product on the CPU ends no sooner than it is done. One that takes long is left to itself with Ctrl-C;
+/// the hand-over to a thread is some thousandth of such a one.
+Status run_interruptibly(const Call& call, const Tensor& a, const Tensor& b, const Tensor& bias) {
+  constexpr double kLong_flop = 2e9;  // 20 to 100 ms
+  const GemmProblem& p = call.problem;
+  const double flop = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) *
+                      static_cast<double>(p.batch);
+  if (call.device->is_cuda() || call.stream->is_capturing() || flop < kLong_flop)
+    return call.engine->run(p, call.operands, *call.stream);
+  auto status = std::make_shared<Status>();
+  if (run_aside([call, a, b, bias, status] { *status = call.engine->run(call.problem, call.operands, *call.stream); }))
+    return std::move(*status);
+  return error(ErrorKind::kInterrupted, "matmul was stopped; what it writes is incomplete");
+}
+
 bool is_empty(const GemmProblem& p) { return p.m == 0 || p.n == 0 || p.k == 0 || p.batch == 0; }
 
 }  // namespace
@@ -133,7 +150,7 @@ Result<Tensor> matmul(const Tensor& a, const Tensor& b, const MatmulOptions& opt
       if (*t) call.stream->keep_for_graph(t->storage());
   trace::Scope span(trace::kSpans, trace::Step::kLibrary, name(call.impl));
   if (trace::Event* event = span.event()) event->detail = p.text();
-  KILN_CHECK_OK(call.engine->run(p, call.operands, *call.stream));
+  KILN_CHECK_OK(run_interruptibly(call, a, b, options.bias));
   return call.out;
 }
 

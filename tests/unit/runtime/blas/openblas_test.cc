@@ -3,7 +3,9 @@
 
 #include <thread>
 
+#include "kiln/interrupt.h"
 #include "runtime/blas/library.h"
+#include "support/stop.h"
 #include "tests/unit/open_device.h"
 #include "tests/unit/runtime/blas/matmul_check.h"
 
@@ -32,6 +34,19 @@ class OpenBlasTest : public ::testing::Test {
   }
   Device cpu = *open_device("cpu");
 };
+
+TEST_F(OpenBlasTest, ALongProductIsNotWaitedForWithCtrlC) {
+  InterruptListener listens;
+  const Tensor large = zeros({1024, 1024}), small = zeros({64, 64});
+  request_interrupt();
+  auto cut = matmul(large, large);
+  auto whole = matmul(small, small);
+  clear_interrupt();
+  ASSERT_FALSE(cut.ok());
+  EXPECT_EQ(cut.error().kind, ErrorKind::kInterrupted);
+  EXPECT_TRUE(whole.ok());
+  EXPECT_TRUE(matmul(large, large).ok());
+}
 
 TEST_F(OpenBlasTest, EveryLayoutAndRaggedSize) {
   uint64_t seed = fresh_seed();
