@@ -36,6 +36,29 @@ size_t end_of_command(std::string_view line) {
   return line.size();
 }
 
+/// Where a command begins in a line: at its start, or behind statements: x = 3; r = %bench x. npos: it has none. What
+/// stands behind the colon of a block belongs to the block.
+size_t start_of_command(std::string_view line, Commands commands) {
+  if (is_command_line(line, commands)) return 0;
+  if (line.find_first_of("%!?") == std::string_view::npos || line.size() > UINT32_MAX) return std::string_view::npos;
+  auto source = SourceText::make("", std::string(line));
+  size_t begin = 0;  // of a statement
+  const auto is_command = [&](size_t end) {
+    return begin > 0 && is_command_line(trimmed(line.substr(begin, end - begin)), commands);
+  };
+  int depth = 0;
+  for (const parse::Token& t : parse::lex(*source, 0, static_cast<uint32_t>(line.size()), true).tokens) {
+    const std::string_view mark = parse::spelling(t.kind);
+    depth += (mark == "(" || mark == "[" || mark == "{") - (mark == ")" || mark == "]" || mark == "}");
+    if (depth != 0) continue;
+    if (t.kind == Tok::kColon) return std::string_view::npos;
+    if (t.kind != Tok::kSemicolon) continue;
+    if (is_command(t.begin)) return begin;
+    begin = t.end;
+  }
+  return is_command(line.size()) ? begin : std::string_view::npos;
+}
+
 /// Words that are commands when they are all that is entered.
 bool is_command_word(std::string_view text) {
   text = trimmed(text);
@@ -58,6 +81,7 @@ std::optional<CommandLine> percent_command(std::string_view line) {
     depth += (mark == "(" || mark == "[" || mark == "{") - (mark == ")" || mark == "]" || mark == "}");
     // No token begins with '!' but !=, so that it is an error's.
     const bool is_shell = tokens[i + 1].kind == Tok::kError && line[tokens[i + 1].begin] == '!';
+    if (tokens[i].kind == Tok::kSemicolon && depth == 0) return std::nullopt;
     if (tokens[i].kind != Tok::kAssign || (tokens[i + 1].kind != Tok::kPercent && !is_shell) || depth != 0) continue;
     return CommandLine{trimmed(line.substr(0, tokens[i].begin)), line.substr(tokens[i + 1].begin)};
   }
@@ -82,7 +106,14 @@ std::vector<Piece> split_program(std::string_view text, Commands commands) {
       return trimmed(code.text).empty() || !(is_blank(line[0]) || parse::is_incomplete(code.text + "\n"));
     };
     bool is_done = false;
-    while (!is_done && is_command_line(line, commands) && ends_code()) {
+    while (!is_done) {
+      const size_t start = start_of_command(line, commands);
+      if (start == std::string_view::npos || !ends_code()) break;
+      if (start > 0) {
+        if (code.text.empty()) code.first_line = number;
+        (code.text += line.substr(0, start)) += '\n';
+        line = trimmed(line.substr(start));
+      }
       flush();
       const size_t stop = end_of_command(line);
       pieces.push_back({std::string(trimmed(line.substr(0, stop))), true, number});

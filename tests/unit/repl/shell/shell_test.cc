@@ -140,6 +140,26 @@ TEST(Prompt, ASemicolonEndsACommandThatTakesNoStatements) {
   EXPECT_TRUE(t.out.ends_with("\n2\n5\n")) << t.out;
 }
 
+TEST(Prompt, StatementsMayLeadACommandOnItsLine) {
+  Terminal t = type({line("q = {}; q['t'] = %target"), line("len(q['t'])"), line("x = 3; %format csv"), line("x"),
+                     line("s = 'a; %who'; s"), entry("y = 1\nz = 2; %format text\ny + z")});
+  EXPECT_EQ(t.err, "");
+  EXPECT_EQ(t.out, "8\n3\n'a; %who'\n3\n");
+  // What stands in a block on its line stays there, and so does what cannot be a command.
+  for (const char* text : {"if True: x = 1; %who", "x = (1; %who)", "for i in [1]: i; r = %who"}) {
+    t = type({entry(text)});
+    EXPECT_NE(t.err.find("error: "), std::string::npos) << text;
+    EXPECT_EQ(t.err.find("internal"), std::string::npos) << text << t.err;
+  }
+}
+
+TEST(Prompt, CommandsThatTakeNothingSaySo) {
+  Terminal t = type({line("%who all"), line("%env HOME")});
+  EXPECT_EQ(t.out, "");
+  EXPECT_NE(t.err.find("%who takes nothing behind it, got 'all'"), std::string::npos) << t.err;
+  EXPECT_NE(t.err.find("help: os.environ has the variables"), std::string::npos) << t.err;
+}
+
 TEST(Prompt, OpenBracketsContinue) {
   Terminal t = type({line("(1 +"), line(" 2)")});
   EXPECT_EQ(t.out, "3\n");
