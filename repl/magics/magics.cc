@@ -139,8 +139,12 @@ struct OtherWay {
 };
 constexpr OtherWay kOtherWays[] = {
     {"autoreload", "%edit changes a kernel in its file; %run runs a script again"},
+    {"bash", "!COMMAND runs a command of the shell"},
+    {"capture", "r = %COMMAND keeps what a command gives"},
     {"cat", "!cat FILE runs a command of the shell"},
+    {"colors", "%set color never, always or auto"},
     {"conda", "!conda runs a command of the shell; Kiln runs without Python, and imports .py files beside the script"},
+    {"cp", "!cp runs the command of the shell"},
     {"cpaste", "paste it: what is pasted runs with Enter"},
     {"debug", "an error shows the calls that led to it; %check finds wild accesses of a kernel"},
     {"env", "os.environ has the variables, kiln env lists those of Kiln"},
@@ -150,24 +154,44 @@ constexpr OtherWay kOtherWays[] = {
     {"ls", "!ls runs the command of the shell"},
     {"lsmagic", "did you mean %help?"},
     {"matplotlib", "plots are drawn in the terminal, and into a file with svg='plot.svg'"},
+    {"mkdir", "!mkdir runs the command of the shell"},
+    {"mv", "!mv runs the command of the shell"},
     {"paste", "paste it: what is pasted runs with Enter"},
     {"pdb", "an error shows the calls that led to it; %check finds wild accesses of a kernel"},
+    {"pdoc", "NAME? describes a name"},
+    {"pinfo", "NAME? describes a name"},
+    {"pinfo2", "NAME?? shows its source"},
     {"pip", "!pip runs a command of the shell; Kiln runs without Python, and imports .py files beside the script"},
+    {"precision", "torch.set_printoptions(precision=4) holds for tensors"},
     {"prun", "did you mean %profile?"},
+    {"psource", "NAME?? shows its source"},
     {"pwd", "!pwd runs the command of the shell, %cd changes the folder"},
     {"quickref", "did you mean %help?"},
+    {"recall", "Up and Ctrl-R bring an entry back"},
+    {"rerun", "Up and Ctrl-R bring an entry back"},
     {"reset", "del NAME removes a variable"},
+    {"rm", "!rm runs the command of the shell"},
+    {"store", "%save FILE writes the variables, %load FILE reads them"},
+    {"sx", "NAME = !COMMAND keeps the lines that it writes"},
+    {"system", "!COMMAND runs a command of the shell"},
     {"timeit", "%bench measures an expression, %time runs a statement once"},
+    {"who_ls", "did you mean %who?"},
     {"whos", "did you mean %who?"},
     {"writefile", "with open(path, 'w') as f: f.write(text)"},
+    {"xdel", "del NAME removes a variable"},
 };
+
+Diagnostic with_other_way(Diagnostic d, std::string_view name) {
+  for (const OtherWay& w : kOtherWays)
+    if (w.name == name) return with_note(std::move(d), "help: " + std::string(w.help));
+  return d;
+}
 
 Diagnostic unknown(std::string_view name) {
   std::vector<std::string_view> names;
   for (const Magic& m : kMagics) names.push_back(m.name);
-  Diagnostic d = error(ErrorKind::kName, "there is no command %{}", name);
-  for (const OtherWay& w : kOtherWays)
-    if (w.name == name) return with_note(std::move(d), "help: " + std::string(w.help));
+  Diagnostic d = with_other_way(error(ErrorKind::kName, "there is no command %{}", name), name);
+  if (!d.notes.empty()) return d;
   if (name.starts_with('%'))
     return with_note(std::move(d),
                      fmt::format("help: a command has one line; %run FILE runs several: %{}", name.substr(1)));
@@ -239,6 +263,8 @@ Status run_magic(MagicContext& context, std::string_view line) {
   if (!magic) return unknown(name);
   if (arguments.empty() && !magic->synopsis.empty() && magic->synopsis[0] != '[')
     return error(ErrorKind::kValue, "%{} needs {}", magic->name, magic->synopsis);
+  if (!arguments.empty() && magic->synopsis.empty())
+    return with_other_way(error(ErrorKind::kValue, "%{} takes nothing behind it, got '{}'", name, arguments), name);
   return magic->run(context, arguments);
 }
 
