@@ -75,3 +75,8 @@ for words in (["--n", "-3"], []):
     except SystemExit as e:
         print("exit", e.code)
 print(argparse.Namespace(a=1, b="x"), argparse.Namespace(a=1) == argparse.Namespace(a=1))
+v = argparse.ArgumentParser(prog="v", add_help=False)
+v.add_argument("files", nargs="*", help="what to read")
+v.add_argument("mode", nargs="?", choices=["a", "b"])
+v.add_argument("pair", nargs=2, metavar="P")
+print(v.format_help(), end="")

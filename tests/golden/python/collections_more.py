@@ -214,3 +214,4 @@ try:
     Side.A | 1
 except TypeError:
     print("not a flag")
+print(collections.namedtuple("Made", "x"), collections.namedtuple("Other", "x", module="m").__module__)

@@ -71,14 +71,17 @@ class Action:
     def takes_nothing(self):
         return self.nargs == 0
 
+    def of_value(self):
+        """What stands for one value in texts."""
+        if isinstance(self.metavar, str):
+            return self.metavar
+        if self.choices is not None:
+            return "{" + ",".join(str(c) for c in self.choices) + "}"
+        return self.dest.upper() if self.option_strings else self.dest
+
     def shown(self):
         """What stands for its values in texts."""
-        if self.choices is not None:
-            name = "{" + ",".join(str(c) for c in self.choices) + "}"
-        else:
-            name = self.dest.upper() if self.option_strings else self.dest
-        if isinstance(self.metavar, str):
-            name = self.metavar
+        name = self.of_value()
         if self.nargs == 0:
             return ""
         if self.nargs == "?":
@@ -513,7 +516,7 @@ class ArgumentParser:
             for action in sections[title]:
                 shown = action.shown()
                 names = [o + (" " + shown if shown else "") for o in action.option_strings]
-                left = "  " + (", ".join(names) or shown.strip("[]") or action.dest)
+                left = "  " + (", ".join(names) or action.of_value())
                 text = self._help_of(action)
                 out += _two_columns(left, text)
         if self._parsers:
