@@ -59,11 +59,12 @@ Result<Launch> attention_launch(Sources& sources, const Tensor& q, const Tensor&
   const int64_t group = heads / k.shape()[0], keys = k.shape()[1];
   launch.args = {q,     k,      v, out,    /*sums, not kept*/ out, scale_log2, heads, group, n, keys,
                  false, causal, d, kBlock, block_of_keys,          columns};
-  // Programs take equal blocks in turns; those under a diagonal where there are many and short ones, which then even
-  // out. The GPU gives out the others one by one.
+  // Programs take equal blocks in turns; those under a diagonal where there are many short and narrow ones, which then
+  // even out. The GPU gives out the others one by one.
   constexpr int64_t kMostRowsInTurns = 4096, kFewestTurns = 4;
   const int64_t blocks = cdiv(n, kBlock) * heads, units = q.device().info().compute_units;
-  const bool in_turns = for_gpu && (!causal || (n <= kMostRowsInTurns && blocks >= kFewestTurns * units));
+  const bool in_turns =
+      for_gpu && (!causal || (n <= kMostRowsInTurns && columns <= kBlock && blocks >= kFewestTurns * units));
   launch.grid = {in_turns ? std::min(blocks, units) : blocks, 1, 1};
   return launch;
 }

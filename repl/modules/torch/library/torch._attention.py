@@ -65,10 +65,10 @@ def attention(query, key, value, scale, causal, mask=None, sums=None):
     if not small and causal and n <= 1024:  # less of the diagonal is computed in vain
         block, stages = 64, 3
     blocks = triton.cdiv(n, rows) * heads
-    # Programs take equal blocks in turns; those under a diagonal where there are many and short ones, which then even
-    # out. The GPU gives out the others one by one.
+    # Programs take equal blocks in turns; those under a diagonal where there are many short and narrow ones, which then
+    # even out. The GPU gives out the others one by one.
     programs = sms * (8 // warps)
-    in_turns = not causal or n <= 4096 and blocks >= 4 * programs
+    in_turns = not causal or n <= 4096 and columns <= 128 and blocks >= 4 * programs
     programs = min(blocks, programs) if in_turns else blocks
     attention_kernel[(programs,)](q, k, v, out, out if sums is None else sums, scale * _LOG2_E, heads,
                                   heads // k.shape[0], n, keys, KEEPS=sums is not None, CAUSAL=causal, COLUMNS=d,
