@@ -298,7 +298,9 @@ TEST(Advisor, FindingsFitATerminal) {
         const std::string line = text.substr(at, text.find('\n', at) - at);
         // Colours take no room; one word may be longer.
         const size_t words = line.find(' ', line.find_first_not_of(" !-"));
-        if (!color && words != std::string::npos) EXPECT_LE(text_width(line), 60) << line;
+        if (!color && words != std::string::npos) {
+          EXPECT_LE(text_width(line), 60) << line;
+        }
       }
       EXPECT_EQ(text.find("\033[33m") != std::string::npos, color && text.find("! ") != std::string::npos);
     }

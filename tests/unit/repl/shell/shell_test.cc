@@ -384,7 +384,9 @@ TEST(Magics, EnvKeepsItsMeaningsInEightyColumns) {
 TEST(Magics, BudgetsTellTheirDefault) {
   for (const Magic& m : magics())
     for (const MagicOption& o : magic_options(m.name))
-      if (o.legal == Legal::kSeconds) EXPECT_FALSE(o.otherwise.empty()) << m.name << " " << o.name;
+      if (o.legal == Legal::kSeconds) {
+        EXPECT_FALSE(o.otherwise.empty()) << m.name << " " << o.name;
+      }
 }
 
 TEST(Magics, BenchMeasuresColdAndHot) {

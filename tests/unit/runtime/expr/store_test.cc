@@ -138,7 +138,9 @@ TEST(ExprPlan, ScansColumnsInParts) {
     const Tensor x = *Tensor::empty(cpu(), DType::kI64, shape);
     auto made = plan_for(op(ExprOp::kCumSum, {x}, along({0})), "sm_90a");
     ASSERT_TRUE(made.ok()) << made.error().message;
-    if (shape[0] == 16384) EXPECT_EQ(made->plan.groups.size(), 2u) << "totals of parts, and the parts";
+    if (shape[0] == 16384) {
+      EXPECT_EQ(made->plan.groups.size(), 2u) << "totals of parts, and the parts";
+    }
   }
 }
 
