@@ -510,23 +510,28 @@ class ArgumentParser:
             title = action.group or ("options" if action.option_strings else "positional arguments")
             if action.help is not SUPPRESS:
                 sections.setdefault(title, []).append(action)
+        if self._parsers:
+            sections.setdefault("positional arguments", [])
         order = [t for t in ("positional arguments", "options") if t in sections]
+        lefts = [self._left_of(a) for actions in sections.values() for a in actions]
+        lefts += ["    " + name for name in self._parsers.helps] if self._parsers else []
+        at = min([24, max(len(left) for left in lefts) + 2]) if lefts else 24
         for title in order + [t for t in sections if t not in order]:
             out += f"\n{title}:\n"
             for action in sections[title]:
-                shown = action.shown()
-                names = [o + (" " + shown if shown else "") for o in action.option_strings]
-                left = "  " + (", ".join(names) or action.of_value())
-                text = self._help_of(action)
-                out += _two_columns(left, text)
-        if self._parsers:
-            out += "\npositional arguments:\n" if "positional arguments" not in sections else ""
-            out += "  {" + ",".join(self._parsers.helps) + "}\n"
-            for name, text in self._parsers.helps.items():
-                out += _two_columns("    " + name, text or "")
+                out += _two_columns(self._left_of(action), self._help_of(action), at)
+            if self._parsers and title == "positional arguments":
+                out += "  {" + ",".join(self._parsers.helps) + "}\n"
+                for name, text in self._parsers.helps.items():
+                    out += _two_columns("    " + name, text or "", at)
         if self.epilog:
             out += "\n" + paragraph(self.epilog) + "\n"
         return out
+
+    def _left_of(self, action):
+        shown = action.shown()
+        names = [o + (" " + shown if shown else "") for o in action.option_strings]
+        return "  " + (", ".join(names) or action.of_value())
 
     def _help_of(self, action):
         text = action.help or ""
@@ -565,12 +570,12 @@ def _wrapped(text, width, pad=""):
     return ("\n" + pad).join(lines + [line])
 
 
-def _two_columns(left, text):
+def _two_columns(left, text, at):
     if not text:
         return left + "\n"
-    pad = " " * 24
-    text = _wrapped(" ".join(text.split()), 54, pad)
-    return left + "\n" + pad + text + "\n" if len(left) > 22 else left.ljust(24) + text + "\n"
+    pad = " " * at
+    text = _wrapped(" ".join(text.split()), 78 - at, pad)
+    return left + "\n" + pad + text + "\n" if len(left) > at - 2 else left.ljust(at) + text + "\n"
 
 
 class FileType:
