@@ -224,8 +224,8 @@ class Writer {
         items(l->items, path, depth);
       else if (auto* t = v.get<Tuple>())
         items(t->items, path, depth);
-      else if (auto* s = any_set(v))
-        keys(s->table, path, depth);
+      else if (auto* set = any_set(v))
+        keys(set->table, path, depth);
       else if (auto* s = v.get<Str>())
         add(json_of(s->text));
       else if (auto* i = v.get<WideInt>())
