@@ -318,7 +318,8 @@ class SvgPlot {
   void note_segment(const PlotPoint& from, const PlotPoint& to) {
     if (!std::isfinite(from.y) || !std::isfinite(to.y)) return;
     const double x0 = px(from.x), y0 = py(from.y), x1 = px(to.x), y1 = py(to.y), length = std::hypot(x1 - x0, y1 - y0);
-    for (double d = 0; d < length; d += 8) {
+    for (int k = 0; 8 * k < length; ++k) {
+      const double d = 8 * k;
       const double x = x0 + (x1 - x0) * d / length, y = y0 + (y1 - y0) * d / length;
       lines_at_.push_back({x - 4, y - 4, x + 4, y + 4});
     }
@@ -422,8 +423,10 @@ class SvgPlot {
       const double start = std::clamp(length * share, 0.0, std::max(0.0, length - width - 8));  // not beyond the end
       x = x0 + cosine * start + sine * 6, y = y0 + sine * start - cosine * 6;
       boxes.clear();
-      for (double d = 0; d < width; d += kFont)
+      for (int k = 0; k * kFont < width; ++k) {
+        const double d = k * kFont;
         boxes.push_back({x + cosine * d - 6, y + sine * d - 12, x + cosine * d + 12, y + sine * d + 4});
+      }
       return std::ranges::none_of(boxes_of_points(), [&](const Box& point) {
         return std::ranges::any_of(boxes, [&](const Box& box) { return box.meets(point); });
       });

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -474,13 +473,15 @@ struct Damaged {
 };
 
 std::optional<std::string> from_hex(std::string_view digits) {
+  const auto value = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
   std::string out;
-  for (; digits.size() >= 2; digits.remove_prefix(2)) {
-    uint8_t byte = 0;
-    if (std::from_chars(digits.data(), digits.data() + 2, byte, 16).ptr != digits.data() + 2) return std::nullopt;
-    out += static_cast<char>(byte);
+  if (digits.size() % 2 != 0) return std::nullopt;
+  for (size_t i = 0; i < digits.size(); i += 2) {
+    const int high = value(digits[i]), low = value(digits[i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    out += static_cast<char>(high * 16 + low);
   }
-  return digits.empty() ? std::optional(std::move(out)) : std::nullopt;
+  return out;
 }
 
 class Reader {
