@@ -445,8 +445,10 @@ Value KernelObject::call(Interp& in, CallArgs& args) {
       std::any_of(args.args.begin(), args.args.end(), [](const Value& v) { return v.get<TensorObject>() != nullptr; });
   if (!tensors) return Launchable::call(in, args);
   if (!args.keywords.empty() || args.args.size() != kernel.params().size())
-    in.fail(ErrorKind::kType, "called on tensors, {} takes its {} arguments by position, got {}", kernel.name(),
-            kernel.params().size(), args.args.size() + args.keywords.size());
+    in.fail(with_note(error(ErrorKind::kType, "called on tensors, {} takes its {} arguments by position, got {}{}",
+                            kernel.name(), kernel.params().size(), args.args.size(),
+                            args.keywords.empty() ? "" : fmt::format(" and {} by name", args.keywords.size())),
+                      fmt::format("help: a launch has a grid: {}[(n_programs,)](…)", kernel.name())));
   SourceCollector source(in);
   source.add(*kernel_function);
   auto f = std::make_shared<ExprFunction>(source.take());
