@@ -9,7 +9,6 @@
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -68,7 +67,7 @@ void start(const std::shared_ptr<Job>& job) {
   bool has_thread = true;
   try {
     std::thread([job] { job->run(); }).detach();
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {  // no thread to be had, or no memory for one
     has_thread = false;
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
