@@ -148,8 +148,8 @@ TEST(AttentionCode, GradientsAndMasksStayInRegistersToo) {
   const Device cpu = *open_device("cpu");
   for (const int64_t d : {64, 128}) {
     SCOPED_TRACE(d);
-    const int64_t shape[] = {2, 512, d}, rows[] = {2, 512}, square[] = {512, 512};
-    const Tensor t = *Tensor::empty(cpu, DType::kBF16, shape), sums = *Tensor::empty(cpu, DType::kF32, rows),
+    const int64_t shape[] = {2, 512, d}, of_rows[] = {2, 512}, square[] = {512, 512};
+    const Tensor t = *Tensor::empty(cpu, DType::kBF16, shape), sums = *Tensor::empty(cpu, DType::kF32, of_rows),
                  mask = *Tensor::empty(cpu, DType::kI1, square), parts = *Tensor::empty(cpu, DType::kF32, shape);
     const int64_t two = 2, one = 1, n = 512, none = 0;
     for (const auto& [block, warps] : {std::pair<int64_t, int>{128, 8}, {64, 4}}) {
@@ -173,6 +173,27 @@ TEST(AttentionCode, GradientsAndMasksStayInRegistersToo) {
                          warps == 8 ? 2 : 3);
     }
   }
+}
+
+TEST(AttentionCode, WideHeadsHaveTwoSlotsOfKeysAndValues) {
+  const Device cpu = *open_device("cpu");
+  const int64_t shape[] = {2, 512, 256}, two = 2, one = 1, n = 512;
+  constexpr int64_t rows = 128, keys = 64, d = 256;
+  const Tensor t = *Tensor::empty(cpu, DType::kBF16, shape);
+  const std::string file = fmt::format("{}/kernels/attention/kernel.py", KILN_SOURCE_DIR);
+  std::ifstream in(file);
+  auto kernel = Kernel::from_source({std::istreambuf_iterator<char>(in), {}}, file, "attention_kernel");
+  ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+  LaunchOptions options;
+  options.num_warps = 8;
+  options.num_stages = 2;
+  const std::vector<std::optional<Arg>> args = {
+      t, t, t, t, t, 0.1, two, one, n, n, /*KEEPS=*/false, /*CAUSAL=*/true, d, rows, keys, d};
+  auto info = kernel->compile(args, options, "sm_90a");
+  ASSERT_TRUE(info.ok()) << render(info.error());
+  constexpr int64_t kSlot = 2 * keys * d * 2, kQuery = rows * d * 2;  // bytes
+  EXPECT_GE(info->shared_bytes, kQuery + 2 * kSlot);
+  EXPECT_EQ(info->spill_bytes, 0) << info->registers << " registers";
 }
 
 TEST(AttentionCode, SumsOfFloat32HaveRegisters) {

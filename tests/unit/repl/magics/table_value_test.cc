@@ -106,7 +106,7 @@ std::string at_prompt(const std::string& entries) {
   struct Lines : EntrySource {
     explicit Lines(std::string_view t) : text(t) {}
     Input read(const std::string&, const std::string&) override {
-      if (text.empty()) return {.event = Event::kEnd};
+      if (text.empty()) return {};
       const size_t end = text.find('\n');
       Input input = Input::entry(std::string(text.substr(0, end + 1)));
       text.remove_prefix(end + 1);
