@@ -230,8 +230,6 @@ ScanParts parts_of_scan(const DagNode& n, const Machine& machine) {
 
 }  // namespace
 
-constexpr int64_t kPartsOfGroup = 256;  // as in total_before()
-
 int64_t groups_of_parts(const DagNode& scan) { return cdiv(scan.splits, kPartsOfGroup); }
 
 int64_t words_of_row(const DagNode& scan) {

@@ -39,7 +39,8 @@ void part_variances(Dag& dag, const Machine& machine);
 void part_softmaxes(Dag& dag, const Machine& machine);
 /// Reductions of few long rows, in two steps: as many parts as occupy the machine, then their sum.
 void split_reductions(Dag& dag, const Machine& machine);
-/// Parts of a scan that looks back have one total more for so many of them.
+/// So many parts of a scan that looks back have a total of their own, and how many groups of them there are.
+inline constexpr int64_t kPartsOfGroup = 256;
 int64_t groups_of_parts(const DagNode& scan);
 /// The int64 words in which the parts of each row of a scan that looks back tell each other their totals (helpers.def),
 /// and those of all rows; 0 for other nodes.

@@ -331,7 +331,7 @@ class RowWriter : LoopWriter {
     for (int m : c_.members) {
       const DagNode& n = dag_.nodes[at(m)];
       if (!looks_back(n)) continue;
-      for (const char* helper : {"tell_total", "told_halves", "joined_totals", "total_before"}) e_.use_helper(helper);
+      for (const char* helper : {"tell_total", "told_halves", "told_totals"}) e_.use_helper(helper);
       std::string words = e_.pointer_to_value(r_.totals, offset, "totals");
       offset += words_of_scan(n);
       if (!kept_.empty()) {
@@ -344,20 +344,48 @@ class RowWriter : LoopWriter {
     }
   }
 
-  /// Tells the total of this part, and gives the text for that of the parts before it, once they have told.
-  std::string total_before(int scan, const std::string& own, const RowNames& names) {
-    const DagNode& n = dag_.nodes[at(scan)];
-    const auto& [words, launch] = told_.at(scan);
-    constexpr int64_t kUsualGroups = 64;  // one kernel for all lengths that are met
-    const int64_t groups = groups_of_parts(n);
-    std::string joint = joint_of(n);
-    if (joint.empty()) e_.use_helper(joint = "add");
+  /// Tells the total of this part.
+  std::string told(int scan, const std::string& own, const RowNames& names) {
     const std::string total = e_.names.fresh("total");
+    const auto& [words, launch] = told_.at(scan);
     e_.line(fmt::format("{} = {}", total, own));
     e_.line(fmt::format("tell_total({}, {}, {}, {})", words, names.part, total, launch));
-    return fmt::format("total_before({}, {}, {}, {}, {}, {}, {}, {})", words, names.part, names.parts, total, launch,
-                       Emitter::identity(reduction_of(n)), joint,
-                       e_.constant(groups == 1 ? 1 : std::max(kUsualGroups, power_of_two(groups)), "MOST_GROUPS"));
+    return total;
+  }
+
+  /// The lines for `carry`, the total of all parts before this one, whose own is `total`. The last of a group of parts
+  /// tells the group's total, and who comes later waits for those and for the parts behind them. A program waits for
+  /// those before it, which the hardware begins earlier.
+  void wait_for_totals(int scan, const std::string& total, const std::string& carry, const RowNames& names) {
+    const DagNode& n = dag_.nodes[at(scan)];
+    const auto& [words, launch] = told_.at(scan);
+    const std::string neutral = Emitter::identity(reduction_of(n)), joint = joint_of(n), part = names.part;
+    auto joined = [&](const std::string& a, const std::string& b) {
+      return joint.empty() ? fmt::format("{} + {}", a, b) : fmt::format("{}({}, {})", joint, a, b);
+    };
+    auto totals = [&](const std::string& first, const std::string& count, const std::string& most) {
+      return reduced_text(n, fmt::format("told_totals({}, {}, {}, {}, {}, {}, tl.{})", words, first, count, launch,
+                                         neutral, most, info(n.operand_type).triton));
+    };
+    const std::string each = e_.constant(kPartsOfGroup, "GROUP"), in_group = fmt::format("{} % {}", part, each);
+    const int64_t groups = groups_of_parts(n);
+    const std::string of_group = totals(fmt::format("{0} // {1} * {1}", part, each), in_group, each);
+    if (groups == 1) {
+      e_.line(fmt::format("{} = {}", carry, of_group));
+    } else {
+      constexpr int64_t kUsualGroups = 64;  // one kernel for all lengths that are met
+      const std::string before = e_.names.fresh("before");
+      e_.line(fmt::format("{} = {}", before, of_group));
+      const std::string group = fmt::format("{} // {}", part, each);
+      e_.line(fmt::format("if {} == {} - 1:", in_group, each));
+      e_.line(
+          fmt::format("    tell_total({}, {} + {}, {}, {})", words, names.parts, group, joined(before, total), launch));
+      const std::string most = e_.constant(std::max(kUsualGroups, power_of_two(groups)), "MOST_GROUPS");
+      e_.line(fmt::format("{} = {}", carry, joined(totals(names.parts, group, most), before)));
+    }
+    e_.line(
+        fmt::format("if {} == {} - 1:  # all parts have told, and so read which launch this is", part, names.parts));
+    e_.line(fmt::format("    tl.store({}, {})", words, launch));
   }
 
   /// What a scan joins two elements with, or "" where that is an addition.
@@ -417,9 +445,9 @@ class RowWriter : LoopWriter {
         const std::string before = carry + (e_.two_ranges ? "[:, None]" : "");
         const std::string all = reduced_text(n, tile.text);
         if (work.looks_back) {  // scans while the others' totals are on their way
-          const std::string waited = total_before(m, all, names);
+          const std::string total = told(m, all, names);
           sums = e_.named(std::move(sums), "");
-          e_.line(fmt::format("{} = {}", carry, waited));
+          wait_for_totals(m, total, carry, names);
         }
         if (n.op == ExprOp::kCumSum) {
           sums.text = fmt::format("{} + {}", sums.text, before);

@@ -78,7 +78,7 @@ TEST_F(ScanTest, PartsOfVeryLongRowsTellEachOtherTheirTotals) {
     const int sums = axis(c.op, x, {static_cast<int>(c.shape.size()) - 1});
     const Plan made = check({op(ExprOp::kAdd, {sums, x})}, Variant::kFused, hopper_machine());
     ASSERT_EQ(made.groups.size(), 1u) << plan_text(made);
-    EXPECT_NE(made.groups[0].source.find("total_before("), std::string::npos) << made.groups[0].source;
+    EXPECT_NE(made.groups[0].source.find("told_totals("), std::string::npos) << made.groups[0].source;
   }
   // Two sums of one tensor have totals of their own.
   p = {};
