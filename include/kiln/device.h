@@ -25,7 +25,6 @@ struct DeviceInfo {
   std::string pci_bus;    // "0000:18:00.0", or empty: how other libraries name the same GPU
   int compute_units = 0;  // SMs, or worker threads
   int64_t memory_bytes = 0;
-  int64_t free_bytes = 0;    // at the time of the call; -1 on a GPU that is not in use yet
   int64_t l2_bytes = 0;      // L2, or the last-level cache
   int64_t shared_bytes = 0;  // most shared memory one program can have; 0: no such limit
   int max_threads_per_block = 0;
@@ -106,7 +105,10 @@ class Device {
   Runtime runtime() const;
   const std::string& name() const;  // "cuda:0", "cpu"
   bool is_cuda() const;
+  /// Asked for once, and then a copy.
   DeviceInfo info() const;
+  /// Memory that nobody has at the time of the call; -1 on a GPU that is not in use yet.
+  int64_t free_bytes() const;
   MemoryStats memory() const;
   Stream default_stream() const;
   /// Of this thread: the default stream, unless a StreamGuard chose another one of this device.

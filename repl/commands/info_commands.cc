@@ -50,7 +50,7 @@ Table devices_table(const Device& current) {
     }
     DeviceInfo info = device->info();
     table.add_row({*device == current ? "*" : "", name, info.name, info.target, Cell::of(int64_t{info.compute_units}),
-                   bytes(info.memory_bytes, ""), bytes(info.free_bytes, "not in use yet"),
+                   bytes(info.memory_bytes, ""), bytes(device->free_bytes(), "not in use yet"),
                    bytes(info.l2_bytes, "unknown to the system"),
                    info.shared_bytes ? bytes(info.shared_bytes, "") : Cell("no limit"), info.driver});
   }

@@ -15,7 +15,7 @@ constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112;
 class OpenBlasEngine : public Engine {
  public:
   OpenBlasEngine(DeviceImpl& device, std::shared_ptr<const OpenBlas> lib) : lib_(std::move(lib)) {
-    lib_->set_num_threads(std::max(1, device.backend().info().compute_units));
+    lib_->set_num_threads(std::max(1, device.info().compute_units));
   }
 
   Status run(const GemmProblem& p, const Operands& x, StreamImpl& stream) override {

@@ -145,7 +145,6 @@ class CudaBackend : public Backend {
     info.compute_units = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     size_t total = 0;
     if (driver_->cuDeviceTotalMem(&total, device_) == CUDA_SUCCESS) info.memory_bytes = static_cast<int64_t>(total);
-    info.free_bytes = free_bytes();
     info.l2_bytes = attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
     info.shared_bytes = max_shared_;
     info.max_threads_per_block = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);

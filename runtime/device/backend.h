@@ -128,8 +128,7 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  /// Everything but `target` for a GPU, which the compiler's tables know. Makes no context: free_bytes is -1 before
-  /// first use.
+  /// Everything but `target` for a GPU, which the compiler's tables know. Makes no context.
   virtual DeviceInfo info() = 0;
   /// Compute capability × 10 (90 for Hopper); 0 on the CPU.
   virtual int capability() const = 0;
@@ -140,7 +139,7 @@ class Backend {
   /// Zeroed memory of the host that kernels read and write at the same address while the host does. It must not outlive
   /// the backend. kUnsupported on the CPU, where every memory is such.
   virtual Result<std::shared_ptr<void>> shared_memory(int64_t bytes) = 0;
-  /// Bytes that reserve() could still give; -1 unknown.
+  /// Bytes that reserve() could still give; -1 unknown, as on a GPU before its first use.
   virtual int64_t free_bytes() = 0;
 
   virtual Result<std::unique_ptr<StreamImpl>> new_stream() = 0;

@@ -33,6 +33,14 @@ DeviceImpl::DeviceImpl(std::string name, std::unique_ptr<Backend> backend, std::
 
 DeviceImpl::~DeviceImpl() = default;
 
+const DeviceInfo& DeviceImpl::info() {
+  std::call_once(asked_, [this] {
+    info_ = backend_->info();
+    info_.target = target_;
+  });
+  return info_;
+}
+
 Result<Companion*> DeviceImpl::companion(const std::string& name, const MakeCompanion& make) {
   std::lock_guard lock(companion_mutex_);
   std::unique_ptr<Companion>& slot = companions_[name];
@@ -208,12 +216,9 @@ Runtime Device::runtime() const { return impl_ ? Runtime(impl_->runtime().keeper
 
 bool Device::is_cuda() const { return impl_ && impl_->is_cuda(); }
 
-DeviceInfo Device::info() const {
-  if (!impl_) return {};
-  DeviceInfo info = impl_->backend().info();
-  info.target = impl_->target();
-  return info;
-}
+DeviceInfo Device::info() const { return impl_ ? impl_->info() : DeviceInfo{}; }
+
+int64_t Device::free_bytes() const { return impl_ ? impl_->backend().free_bytes() : -1; }
 
 MemoryStats Device::memory() const { return impl_ ? impl_->allocator().stats() : MemoryStats{}; }
 

@@ -34,6 +34,8 @@ class DeviceImpl : public std::enable_shared_from_this<DeviceImpl> {
   /// "sm_90a", "host": what kernels are compiled for; empty when the GPU is older than any target.
   const std::string& target() const { return target_; }
   Backend& backend() const { return *backend_; }
+  /// Drivers and the system take 20 us and more for it: what a launch wants of it is asked for once.
+  const DeviceInfo& info();
   /// For code that was loaded there, which the device may own and which may outlive it.
   const std::shared_ptr<Backend>& share_backend() const { return backend_; }
   Allocator& allocator() { return allocator_; }
@@ -61,6 +63,8 @@ class DeviceImpl : public std::enable_shared_from_this<DeviceImpl> {
 
   std::shared_ptr<RuntimeImpl> runtime_;
   std::string name_, target_;
+  std::once_flag asked_;
+  DeviceInfo info_;
   std::shared_ptr<Backend> backend_;
   Allocator allocator_;  // after the backend: it gives its memory back first
   std::mutex in_flight_mutex_;

@@ -202,7 +202,6 @@ class HostBackend : public Backend {
                             pool_.threads() == 1 ? "" : "s");
     info.compute_units = pool_.threads();
     info.memory_bytes = meminfo("MemTotal:");
-    info.free_bytes = free_bytes();
     for (int level : {_SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE})
       if (long bytes = sysconf(level); bytes > 0 && info.l2_bytes == 0) info.l2_bytes = bytes;
     return info;

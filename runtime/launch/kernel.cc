@@ -149,7 +149,7 @@ Result<const Specialisation*> KernelImpl::specialise(std::span<const std::option
   if (device->target().empty())
     return error(ErrorKind::kUnsupported,
                  "kernel '{}': {} ({}) is older than every GPU that Kiln compiles for; use device cpu", name_,
-                 device->name(), device->backend().info().name);
+                 device->name(), device->info().name);
   const std::string key(bound.key.view());
   const uint64_t hash = hash64(key);
   std::unique_lock lock(mutex_);

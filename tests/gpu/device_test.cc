@@ -231,7 +231,7 @@ TEST(GpuMemory, ExhaustionIsASentenceAndTheDeviceGoesOn) {
   EXPECT_EQ(absurd.error().kind, ErrorKind::kMemory);
   EXPECT_EQ(absurd.error().message.find("out of memory on cuda:0: asked for 4.00 PiB, "), 0u) << absurd.error().message;
   // More than half, twice: the second succeeds because the first's memory, cached after its end, is given back.
-  int64_t bytes = device.info().free_bytes / 5 * 3;
+  int64_t bytes = device.free_bytes() / 5 * 3;
   for (int i = 0; i < 2; ++i) {
     auto large = Tensor::empty(device, DType::kI8, Shape{bytes + (int64_t{i} << 22)});
     ASSERT_TRUE(large.ok()) << render(large.error());

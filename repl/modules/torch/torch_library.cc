@@ -196,13 +196,16 @@ Value device_info(Interp& in, NativeArgs&) {
   set("major", capability / 10);
   d->table.set("minor", capability > 0 ? Value::integer(capability % 10) : Value::none());
   set("total_memory", i.memory_bytes);
-  set("free_memory", i.free_bytes);
   set("multi_processor_count", i.compute_units);
   set("L2_cache_size", i.l2_bytes);
   set("shared_memory_per_block_optin", i.shared_bytes);
   set("max_threads_per_block", i.max_threads_per_block);
   set("warp_size", device.is_cuda() ? 32 : 0);
   return d;
+}
+Value free_memory(Interp& in, NativeArgs&) {
+  const int64_t bytes = torch_state(in).device().free_bytes();
+  return bytes >= 0 ? Value::integer(bytes) : Value::none();
 }
 /// Asked by a function of the library that then does so, for which the tensor has to be in memory: a kernel may change
 /// it through a view. Not of what has gradients: kernels record nothing.
@@ -228,6 +231,7 @@ constexpr NativeDef kLibrary[] = {
     {"become(input, view)", become, "the same memory in another shape, in place"},
     {"check_places(places, size, dim, from_end)", check_places, "an IndexError for one outside"},
     {"device_info()", device_info, "figures of the session's device"},
+    {"free_memory()", free_memory, "bytes of it that nobody has"},
     {"host_reads()", host_reads, "how often tensors were read on the host, for tests"},
     {"iota(n, like, dtype=None)", iota, "0, 1, 2… as part of an expression"},
     {"is_deterministic()", is_deterministic, "must sums have one order in every run?"},

@@ -4,10 +4,12 @@ from torch import _kiln
 
 
 class _Properties:
-    """Figures of a device; what a CPU does not have is None."""
+    """Figures of a device; what a CPU does not have is None. What a property asks for changes."""
 
     def __init__(self, figures):
         self.__dict__.update(figures)
+
+    free_memory = property(lambda self: _kiln.free_memory())
 
     def __repr__(self):
         return "_CudaDeviceProperties(" + ", ".join(f"{k}={v!r}" for k, v in self.__dict__.items()) + ")"
@@ -53,4 +55,4 @@ def is_initialized():
 def mem_get_info(device=None):
     """Free and total bytes."""
     figures = _kiln.device_info()
-    return figures["free_memory"], figures["total_memory"]
+    return _kiln.free_memory(), figures["total_memory"]
