@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "compiler/fusion/join_totals.h"
+#include "compiler/fusion/look_back.h"
 #include "compiler/fusion/loop_writer.h"
 #include "compiler/fusion/split.h"
 #include "support/diag.h"
@@ -325,69 +326,6 @@ class RowWriter : LoopWriter {
     return reduced_text(n, load);
   }
 
-  /// The lines that say where the parts of a row tell each other their totals, and which launch this is.
-  void begin_looking_back(const RowNames& names) {
-    int64_t offset = 0;
-    for (int m : c_.members) {
-      const DagNode& n = dag_.nodes[at(m)];
-      if (!looks_back(n)) continue;
-      for (const char* helper : {"tell_total", "told_halves", "told_totals"}) e_.use_helper(helper);
-      std::string words = e_.pointer_to_value(r_.totals, offset, "totals");
-      offset += words_of_scan(n);
-      if (!kept_.empty()) {
-        const std::string all = std::exchange(words, e_.names.fresh("words_ptr"));
-        e_.line(fmt::format("{} = {} + {} * {}", words, all, names.row, e_.size(words_of_row(n), "words")));
-      }
-      const std::string launch = e_.names.fresh("launch");
-      e_.line(fmt::format("{} = tl.load({}, volatile=True) + (1 << 32)", launch, words));
-      told_[m] = {words, launch};
-    }
-  }
-
-  /// Tells the total of this part.
-  std::string told(int scan, const std::string& own, const RowNames& names) {
-    const std::string total = e_.names.fresh("total");
-    const auto& [words, launch] = told_.at(scan);
-    e_.line(fmt::format("{} = {}", total, own));
-    e_.line(fmt::format("tell_total({}, {}, {}, {})", words, names.part, total, launch));
-    return total;
-  }
-
-  /// The lines for `carry`, the total of all parts before this one, whose own is `total`. The last of a group of parts
-  /// tells the group's total, and who comes later waits for those and for the parts behind them. A program waits for
-  /// those before it, which the hardware begins earlier.
-  void wait_for_totals(int scan, const std::string& total, const std::string& carry, const RowNames& names) {
-    const DagNode& n = dag_.nodes[at(scan)];
-    const auto& [words, launch] = told_.at(scan);
-    const std::string neutral = Emitter::identity(reduction_of(n)), joint = joint_of(n), part = names.part;
-    auto joined = [&](const std::string& a, const std::string& b) {
-      return joint.empty() ? fmt::format("{} + {}", a, b) : fmt::format("{}({}, {})", joint, a, b);
-    };
-    auto totals = [&](const std::string& first, const std::string& count, const std::string& most) {
-      return reduced_text(n, fmt::format("told_totals({}, {}, {}, {}, {}, {}, tl.{})", words, first, count, launch,
-                                         neutral, most, info(n.operand_type).triton));
-    };
-    const std::string each = e_.constant(kPartsOfGroup, "GROUP"), in_group = fmt::format("{} % {}", part, each);
-    const int64_t groups = groups_of_parts(n);
-    const std::string of_group = totals(fmt::format("{0} // {1} * {1}", part, each), in_group, each);
-    if (groups == 1) {
-      e_.line(fmt::format("{} = {}", carry, of_group));
-    } else {
-      constexpr int64_t kUsualGroups = 64;  // one kernel for all lengths that are met
-      const std::string before = e_.names.fresh("before");
-      e_.line(fmt::format("{} = {}", before, of_group));
-      const std::string group = fmt::format("{} // {}", part, each);
-      e_.line(fmt::format("if {} == {} - 1:", in_group, each));
-      e_.line(
-          fmt::format("    tell_total({}, {} + {}, {}, {})", words, names.parts, group, joined(before, total), launch));
-      const std::string most = e_.constant(std::max(kUsualGroups, power_of_two(groups)), "MOST_GROUPS");
-      e_.line(fmt::format("{} = {}", carry, joined(totals(names.parts, group, most), before)));
-    }
-    e_.line(
-        fmt::format("if {} == {} - 1:  # all parts have told, and so read which launch this is", part, names.parts));
-    e_.line(fmt::format("    tl.store({}, {})", words, launch));
-  }
-
   /// What a scan joins two elements with, or "" where that is an addition.
   std::string joint_of(const DagNode& scan) {
     if (scan.op == ExprOp::kCumSum) return "";
@@ -416,7 +354,9 @@ class RowWriter : LoopWriter {
     KILN_ASSERT(!t.loop || work.depth == 0, "reductions beside a scan in a loop");
     if (c_.reverse) fill();  // columns outside come first
     const RowNames names = begin_rows(t, n_rows, n_cols);
-    if (work.looks_back) begin_looking_back(names);
+    LookBack look(e_, dag_);
+    const LookBack::Part part = {names.part, names.parts, kept_.empty() ? "" : names.row};
+    if (work.looks_back) look.begin(c_.members, r_.totals, part);
     std::map<int, std::string> carries;
     for (int m : c_.members) {
       const DagNode& n = dag_.nodes[at(m)];
@@ -445,9 +385,9 @@ class RowWriter : LoopWriter {
         const std::string before = carry + (e_.two_ranges ? "[:, None]" : "");
         const std::string all = reduced_text(n, tile.text);
         if (work.looks_back) {  // scans while the others' totals are on their way
-          const std::string total = told(m, all, names);
+          const std::string total = look.tell(m, all, part);
           sums = e_.named(std::move(sums), "");
-          wait_for_totals(m, total, carry, names);
+          look.wait(m, total, carry, part, {joint_of(n), reduced_text(n, "{}")});
         }
         if (n.op == ExprOp::kCumSum) {
           sums.text = fmt::format("{} + {}", sums.text, before);
@@ -795,7 +735,6 @@ class RowWriter : LoopWriter {
   }
 
   std::string before_;
-  std::map<int, std::pair<std::string, std::string>> told_;  // scans that look back: their words, and the launch
   std::function<std::vector<std::string>(const std::string&)> columns_of_;
   std::vector<std::string> column_lines_;
   bool decomposed_ = false;

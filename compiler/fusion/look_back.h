@@ -1,0 +1,47 @@
+// What the parts of a very long row say to each other while they scan it (looks_back(), docs/fusion.md): the lines that
+// tell a part's total, and those that wait for the totals of the parts before it.
+#pragma once
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/fusion/emitter.h"
+
+namespace kiln::fusion {
+
+class LookBack {
+ public:
+  /// How a scan's text reduces a tile, and joins two elements; "" where that is an addition.
+  struct Joint {
+    std::string of_two;
+    std::string reduce;  // a pattern with the tile
+  };
+  /// A program's part of its row, how many there are, and the number of its row, "" if there is one row.
+  struct Part {
+    std::string number, count, row;
+  };
+
+  LookBack(Emitter& emitter, const Dag& dag) : e_(emitter), dag_(dag) {}
+
+  /// The lines that say where the parts of a row tell each other their totals, and which launch this is. `totals`: the
+  /// plan's value for those of all scans.
+  void begin(const std::vector<int>& members, int totals, const Part& part);
+  /// The lines that tell the total `own` of this part of a scan. Gives its name.
+  std::string tell(int scan, const std::string& own, const Part& part);
+  /// The lines for `carry`, the total of all parts before this one, whose own is `total`. The last of a group of parts
+  /// tells the group's total, and who comes later waits for those and for the parts behind them. A program waits for
+  /// those before it, which the hardware begins earlier.
+  void wait(int scan, const std::string& total, const std::string& carry, const Part& part, const Joint& joint);
+
+ private:
+  struct Told {
+    std::string words, launch;
+  };
+
+  Emitter& e_;
+  const Dag& dag_;
+  std::map<int, Told> told_;  // each scan
+};
+
+}  // namespace kiln::fusion
