@@ -145,8 +145,8 @@ Result<std::string> session_path(std::string_view arguments, std::string_view ma
 
 void tell(MagicContext& context, const script::SessionFileReport& report, std::string_view did,
           const std::string& path) {
-  context.say(fmt::format("{}: {} {} values, {} tensors, {} definitions, {} imports\n", path, did,
-                          report.values, report.tensors, report.definitions, report.imports));
+  context.say(fmt::format("{}: {} {} values, {} tensors, {} definitions, {} imports\n", path, did, report.values,
+                          report.tensors, report.definitions, report.imports));
   if (report.left_out.empty()) return;
   report::Table table({{"left out", "", report::Align::kLeft, "name"}, {"because", "", report::Align::kLeft}});
   for (const auto& [name, reason] : report.left_out) table.add_row({name, reason});

@@ -24,8 +24,8 @@ struct Piece {
   size_t first_line = 0;  // counted from 0
 };
 enum class Commands { kPercent, kPrompt };
-/// % inside a bracket or a string is no command. A `;` ends a command that takes no statements, and what is behind it is
-/// a piece of its own. Pieces of blank lines are left out.
+/// % inside a bracket or a string is no command. A `;` ends a command that takes no statements, and what is behind it
+/// is a piece of its own. Pieces of blank lines are left out.
 std::vector<Piece> split_program(std::string_view text, Commands commands);
 
 /// Whether a text at the prompt, which ends with an end of line, needs further lines.
