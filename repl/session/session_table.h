@@ -1,7 +1,7 @@
 // Tables of commands in a session's file.
 #pragma once
 #include <functional>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 
 #include "repl/modules/results/table_object.h"
