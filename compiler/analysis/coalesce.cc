@@ -69,9 +69,23 @@ double access_cost(const AxisAnalysis& axis, const ir::Op* access, const LinearL
   int64_t size = size_of(pointer->type.dtype);
   int width = axis.vector_width(access, layout);
 
-  // The sector or line that an element lies in, as far as axis info knows: neighbours of a contiguous group share them,
-  // equal addresses are one. All of it is dropping of index bits, so sectors and lines are counted as ranks.
-  auto place_in = [&](int64_t bytes) {
+  const auto &registers = layout.bases(In::kRegister), &lanes = layout.bases(In::kLane),
+             &warps = layout.bases(In::kWarp);
+  layout::Span moved;
+  for (const layout::Coord& basis : registers) moved.insert(axis.first_loaded(access, basis));
+  const layout::FreeBits free = layout::free_variables(layout);
+  double instructions = static_cast<double>(int64_t{1} << moved.rank()) / width;
+  // Copies load again, but store once. A thread's copies, and its elements at one address, are loaded once.
+  for (size_t i = 0; i < warps.size(); ++i)
+    if (!ir::writes_memory(access) || !(free.warp >> i & 1)) instructions *= 2;
+
+  // How many sectors or lines of so many bytes there are, and how often one is asked for again. Where an element lies,
+  // as far as axis info knows: neighbours of a contiguous group share them, equal addresses are one. All of it is
+  // dropping of index bits, so they are counted as ranks.
+  struct Asked {
+    double distinct, again;
+  };
+  auto asked = [&](int64_t bytes) {
     std::array<uint64_t, ir::kMaxRank> kept{};
     for (int d = 0; d < layout.rank(); ++d) {
       // A run of addresses in which each comes `constancy` times is that many times as long, and one with steps
@@ -83,45 +97,27 @@ double access_cost(const AxisAnalysis& axis, const ir::Op* access, const LinearL
           std::max({info.constancy[d], std::clamp<int64_t>(bytes / size, 1, info.contiguity[d]), repeated});
       kept[static_cast<size_t>(d)] = ~static_cast<uint64_t>(together - 1);
     }
-    return [&layout, kept](const layout::Coord& c) {
+    layout::Span all, one;
+    auto add = [&](const layout::Coord& basis, bool in_one) {
       layout::Coord r;
       for (int d = 0; d < layout.rank(); ++d)
-        r[d] = static_cast<int32_t>(static_cast<uint64_t>(c[d]) & kept[static_cast<size_t>(d)]);
-      return layout::index_of(layout.shape(), r);
+        r[d] = static_cast<int32_t>(static_cast<uint64_t>(basis[d]) & kept[static_cast<size_t>(d)]);
+      const auto place = layout::index_of(layout.shape(), r);
+      all.insert(place);
+      if (in_one) one.insert(place);
     };
+    for (size_t i = 0; i < registers.size(); ++i) add(registers[i], int64_t{1} << i < width);
+    for (const layout::Coord& basis : lanes) add(basis, true);
+    for (const layout::Coord& basis : warps) add(basis, false);
+    const double distinct = static_cast<double>(int64_t{1} << all.rank());
+    return Asked{distinct, std::max(0.0, instructions * static_cast<double>(int64_t{1} << one.rank()) - distinct)};
   };
-  const auto sector = place_in(kSectorBytes), line = place_in(kLineBytes);
-  layout::Span all, one, all_lines, one_line, moved;
-  auto add = [&](const layout::Coord& basis, bool in_one) {
-    all.insert(sector(basis)), all_lines.insert(line(basis));
-    if (in_one) one.insert(sector(basis)), one_line.insert(line(basis));
-  };
-  auto registers = layout.bases(In::kRegister);
-  for (size_t i = 0; i < registers.size(); ++i) {
-    moved.insert(axis.first_loaded(access, registers[i]));
-    add(registers[i], int64_t{1} << i < width);
-  }
-  for (const layout::Coord& basis : layout.bases(In::kLane)) add(basis, true);
-  layout::FreeBits free = layout::free_variables(layout);
-  double warps = 1;
-  for (size_t i = 0; i < layout.bases(In::kWarp).size(); ++i) {
-    add(layout.bases(In::kWarp)[i], false);
-    // Copies load again, but store once.
-    if (!ir::writes_memory(access) || !(free.warp >> i & 1)) warps *= 2;
-  }
-  // A thread's copies, and its elements at one address, are loaded once.
-  const double instructions = warps * static_cast<double>(int64_t{1} << moved.rank()) / width;
-  auto repeated = [&](const layout::Span& in_all, const layout::Span& in_one) {
-    return std::max(0.0, instructions * static_cast<double>(int64_t{1} << in_one.rank()) -
-                             static_cast<double>(int64_t{1} << in_all.rank()));
-  };
+  const Asked sectors = asked(kSectorBytes);
   // The first-level cache gives a sector again to loads, of a line or two in each cycle; each store of a part of one
   // goes to the second level.
-  double again = (ir::writes_memory(access) ? kCyclesPerSector : kCyclesPerRepeatedSector) * repeated(all, one);
-  if (streams && !ir::writes_memory(access))
-    again = std::max(again, kCyclesPerRepeatedLine * repeated(all_lines, one_line));
-  return kCyclesPerSector * static_cast<double>(int64_t{1} << all.rank()) + again +
-         kCyclesPerInstruction * instructions;
+  double again = (ir::writes_memory(access) ? kCyclesPerSector : kCyclesPerRepeatedSector) * sectors.again;
+  if (streams && !ir::writes_memory(access)) again = std::max(again, kCyclesPerRepeatedLine * asked(kLineBytes).again);
+  return kCyclesPerSector * sectors.distinct + again + kCyclesPerInstruction * instructions;
 }
 
 double arithmetic_cost(const AxisAnalysis& axis, const ir::Op* op, const LinearLayout& layout) {

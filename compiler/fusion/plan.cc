@@ -158,8 +158,7 @@ class Planner {
     Group g;
     g.precedes_product = plan_.overlaps && c + 1 < grouping_.clusters.size() &&
                          grouping_.clusters[c + 1].form == Form::kProduct && !library();
-    WriteRequest request{graph_, dag_, grouping_, cluster, options_.machine, value_of_, program};
-    request.totals = totals;
+    const WriteRequest request{graph_, dag_, grouping_, cluster, options_.machine, value_of_, program, totals};
     g.name = cluster_name(request);
     account(cluster, g);
     if (cluster.form == Form::kProduct && library()) {

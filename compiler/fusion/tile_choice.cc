@@ -242,7 +242,6 @@ RowTile scan_tile(const Machine& machine, const RowWork& w) {
   t.block = power_of_two(w.n_cols);
   if (w.looks_back) {
     t.block = w.chunk;
-    t.loop = true;
     t.warps = static_cast<int>(t.block / 1024);
     return t;
   }

@@ -360,28 +360,26 @@ class RowWriter : LoopWriter {
     std::map<int, std::string> carries;
     for (int m : c_.members) {
       const DagNode& n = dag_.nodes[at(m)];
-      if (n.kind != DagKind::kScan || !t.loop) continue;
+      if (n.kind != DagKind::kScan || !(t.loop || work.looks_back)) continue;
       carries[m] = e_.names.fresh("carry");
       if (work.looks_back) continue;
       const std::string first = first_carry(m, names.part);
       e_.line(fmt::format("{} = {}", carries[m], first));
     }
-    if (work.looks_back) {
-      lines(columns_of_(fmt::format("{} * {}", names.part, names.block)));
-    } else if (t.loop) {
+    if (t.loop) {
       const Loop loop = loop_over(names);
       e_.begin_loop(loop.head, columns_of_(loop.start));
     } else {
-      lines(columns_of_(""));
+      lines(columns_of_(work.looks_back ? fmt::format("{} * {}", names.part, names.block) : ""));
     }
-    std::vector<std::string> after;
+    std::vector<std::string> after;  // in a loop
     for (int m : c_.members) {
       const DagNode& n = dag_.nodes[at(m)];
       if (n.kind != DagKind::kScan) continue;
       const Text tile = e_.scanned(m);
       Text sums = e_.running(m, tile);
-      if (t.loop) {
-        const std::string& carry = carries[m];
+      if (const auto carried = carries.find(m); carried != carries.end()) {
+        const std::string& carry = carried->second;
         const std::string before = carry + (e_.two_ranges ? "[:, None]" : "");
         const std::string all = reduced_text(n, tile.text);
         if (work.looks_back) {  // scans while the others' totals are on their way
@@ -411,8 +409,10 @@ class RowWriter : LoopWriter {
       e_.set(m, e_.named(e_.settled(m, std::move(sums)), n.name.empty() ? "running" : n.name));
     }
     store_all();
-    if (!work.looks_back) lines(after);
-    if (t.loop && !work.looks_back) e_.end_loop();
+    if (t.loop) {
+      lines(after);
+      e_.end_loop();
+    }
     const int64_t programs = cdiv(n_rows, t.rows) * c_.splits;
     finish(programs, t.warps);
     group_.shape = fmt::format("{} rows x {}", n_rows, n_cols);
