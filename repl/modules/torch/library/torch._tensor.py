@@ -431,6 +431,8 @@ def movedim(input, source, destination):
         raise RuntimeError("movedim() takes as many destinations as sources")
     if input.ndim == 0:
         return input
+    if source == destination:
+        return input.view(input.shape)
     order = [None] * input.ndim
     for s, d in zip(source, destination):
         order[d] = s
