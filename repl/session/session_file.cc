@@ -65,12 +65,6 @@ Origin origin_of(Interp& in, const Value& v) {
   return there && there->same(v) ? out : Origin{};
 }
 
-std::string to_hex(std::string_view bytes) {
-  std::string out;
-  for (const char c : bytes) out += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  return out;
-}
-
 bool is_enum(TypeObject& type) { return type.find("__members__") != nullptr && type.find("_member_list") != nullptr; }
 
 /// Made by a call of collections.namedtuple.
@@ -173,7 +167,7 @@ class Writer {
     if (auto* t = v.get<Tuple>(); t && (t->class_name.empty() || t->class_name == "torch.Size"))
       return wrapped(t->class_name.empty() ? "tuple" : "size", [&] { items(t->items, path, depth); });
     if (auto* l = v.get<List>()) return items(l->items, path, depth);
-    if (auto* b = v.get<Bytes>()) return wrapped("bytes", [&] { add(json_of(to_hex(b->data))); });
+    if (auto* b = v.get<Bytes>()) return wrapped("bytes", [&] { add(json_of(hex_of(b->data))); });
     if (auto* r = v.get<Range>())
       return wrapped("range", [&] { add(fmt::format("[{},{},{}]", r->start, r->stop, r->step)); });
     if (auto* s = any_set(v))
@@ -472,18 +466,6 @@ struct Damaged {
   std::string reason;
 };
 
-std::optional<std::string> from_hex(std::string_view digits) {
-  const auto value = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
-  std::string out;
-  if (digits.size() % 2 != 0) return std::nullopt;
-  for (size_t i = 0; i < digits.size(); i += 2) {
-    const int high = value(digits[i]), low = value(digits[i + 1]);
-    if (high < 0 || low < 0) return std::nullopt;
-    out += static_cast<char>(high * 16 + low);
-  }
-  return out;
-}
-
 class Reader {
  public:
   Reader(Interp& in, std::vector<runtime::NamedTensor> tensors) : in_(in) {
@@ -542,8 +524,8 @@ class Reader {
     }
     if (kind == "int") return wide(text);
     if (kind == "bytes") {
-      auto data = from_hex(text);
-      if (!data) throw Damaged{"bytes are damaged"};
+      auto data = bytes_of_hex(text);
+      if (!data || hex_of(*data) != text) throw Damaged{"bytes are damaged"};
       return make<Bytes>(*std::move(data));
     }
     if (kind == "tensor") {

@@ -36,15 +36,12 @@ Value make_bytes(Interp& in, NativeArgs& a) {
 Value make_bytearray(Interp& in, NativeArgs& a) { return make<ByteArray>(made_bytes(in, a)); }
 
 std::string from_hex(Interp& in, const Value& v) {
-  std::string digits, out;
+  std::string digits;
   for (char c : in.to_text(v, "fromhex()'s text"))
     if (!std::isspace(static_cast<uint8_t>(c))) digits += c;
-  const bool right = digits.size() % 2 == 0 && std::all_of(digits.begin(), digits.end(), [](char c) {
-                       return std::isxdigit(static_cast<uint8_t>(c)) != 0;
-                     });
-  if (!right) in.fail(ErrorKind::kValue, "fromhex() needs two hexadecimal digits per byte, got {}", in.repr(v));
-  for (size_t i = 0; i < digits.size(); i += 2) out += static_cast<char>(std::stoi(digits.substr(i, 2), nullptr, 16));
-  return out;
+  auto out = bytes_of_hex(digits);
+  if (!out) in.fail(ErrorKind::kValue, "fromhex() needs two hexadecimal digits per byte, got {}", in.repr(v));
+  return *std::move(out);
 }
 Value bytes_fromhex(Interp& in, NativeArgs& a) { return make<Bytes>(from_hex(in, a[0])); }
 Value bytearray_fromhex(Interp& in, NativeArgs& a) { return make<ByteArray>(from_hex(in, a[0])); }
@@ -57,7 +54,7 @@ Value to_hex(Interp& in, NativeArgs& a) {
   for (size_t i = 0; i < data.size(); ++i) {
     // Groups are counted from the right, as Python does.
     if (i > 0 && group > 0 && (data.size() - i) % static_cast<size_t>(group) == 0) out += separator;
-    out += fmt::format("{:02x}", static_cast<uint8_t>(data[i]));
+    out += hex_of(std::string_view(data).substr(i, 1));
   }
   return Value::str(std::move(out));
 }

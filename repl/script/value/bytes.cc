@@ -1,6 +1,7 @@
 #include "repl/script/value/bytes.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "support/text_width.h"
 
@@ -253,6 +254,23 @@ std::string decode_bytes(Interp& in, const std::string& data, const std::string&
     else if (errors != "ignore")
       in.fail_as("UnicodeDecodeError", "'{}' cannot decode the byte 0x{:02x} in position {}", encoding, byte, i);
     i += c.bytes;
+  }
+  return out;
+}
+
+std::string hex_of(std::string_view bytes) {
+  std::string out;
+  for (const char c : bytes) out += fmt::format("{:02x}", static_cast<uint8_t>(c));
+  return out;
+}
+
+std::optional<std::string> bytes_of_hex(std::string_view digits) {
+  std::string out;
+  for (size_t i = 0; i < digits.size(); i += 2) {
+    uint8_t byte = 0;
+    const char* const end = digits.data() + i + 2;
+    if (i + 2 > digits.size() || std::from_chars(digits.data() + i, end, byte, 16).ptr != end) return std::nullopt;
+    out += static_cast<char>(byte);
   }
   return out;
 }

@@ -47,5 +47,8 @@ std::string gather_bytes(Interp& in, const Value& v);
 /// The text as UTF-8, ASCII or Latin-1; `errors` is strict, ignore or replace.
 std::string encode_text(Interp& in, const std::string& text, const std::string& encoding, const std::string& errors);
 std::string decode_bytes(Interp& in, const std::string& data, const std::string& encoding, const std::string& errors);
+/// Two hexadecimal digits for each byte, and the bytes of such a text; nullopt: it is none.
+std::string hex_of(std::string_view bytes);
+std::optional<std::string> bytes_of_hex(std::string_view digits);
 
 }  // namespace kiln::script
