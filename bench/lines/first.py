@@ -1,4 +1,4 @@
-"""First results of drawn lines by Kiln and by torch.compile: seconds from the call to the result, caches empty.
+"""First results of drawn lines by Kiln and by torch.compile: milliseconds from the call to the result, caches empty.
 
 python3 first.py KILN [--seed S] [--count N] [NAME...]
 
@@ -39,7 +39,7 @@ def main():
     print(f"seed {o.seed}; milliseconds to the first result")
     print("%-28s %9s %13s %7s" % ("line", "kiln", "torch.compile", "ratio"))
     ratios = []
-    for number in kiln.keys() & torch.keys():
+    for number in sorted(kiln.keys() & torch.keys()):
         name, ours = kiln[number]
         theirs = torch[number][1]
         ratios.append(theirs / ours)

@@ -10,6 +10,7 @@ import math
 import os
 import subprocess
 import sys
+from statistics import geometric_mean
 
 SIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "large_side.py")
 
@@ -22,10 +23,6 @@ def times_of(command):
         name, size, what, ms = line.split()
         times.setdefault((name, int(size)), {})[what] = float(ms)
     return times
-
-
-def mean(ratios):
-    return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
 def main():
@@ -47,8 +44,8 @@ def main():
             copies.append(copy)
         print("%-16s %10d %9.3f %9.3f %7.2f %7.2f" % (*key, ours["call"], torch[key]["call"], ratio, copy))
     for name, found in ratios.items():
-        print(f"{name}: geometric mean {mean(found):.2f} of {len(found)}, worst {min(found):.2f}")
-    print(f"running sums against a copy: geometric mean {mean(copies):.2f}, worst {min(copies):.2f}")
+        print(f"{name}: geometric mean {geometric_mean(found):.2f} of {len(found)}, worst {min(found):.2f}")
+    print(f"running sums against a copy: geometric mean {geometric_mean(copies):.2f}, worst {min(copies):.2f}")
 
 
 main()
