@@ -407,7 +407,9 @@ class Parser {
     if (peek().kind == TokenKind::kValue && !is_statement_start()) KILN_CHECK_OK(operands(op));
     if (peek().is("{")) KILN_CHECK_OK(attrs(op));
     KILN_CHECK_OK(result_types(op, names));
-    for (Block* region : op->regions) {
+    const bool any_number = info(op->kind).regions < 0;
+    for (size_t i = 0; i < op->regions.size() || (any_number && peek().is("(")); ++i) {
+      Block* region = i < op->regions.size() ? op->regions[i] : module_->new_block(op);
       KILN_CHECK_OK(arg_list(region));
       KILN_CHECK_OK(body(region));
     }

@@ -25,7 +25,8 @@
 // 17. num_ctas is more than 1 where an op concerns all blocks of the program; the rows of what they load together can
 //     be split across them.
 // 18. warp_specialize stands once, in the kernel's own block. Ahead of it, in code that all warps run, ops stand at `r`
-//     in ops.def; in its second region, which one thread runs, they stand at `s`, have no tiles and join no warps.
+//     in ops.def; in its further regions, each of which one thread runs, they stand at `s`, have no tiles and join no
+//     warps.
 #include "compiler/ir/verifier.h"
 
 #include <fmt/format.h>
@@ -171,7 +172,8 @@ class Verifier {
     const OpInfo& row = info(op.kind);
     const int operands = static_cast<int>(op.operands.size()), results = static_cast<int>(op.results.size());
     if ((row.min_operands >= 0 && (operands < row.min_operands || operands > row.max_operands)) ||
-        (row.results >= 0 && results != row.results) || static_cast<int>(op.regions.size()) != row.regions)
+        (row.results >= 0 && results != row.results) ||
+        (row.regions >= 0 && static_cast<int>(op.regions.size()) != row.regions))
       return fail(&op, 4,
                   fmt::format("{} with {} operands, {} results and {} regions", row.mnemonic, operands, results,
                               op.regions.size()));
@@ -201,7 +203,7 @@ class Verifier {
     if (is_combine(&op)) combine_ = &op;
     for (const Block* region : op.regions) {
       if (region->parent != &op) return fail(&op, 3, "a region does not know its op");
-      one_thread_ |= op.kind == OpKind::kWarpSpecialize && region == op.region(1);
+      one_thread_ |= op.kind == OpKind::kWarpSpecialize && region != op.region(0);
       KILN_CHECK_OK(check_block(*region));
     }
     one_thread_ &= op.kind != OpKind::kWarpSpecialize;
@@ -265,7 +267,7 @@ class Verifier {
         {combine_ != nullptr, 'c', !tiles, 10, "in a combine region, which holds pure scalar ops alone"},
         {ahead_of_roles_, 'r', true, 18, "before warp_specialize, where all warps come by"},
         {one_thread_, 's', !tiles && !op.has(AttrName::kWarps), 18,
-         "in the second region of warp_specialize, which one thread runs"},
+         "in a further region of warp_specialize, which one thread runs"},
     };
     for (const auto& p : places)
       if (p.here && !(p.fits && stands_at(op.kind, p.place)))
@@ -292,7 +294,7 @@ class Verifier {
   std::unordered_set<const Value*> defined_;
   const Op* combine_ = nullptr;  // the reduce or scan whose region is being checked
   bool ahead_of_roles_ = false;  // warp_specialize is still to come
-  bool one_thread_ = false;      // in its second region
+  bool one_thread_ = false;      // in one of its further regions
 };
 
 }  // namespace

@@ -456,6 +456,14 @@ Wrong check_wgmma_wait(const Op& op) {
   return "";
 }
 
+/// Each region but the first is that of one thread, in a warp of its own.
+Wrong check_roles(const Op& op) {
+  const int64_t warps = op.int_attr(AttrName::kWarps);
+  if (op.regions.size() < 2 || std::ssize(op.regions) - 1 > warps)
+    return fmt::format("{} regions, and {} warps beside the kernel's own", op.regions.size(), warps);
+  return "";
+}
+
 Wrong check_mbarrier(const Op& op) {
   if (Wrong w = is_form(operand_type(op, 0), Form::kBarrier, "a barrier"); !w.empty()) return w;
   if (op.kind != OpKind::kMbarrierInit && operand_type(op, 0).copies != 1)
@@ -642,6 +650,7 @@ std::string check_op_types(const Op& op) {
     case OpKind::kWgmmaWait:
       return check_wgmma_wait(op);
     case OpKind::kWarpSpecialize:
+      return check_roles(op);
     case OpKind::kAsyncCommit:
     case OpKind::kAsyncWait:
     case OpKind::kTmaStoreWait:

@@ -167,14 +167,14 @@ Status Machine::deadlock() const {
 
 void Machine::sync_lanes(Warp& warp) { warp.knows.synced = warp.knows.seen; }
 
-void Machine::start_second_region(Warp& from, size_t at) {
-  if (std::any_of(warps_.begin(), warps_.end(), [&](const Warp& w) { return w.block == from.block && is_alone(w); }))
-    return;  // another warp came by first
+void Machine::start_role(Warp& from, const WarpStep& step) {
   Warp thread;
-  thread.number = module_.num_warps;
+  thread.number = module_.num_warps + step.part - 1;
   thread.block = from.block;
   thread.id = agents_.warp_of(from.block, thread.number);
-  thread.at = at;
+  if (std::any_of(warps_.begin(), warps_.end(), [&](const Warp& w) { return w.id == thread.id; }))
+    return;  // another warp came by first
+  thread.at = static_cast<size_t>(step.target);
   thread.knows = whole_[from.block];
   for (const auto& [value, elements] : from.values)
     if (!value->type.is_tile()) thread.values.emplace(value, elements);
@@ -284,7 +284,7 @@ Status Machine::step(Warp& warp) {
       next = static_cast<size_t>(s.target);
       break;
     case StepKind::kSpecialize:
-      start_second_region(warp, static_cast<size_t>(s.target));
+      start_role(warp, s);
       break;
     case StepKind::kMbarrierWait: {
       auto passed = mbarrier_wait(warp, *s.op);

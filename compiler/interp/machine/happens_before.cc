@@ -8,7 +8,8 @@ namespace kiln::interp {
 
 std::string Agents::name_warp(int warp) const {
   const int number = warp % warps_per_block();
-  std::string who = number < own_warps ? fmt::format("warp {}", number) : "the second region's thread";
+  std::string who = number < own_warps ? fmt::format("warp {}", number)
+                                       : fmt::format("the thread of role {}", number - own_warps + 1);
   if (blocks > 1) who += fmt::format(" of block {}", warp / warps_per_block());
   return who;
 }

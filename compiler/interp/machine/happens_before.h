@@ -54,12 +54,12 @@ inline constexpr uint32_t kNumEngines = 4;
 
 /// Numbers the agents of a program of so many blocks: of each warp its engines, then the loads of each mbarrier.
 struct Agents {
-  int barriers = 0;   // mbarriers of a block
-  int own_warps = 0;  // of a block
+  int barriers = 0;      // mbarriers of a block
+  int own_warps = 0;     // of a block
+  int lone_threads = 0;  // of a block, of the further regions of warp_specialize: each counts as a warp
   int blocks = 1;
 
-  /// Of a block, with the one thread of warp_specialize, which counts as a warp.
-  int warps_per_block() const { return own_warps + 1; }
+  int warps_per_block() const { return own_warps + lone_threads; }
   int warps() const { return blocks * warps_per_block(); }
   int warp_of(size_t block, int number) const { return static_cast<int>(block) * warps_per_block() + number; }
   size_t count() const { return static_cast<size_t>(warps()) * kNumEngines + static_cast<size_t>(blocks * barriers); }

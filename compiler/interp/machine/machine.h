@@ -60,7 +60,7 @@ struct Transfer {
 };
 
 struct Warp {
-  int number = 0;    // in its block; num_warps: the one thread of a second region
+  int number = 0;    // in its block; from num_warps on: the one thread of a further region
   size_t block = 0;  // of its program
   int id = 0;        // among all warps of the program
   size_t at = 0;     // the next step
@@ -119,8 +119,8 @@ class Machine {
   Status step(Warp& warp);
   /// Checks what must hold when the last warp of a block has ended.
   Status end_block(size_t block);
-  /// The one thread that runs the second region of warp_specialize begins; it has the scalars and handles of `from`.
-  void start_second_region(Warp& from, size_t at);
+  /// The one thread that runs a further region of warp_specialize begins; it has the scalars and handles of `from`.
+  void start_role(Warp& from, const WarpStep& step);
   /// Lanes of the warp are synchronised: a new epoch separates its later accesses from its earlier ones.
   void sync_lanes(Warp& warp);
   void advance(Warp& warp) { ++warp.knows.seen[agents_.of(warp.id, Engine::kThreads)]; }
@@ -145,11 +145,11 @@ class Machine {
   Status check_assert(Warp& warp, const ir::Op& op);
   /// Single-threaded ops run in the first warp of a region.
   bool leads(const Warp& warp) const { return warp.number == 0 || is_alone(warp); }
-  /// The one thread of a second region.
-  bool is_alone(const Warp& warp) const { return warp.number == module_.num_warps; }
+  /// The one thread of a further region.
+  bool is_alone(const Warp& warp) const { return warp.number >= module_.num_warps; }
   /// Those that groups of warps do for themselves: in the first warp of each.
   bool leads(const Warp& warp, const ir::Op& op) const {
-    return warp.number % ir::joined_warps(op, module_.num_warps) == 0;
+    return is_alone(warp) || warp.number % ir::joined_warps(op, module_.num_warps) == 0;
   }
 
   // --- machine_memory.cc

@@ -20,6 +20,8 @@ void Machine::place_handles() {
     });
   };
   agents_.own_warps = module_.num_warps;
+  for (const Op* op : *module_.body())
+    if (op->kind == OpKind::kWarpSpecialize) agents_.lone_threads = static_cast<int>(op->regions.size()) - 1;
   agents_.blocks = module_.num_ctas;
   each([&](const Op* op, const ir::Type& type) {
     if (!op->has(AttrName::kSharedOffset)) return;

@@ -80,12 +80,16 @@ class Flattener {
         add(StepKind::kMbarrierWait, op);
         return;
       case OpKind::kWarpSpecialize: {
-        size_t start = add(StepKind::kSpecialize, op);
+        std::vector<size_t> starts;
+        for (size_t i = 1; i < op->regions.size(); ++i)
+          starts.push_back(add(StepKind::kSpecialize, op, static_cast<int>(i)));
         block(*op->region(0));
         size_t done = add(StepKind::kJump, op);
-        land(start);
-        block(*op->region(1));
-        add(StepKind::kEnd, op);
+        for (size_t start : starts) {
+          land(start);
+          block(*op->region(code_.steps[start].part));
+          add(StepKind::kEnd, op);
+        }
         land(done);
         return;
       }

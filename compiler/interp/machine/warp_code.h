@@ -26,7 +26,7 @@ enum class StepKind : uint8_t {
   kPass,      // terminator `op`: its values to the arguments of block `to`, or to the results of its parent op
   kBranch,    // to `target` unless operand 0 of op is true
   kJump,
-  kSpecialize,    // the second region starts at `target`, for the one thread that runs it; this warp goes on
+  kSpecialize,    // region `part` starts at `target`, for the one thread that runs it; this warp goes on
   kMbarrierWait,  // until the mbarrier has passed
   kEnd,
 };

@@ -23,7 +23,7 @@ using Registers = std::vector<llvm::Value*>;
 enum class Partition : uint8_t {
   kAll,        // before warp_specialize, and in kernels without
   kOwn,        // the kernel's own warps: warp_specialize's first region, and what comes after it
-  kOneThread,  // its second region
+  kOneThread,  // one of its further regions
 };
 
 struct Lowering {
@@ -64,7 +64,8 @@ struct Lowering {
   /// True in the one thread of the partition that issues bulk copies, or in one of each group of so many warps; null
   /// where there is but one thread.
   llvm::Value* leader(int warps = 0);
-  /// True in the one thread that initialises barriers: ahead of the roles the one that becomes the second region.
+  /// True in the one thread that initialises barriers: ahead of the roles the one that
+  /// becomes the first further region.
   llvm::Value* initializer();
   /// The kernel's dynamic shared memory.
   llvm::GlobalVariable* shared_memory();

@@ -514,33 +514,42 @@ class KernelLowering {
     return {};
   }
 
-  /// The roles part by the warp's number, which is uniform. The extra warps end with their region.
+  /// The roles part by the warp's number, which is uniform: each further region has one thread of a warp of its own.
+  /// The extra warps end with their region.
   Status warp_specialize(const ir::Op& op) {
     const RegisterShares& registers = l_.launch.registers;
-    Value *warp = l_.thread.uniform_warp(), *first = b_.getInt32(static_cast<uint32_t>(l_.source.num_warps));
-    BasicBlock *own = new_block("own"), *extra = new_block("extra"), *elect = new_block("elect"),
-               *alone = new_block("alone"), *done = new_block("extra_done");
-    b_.CreateCondBr(b_.CreateICmpULT(warp, first), own, extra);
+    Value* warp = l_.thread.uniform_warp();
+    auto number = [&](size_t v) { return b_.getInt32(static_cast<uint32_t>(v)); };
+    const auto own_warps = static_cast<size_t>(l_.source.num_warps);
+    BasicBlock *own = new_block("own"), *extra = new_block("extra");
+    b_.CreateCondBr(b_.CreateICmpULT(warp, number(own_warps)), own, extra);
 
     b_.SetInsertPoint(extra);
+    const std::span<ir::Block* const> roles = std::span(op.regions).subspan(1);
     Value *everyone = b_.getInt32(kEveryonesBarrier),
-          *count = b_.getInt32(static_cast<uint32_t>((l_.source.num_warps + l_.launch.extra_warps) * kLanes));
+          *count = number((own_warps + static_cast<size_t>(l_.launch.extra_warps)) * kLanes);
     if (l_.own_wait) {
+      // Who has initialised the mbarriers need not wait, but other roles wait for that.
       b_.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {b_.getInt32(~0u)});
-      b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_arrive_aligned_count, {everyone, count});
+      b_.CreateIntrinsic(roles.size() == 1 ? llvm::Intrinsic::nvvm_barrier_cta_arrive_aligned_count
+                                           : llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_count,
+                         {everyone, count});
     }
     if (registers.extra)
       b_.CreateIntrinsic(llvm::Intrinsic::nvvm_setmaxnreg_dec_sync_aligned_u32,
                          {b_.getInt32(static_cast<uint32_t>(registers.extra))});
-    b_.CreateCondBr(b_.CreateICmpEQ(warp, first), elect, done);
-    b_.SetInsertPoint(elect);
-    Value* elected = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_elect_sync, {b_.getInt32(~0u)});
-    b_.CreateCondBr(b_.CreateExtractValue(elected, 1), alone, done);
-    b_.SetInsertPoint(alone);
     l_.partition = Partition::kOneThread;
-    KILN_CHECK_OK(block(*op.region(1)));
-    b_.CreateBr(done);
-    b_.SetInsertPoint(done);
+    for (size_t i = 0; i < roles.size(); ++i) {
+      BasicBlock *elect = new_block("elect"), *alone = new_block("alone"), *next = new_block("next_role");
+      b_.CreateCondBr(b_.CreateICmpEQ(warp, number(own_warps + i)), elect, next);
+      b_.SetInsertPoint(elect);
+      Value* elected = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_elect_sync, {b_.getInt32(~0u)});
+      b_.CreateCondBr(b_.CreateExtractValue(elected, 1), alone, next);
+      b_.SetInsertPoint(alone);
+      KILN_CHECK_OK(block(*roles[i]));
+      b_.CreateBr(next);
+      b_.SetInsertPoint(next);
+    }
     b_.CreateRetVoid();
 
     b_.SetInsertPoint(own);

@@ -1,5 +1,5 @@
-// What a launch of a kernel of the distributed stage needs besides its own parameters: warps that only run the second
-// region of warp_specialize, and tensor maps, which are hidden parameters after the kernel's own.
+// What a launch of a kernel of the distributed stage needs besides its own parameters: warps that only run the further
+// regions of warp_specialize, and tensor maps, which are hidden parameters after the kernel's own.
 #pragma once
 #include <string_view>
 #include <unordered_map>

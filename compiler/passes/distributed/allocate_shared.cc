@@ -75,11 +75,16 @@ void extend_to_waits(Lifetime& life, const std::vector<Op*>& users) {
   }
 }
 
-/// The region of a module's own warps beside a producer's; null without one.
+/// The region of a module's own warps beside those of other roles; null without any.
 Block* own_region(const ir::Module& module) {
   for (Op* op : *module.body())
     if (op->kind == OpKind::kWarpSpecialize) return op->region(0);
   return nullptr;
+}
+
+bool is_in_other_role(const Op* op, const Block& own) {
+  return std::ranges::any_of(own.parent->regions,
+                             [&](const Block* role) { return role != &own && is_inside(op->parent, role); });
 }
 
 /// Of memory that the warps of one program use together, a ring that its producer fills among it: not of one that
@@ -113,8 +118,10 @@ Lifetime lifetime_of(const ir::Module& module, const Op* alloc) {
         default:
           return {};
       }
-      const bool is_producers = own && is_inside(use.op->parent, own->parent->region(1));
-      if (!is_producers) users.push_back(use.op);
+      if (!own || !is_in_other_role(use.op, *own))
+        users.push_back(use.op);
+      else if (use.op->kind == OpKind::kTmaStore)  // of which the own warps only know by mbarriers
+        return {};
     }
   }
   // Without a producer all warps fill it, in a loop that waits for all that it asks for.
@@ -360,7 +367,7 @@ class SharedAllocator {
         }
         pending = std::move(all);
       } else if (op->kind == OpKind::kWarpSpecialize) {
-        flow(op->region(0), pending);  // scalars of the second region need no scratch
+        flow(op->region(0), pending);  // scalars of the other roles need no scratch
       }
     }
   }

@@ -226,6 +226,7 @@ class Specializer {
     }
     b_.set_before(body->terminator());
     Op* split = b_.create(OpKind::kWarpSpecialize, {}, {}, {{AttrName::kWarps, int64_t{kProducerWarps}}});
+    for (int i = 0; i < 2; ++i) module_.new_block(split);
     std::vector<Op*> hoisted;  // out of loops, in order
     ir::walk(body, [&](Op* op) {
       if (stay.contains(op) && op->parent != body) hoisted.push_back(op);

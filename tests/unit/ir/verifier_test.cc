@@ -145,7 +145,7 @@ TEST(Verifier, DistributedStage) {
   EXPECT_TRUE(verify(*good).ok());
 }
 
-// Where ops.def lets no op of the kind stand: ahead of warp_specialize, in its second region, and it itself.
+// Where ops.def lets no op of the kind stand: ahead of warp_specialize, in its further regions, and it itself.
 TEST(Verifier, RolesOfWarps) {
   const std::string roles = "warp_specialize {warps = 4} () { yield } () { %s }\n";
   auto with = [&](const std::string& ahead, const std::string& alone, const std::string& after = "") {
@@ -163,6 +163,12 @@ TEST(Verifier, RolesOfWarps) {
   expect_broken(*with("", "%t = splat %n : i32[4]{L0}\n"), 18);
   expect_broken(*with("", "barrier {warps = 1}\n"), 18);
   expect_broken(*with("", "", roles.substr(0, roles.find("%s")) + "yield }\n"), 18);
+  expect_broken(*with("", "yield } () { store %x, %n\n"), 18);
+  EXPECT_TRUE(verify(*with("", "yield } () { yield } () { yield } () {")).ok());
+  expect_broken(*with("", "yield } () { yield } () { yield } () { yield } () {"), 8);  // five, and four warps
+  expect_broken(
+      *parse("warp_specialize {warps = 4} () { yield }\nreturn", "kernel @k() attributes {stage = \"distributed\"}"),
+      8);
 }
 
 TEST(Verifier, LayoutInTheTileStage) {

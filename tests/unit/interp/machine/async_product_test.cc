@@ -284,7 +284,7 @@ constexpr Planted kErrors[] = {
      "        %other = xor %parity, %one : i32\n        mbarrier_wait %f, %other\n", kRaceOrDeadlock},
     {"the producer's phase off by one", "mbarrier_wait %e_1, %free", "mbarrier_wait %e_1, %parity_1",
      "deadlock: warp 0 waits for parity 0 of an mbarrier where phase 0 has 0 of 1 arrivals, in: mbarrier_wait .*; the "
-     "second region's thread waits for parity 0 .*0 of 4 arrivals"},
+     "thread of role 1 waits for parity 0 .*0 of 4 arrivals"},
     {"phases that do not turn", "%use = div %t, %stages : i32", "%use = constant 0 : i32",
      "race at byte|which nothing wrote|an arrival too many|deadlock: .*waits for parity"},
     {"no barrier after the init", "  barrier\n  %zero", "  %zero",
@@ -310,7 +310,7 @@ constexpr Planted kErrors[] = {
      "0} : f32[64, 64]{L0}\n",
      "race at byte .* wgmma"},
     {"no release", "        mbarrier_arrive %e\n", "",
-     "deadlock: .*the second region's thread waits for parity 0 of an mbarrier where phase 0 has 0 of 4 arrivals"},
+     "deadlock: .*the thread of role 1 waits for parity 0 of an mbarrier where phase 0 has 0 of 4 arrivals"},
     {"two releases", "        mbarrier_arrive %e\n", "        mbarrier_arrive %e\n        mbarrier_arrive %e\n",
      "race at byte|which nothing wrote|deadlock: .*waits for parity|an arrival too many"},
     {"a count too large", "mbarrier_init %empty {count = 4}", "mbarrier_init %empty {count = 5}",
@@ -340,9 +340,9 @@ constexpr Planted kErrors[] = {
      "        %two = constant 2 : i32\n        %low = rem %slot_1, %two : i32\n        %a_1 = shared_view %as, %low",
      kRaceOrUnwritten},
     {"a step too many", "for %s_1 = %zero to %steps", "for %s_1 = %zero to %k_up",
-     "deadlock: .*the second region's thread waits for parity"},
+     "deadlock: .*the thread of role 1 waits for parity"},
     {"a step too few", "for %s_1 = %zero to", "for %s_1 = %one to",
-     "deadlock: warp 0 waits for parity . of an mbarrier .*the second region's thread has ended"},
+     "deadlock: warp 0 waits for parity . of an mbarrier .*the thread of role 1 has ended"},
     {"rows that end inside of a unit", "  %dc = make_descriptor %c, %m, %n,",
      "  %four = constant 4 : i32\n  %short = sub %n, %four : i32\n  %dc = make_descriptor %c, %m, %short,",
      "a copy out writes units of 16 bytes, past the end of rows of"},
@@ -409,11 +409,82 @@ TEST(AsyncProduct, PlantedErrorsOfGroupsAreFound) {
     expect_found(text, p, [](const ir::Module& m, uint64_t seed) { return run_gemm(m, seed, {136, 72, 72, 2}); });
 }
 
+/// The warps hand their rows to a third role, whose thread stores them while they multiply on.
+std::string stored_by_role(const Tile& tile) {
+  std::string text = gemm_text(kWaits, tile);
+  const std::string warps = std::to_string(tile.warps);
+  const std::pair<std::string, std::string> changes[] = {
+      {"  barrier\n  %zero",
+       "  %made = shared_alloc : barrier\n  %sent = shared_alloc : barrier\n  mbarrier_init %made {count = " + warps +
+           "}\n  mbarrier_init %sent {count = 1}\n  barrier\n  %zero"},
+      {"%column = mul %tile_column, %bn : i32\n", R"(%column = mul %tile_column, %bn : i32
+      %since = sub %tile, %pid : i32
+      %nth = div %since, %programs : i32
+      %phase = and %nth, %one : i32
+      %phase_before = xor %phase, %one : i32
+)"},
+      {"      tma_store_wait {count = 0}\n      barrier\n", "      mbarrier_wait %sent, %phase_before\n"},
+      {"      barrier // stored\n      tma_store %dc, %cs, %row, %column\n", "      mbarrier_arrive %made\n"},
+      {"    tma_store_wait {count = 0} // last\n", ""},
+      {"    yield\n  }\n  return", R"(    yield
+  } () {
+    for %tile_2 = %pid to %tiles step %programs : i32 {
+      %tile_row_2 = div %tile_2, %columns : i32
+      %tile_column_2 = rem %tile_2, %columns : i32
+      %row_2 = mul %tile_row_2, %bm : i32
+      %column_2 = mul %tile_column_2, %bn : i32
+      %since_2 = sub %tile_2, %pid : i32
+      %nth_2 = div %since_2, %programs : i32
+      %phase_2 = and %nth_2, %one : i32
+      mbarrier_wait %made, %phase_2
+      tma_store %dc, %cs, %row_2, %column_2
+      tma_store_wait {count = 0}
+      mbarrier_arrive %sent
+      yield
+    }
+    yield
+  }
+  return)"},
+  };
+  for (const auto& [from, to] : changes) text = plant(text, {"", from.c_str(), to.c_str(), ""});
+  return text;
+}
+
+TEST(AsyncProduct, ARoleOfItsOwnStores) {
+  auto m = parse_kernel(stored_by_role(kSmall));
+  ASSERT_NE(m, nullptr);
+  for (int i = 0; i < 4; ++i) {
+    Status s = run_gemm(*m, fresh_seed());
+    ASSERT_TRUE(s.ok()) << render(s.error());
+  }
+}
+
+constexpr Planted kRoleErrors[] = {
+    {"rows that are stored before they are there", "      mbarrier_wait %made, %phase_2\n", "",
+     "race at byte|which nothing wrote"},
+    {"rows over those that are stored", "      mbarrier_wait %sent, %phase_before\n", "",
+     "race at byte .* the tma_store of the thread of role 2|an arrival too many|deadlock: .*waits for parity"},
+    {"a release before the store has read", "      tma_store_wait {count = 0}\n      mbarrier_arrive %sent\n",
+     "      mbarrier_arrive %sent\n      tma_store_wait {count = 0}\n",
+     "race at byte .* the tma_store of the thread of role 2"},
+    {"no fence", "      fence_async\n", "", "in the async proxy, and warp .*, which wrote it, ran no fence_async"},
+    {"no release", "      mbarrier_arrive %sent\n", "",
+     "deadlock: .*warp 0 waits for parity . of an mbarrier .*the thread of role 2"},
+    {"the arrivals of one thread", "mbarrier_init %made {count = 4}", "mbarrier_init %made {count = 1}",
+     "race at byte|which nothing wrote|an arrival too many|deadlock: .*waits for parity"},
+};
+
+TEST(AsyncProduct, PlantedErrorsOfARoleThatStoresAreFound) {
+  const std::string text = stored_by_role(kSmall);
+  for (const Planted& p : kRoleErrors)
+    expect_found(text, p, [](const ir::Module& m, uint64_t seed) { return run_gemm(m, seed); });
+}
+
 constexpr Planted kOverlapErrors[] = {
     {"no last wait", "      %sum = wgmma_wait %flying {count = 0}", "      %sum = wgmma_wait %flying {count = 1}",
      "touches the result of a wgmma before the wgmma_wait|race at byte .* wgmma"},
     {"the slot of this step", "          %before = sub %t, %one : i32\n", "          %before = add %t, %zero : i32\n",
-     "race at byte .* wgmma|deadlock: .*the second region's thread waits for parity"},
+     "race at byte .* wgmma|deadlock: .*the thread of role 1 waits for parity"},
     {"two in flight", "        %y = wgmma_wait %w {count = 1}", "        %y = wgmma_wait %w {count = 2}",
      "race at byte .* wgmma"},
 };
