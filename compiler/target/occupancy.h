@@ -37,6 +37,8 @@ int registers_for(const Target& target, const BlockResources& block, int blocks)
 
 /// setmaxnreg counts registers by so many.
 inline constexpr int kMovedRegisters = 8;
+/// What it leaves to each thread of warps of which single threads run roles: as much as these like, and the least.
+inline constexpr int kLeft = 40, kLeastLeft = 24;
 /// Registers of a thread in the first `own_warps` warps of a block, when setmaxnreg leaves `given` to each thread of
 /// the others, and `blocks` blocks share an SM.
 int registers_moved(const Target& target, const BlockResources& block, int own_warps, int given, int blocks);

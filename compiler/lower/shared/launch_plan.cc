@@ -235,7 +235,6 @@ class Planner {
 
 RegisterShares register_shares(const LaunchPlan& plan, const ir::Module& module, const target::Target& target,
                                int most_blocks) {
-  constexpr int kExtra = 40, kLeastExtra = 24;
   // ptxas refuses an instruction (C7602) whose registers and so many more are not in the even share.
   constexpr int kBesideInstruction = 32;
   const int extra = plan.extra_warps, own = module.num_warps;
@@ -252,12 +251,13 @@ RegisterShares register_shares(const LaunchPlan& plan, const ir::Module& module,
   const int fit = std::min(target::occupancy(target, block).by_shared, most_blocks);
   for (int blocks = fit; blocks > 1; --blocks) {
     if (even(blocks) < plan.instruction_registers + kBesideInstruction) continue;
-    for (int given : {kExtra, kLeastExtra})
+    for (int given : {target::kLeft, target::kLeastLeft})
       if (share(blocks, given) >= needed) return {given, share(blocks, given), blocks};
   }
   // Up to 255 registers a thread has anyhow.
-  if (most_blocks < 1 || even(1) + target::kMovedRegisters > 255 || needed <= even(1) || even(1) <= kExtra) return {};
-  return {kExtra, share(1, kExtra), 1};
+  if (most_blocks < 1 || even(1) + target::kMovedRegisters > 255 || needed <= even(1) || even(1) <= target::kLeft)
+    return {};
+  return {target::kLeft, share(1, target::kLeft), 1};
 }
 
 }  // namespace

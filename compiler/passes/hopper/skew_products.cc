@@ -102,12 +102,12 @@ std::optional<Late> find_late(const Op& loop) {
 
 /// Whether a thread has registers for both products and the weights between them, beside what the arithmetic takes.
 bool has_registers(const Late& late, const ir::Module& module, const Target& target, int& needed, int& given) {
-  constexpr int kBeside = 56, kLeft = 24;  // for addresses and temporaries; to each thread of the producer
+  constexpr int kBeside = 56;  // for addresses and temporaries
   needed = kBeside;
   for (const Value* v : {late.ahead->result(), late.dot->result(), late.dot->operand(0)})
     needed += v->type.layout->num_registers() * v->type.element_bits() / 32;
   const int threads = (module.num_warps + kProducerWarps) * target::kWarpSize;
-  given = target::registers_moved(target, {.threads = threads}, module.num_warps, kLeft, 1);
+  given = target::registers_moved(target, {.threads = threads}, module.num_warps, target::kLeastLeft, 1);
   return needed <= given;
 }
 
