@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "compiler/ir/ir.h"
+#include "compiler/passes/hopper/roles.h"
 #include "compiler/passes/properties.h"
 #include "compiler/passes/remarks.h"
 #include "compiler/passes/tile/guard_accesses.h"
@@ -20,6 +21,7 @@ struct Context {
   bool guard_accesses = false;  // rows with a condition ask for these
   bool launch_pdl = false;
   bool enable_fp_fusion = true;
+  std::span<const Role> roles = kOneProducer;  // beside the kernel's own warps
   Properties holds = kNothing;                 // of the module, beside those that it shows itself (kLayouts)
   std::optional<GuardedAccesses> guards = {};  // of guard_accesses
   Remarks* remarks = nullptr;                  // null: nobody asks

@@ -45,7 +45,9 @@ using target::Target;
 
 template <auto fn>
 Status on_target(ir::Module& module, Context& context) {
-  if constexpr (std::is_invocable_v<decltype(fn), ir::Module&, const Target&, Remarks*>)
+  if constexpr (std::is_invocable_v<decltype(fn), ir::Module&, const Target&, std::span<const Role>, Remarks*>)
+    return fn(module, context.target, context.roles, context.remarks);
+  else if constexpr (std::is_invocable_v<decltype(fn), ir::Module&, const Target&, Remarks*>)
     return fn(module, context.target, context.remarks);
   else
     return fn(module, context.target);

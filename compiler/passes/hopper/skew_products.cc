@@ -101,12 +101,13 @@ std::optional<Late> find_late(const Op& loop) {
 }
 
 /// Whether a thread has registers for both products and the weights between them, beside what the arithmetic takes.
-bool has_registers(const Late& late, const ir::Module& module, const Target& target, int& needed, int& given) {
+bool has_registers(const Late& late, const ir::Module& module, const Target& target, std::span<const Role> roles,
+                   int& needed, int& given) {
   constexpr int kBeside = 56;  // for addresses and temporaries
   needed = kBeside;
   for (const Value* v : {late.ahead->result(), late.dot->result(), late.dot->operand(0)})
     needed += v->type.layout->num_registers() * v->type.element_bits() / 32;
-  const int threads = (module.num_warps + kProducerWarps) * target::kWarpSize;
+  const int threads = (module.num_warps + warps_of_roles(roles.size())) * target::kWarpSize;
   given = target::registers_moved(target, {.threads = threads}, module.num_warps, target::kLeastLeft, 1);
   return needed <= given;
 }
@@ -279,7 +280,7 @@ class Skewer {
 
 }  // namespace
 
-Status skew_products(ir::Module& module, const target::Target& target, Remarks* remarks) {
+Status skew_products(ir::Module& module, const target::Target& target, std::span<const Role> roles, Remarks* remarks) {
   std::vector<std::pair<Op*, Late>> found;
   ir::walk(module.body(), [&](Op* op) {
     if (op->kind != OpKind::kFor) return;
@@ -287,7 +288,7 @@ Status skew_products(ir::Module& module, const target::Target& target, Remarks* 
     if (!late) return;
     int registers = 0, given = 0;
     int64_t bytes = 0, room = 0;
-    if (!has_registers(*late, module, target, registers, given))
+    if (!has_registers(*late, module, target, roles, registers, given))
       return remark(remarks, late->dot->range, Reason::kSkewNeedsRegisters, registers, given);
     if (!has_room(*op, *late, module, target, bytes, room))
       return remark(remarks, late->dot->range, Reason::kSkewNeedsRoom, bytes, room);

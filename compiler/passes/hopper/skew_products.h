@@ -15,6 +15,7 @@
 // FlashAttention-3 calls it overlap within a warp group.
 #pragma once
 #include "compiler/ir/ir.h"
+#include "compiler/passes/hopper/roles.h"
 #include "compiler/passes/remarks.h"
 #include "compiler/target/target.h"
 
@@ -22,6 +23,7 @@ namespace kiln::passes {
 
 /// Distributed stage, before specialize_warps. Loops without such products, and those for which a thread's registers or
 /// shared memory do not suffice, stay as they are.
-Status skew_products(ir::Module& module, const target::Target& target, Remarks* remarks = nullptr);
+Status skew_products(ir::Module& module, const target::Target& target, std::span<const Role> roles,
+                     Remarks* remarks = nullptr);
 
 }  // namespace kiln::passes

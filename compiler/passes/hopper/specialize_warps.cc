@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -39,10 +40,11 @@ constexpr int kSoleWarps = 4;                             // one warp group: no 
 constexpr int kLeastSlotsInFlight = 4;
 constexpr int64_t kLeastTileInFlight = 64 * 128;
 
-/// The loads of one block of code, and the slots that they fill. Blocks that follow one another share slots where they
-/// load the same types.
+/// The loads of one role in one block of code, and the slots that they fill. Blocks that follow one another share slots
+/// where they load the same types.
 struct Ring {
   Block* block = nullptr;
+  size_t role = 0;              // that fills it: a row
   size_t place = 0;             // its index, or that of the first ring with these slots
   std::vector<Op*> loads;       // in order
   std::vector<Value*> buffers;  // one per load: a tile for each slot
@@ -50,8 +52,6 @@ struct Ring {
   int64_t bytes = 0;  // that fill a slot
   int slots = 1;
   std::vector<bool> shared;  // one per load: all blocks of the program load the same
-  /// Which result of the loop is the sum of products that are left in flight from one iteration to the next.
-  std::optional<size_t> in_flight = {};
   bool is_shared() const { return std::find(shared.begin(), shared.end(), true) != shared.end(); }
 };
 
@@ -63,8 +63,8 @@ using Places = std::vector<Position>;  // one per ring
 
 class Specializer {
  public:
-  Specializer(ir::Module& module, const target::Target& target, Remarks* remarks)
-      : module_(module), target_(target), remarks_(remarks), b_(module) {}
+  Specializer(ir::Module& module, const target::Target& target, std::span<const Role> rows, Remarks* remarks)
+      : module_(module), target_(target), rows_(rows), remarks_(remarks), b_(module) {}
 
   bool find_rings() {
     std::vector<Op*> dots;
@@ -79,10 +79,12 @@ class Specializer {
     });
     ir::walk(module_.body(), [&](Op* op) {
       if (!wanted.contains(op) && !is_ahead(op)) return;
-      auto at = std::find_if(rings_.begin(), rings_.end(), [&](const Ring& r) { return r.block == op->parent; });
+      const size_t role = role_of(*op);
+      auto at = std::find_if(rings_.begin(), rings_.end(),
+                             [&](const Ring& r) { return r.block == op->parent && r.role == role; });
       if (at == rings_.end()) {
         at = rings_.emplace(rings_.end());
-        at->block = op->parent;
+        at->block = op->parent, at->role = role;
       }
       // What is loaded once has nothing to run ahead of, and what follows a loop of products runs ahead of that.
       if (is_in_loop(op->parent) && !is_ahead(op)) at->slots = module_.num_stages;
@@ -91,27 +93,39 @@ class Specializer {
     });
     for (size_t i = 0; i < rings_.size(); ++i) rings_[i].place = place_of(i);
     fit_shared_memory();
-    for (Ring& ring : rings_) ring.in_flight = sum_in_flight(ring, dots);
+    for (const Ring& ring : rings_)
+      if (const auto sum = sum_in_flight(*ring.block, dots)) in_flight_[ring.block] = *sum;
     return !rings_.empty();
   }
 
   void run() {
-    std::vector<const Op*> loads;
-    for (const Ring& ring : rings_) loads.insert(loads.end(), ring.loads.begin(), ring.loads.end());
-    slice_ = analysis::producer_slice(loads);
-    KILN_ASSERT(slice_.ok(), "{}", slice_.refusal);
+    std::map<size_t, analysis::ProducerSlice> slices;  // by role
+    for (size_t role = 0; role < rows_.size(); ++role) {
+      std::vector<const Op*> loads;
+      for (const Ring& ring : rings_)
+        if (ring.role == role) loads.insert(loads.end(), ring.loads.begin(), ring.loads.end());
+      if (loads.empty()) continue;
+      const analysis::ProducerSlice& slice = slices[role] = analysis::producer_slice(loads);
+      KILN_ASSERT(slice.ok(), "{}", slice.refusal);
+    }
     for (const Ring& ring : rings_)
       for (const Block* block = ring.block; block->parent; block = block->parent->parent)
         holds_loads_.insert(block->parent);
 
-    Op* split = move_into_regions();
+    Op* split = move_into_regions(slices.size());
     for (Ring& ring : rings_)  // loads that stood outside of every loop
       if (ring.block == module_.body()) ring.block = split->region(0);
     make_rings(split);
     if (remarks_) tell();
-    b_.set_to_end(split->region(1));
-    stay_for_others(produce(*split->region(0), start()));
-    b_.yield({});
+    int region = 0;
+    for (auto& [role, slice] : slices) {
+      role_ = role;
+      slice_ = std::move(slice);
+      copies_.clear();
+      b_.set_to_end(split->region(++region));
+      stay_for_others(produce(*split->region(0), start()));
+      b_.yield({});
+    }
     consume(split->region(0), [&] {
       b_.set_before(split->region(0)->first);
       return start();
@@ -123,10 +137,12 @@ class Specializer {
     for (size_t i = 0; i < rings_.size(); ++i) {
       const Ring& ring = rings_[i];
       const SourceRange place = ring.loads.front()->range;
-      if (ring.place == i) remarks_->add(because(Reason::kTmaRing, ring.loads.size(), ring.slots, ring.bytes), place);
+      if (ring.place == i)
+        remarks_->add(because(Reason::kTmaRing, rows_[ring.role].name, ring.loads.size(), ring.slots, ring.bytes),
+                      place);
       if (const auto shared = std::count(ring.shared.begin(), ring.shared.end(), true))
         remarks_->add(because(Reason::kTmaMulticast, shared, ring.loads.size(), module_.num_ctas), place);
-      if (ring.in_flight) remarks_->add(because(Reason::kTmaProductAhead), ring.block->parent->range);
+      if (in_flight_.contains(ring.block)) remarks_->add(because(Reason::kTmaProductAhead), ring.block->parent->range);
     }
   }
 
@@ -155,6 +171,13 @@ class Specializer {
         if (ring.slots == most && loops_around(ring.block) == fewest) --ring.slots;
     }
   }
+
+  size_t role_of(const Op& load) const {
+    const auto row = std::ranges::find_if(rows_, [&](const Role& r) { return r.brings(load); });
+    KILN_ASSERT(row != rows_.end(), "no role brings {}", ir::print(load));
+    return static_cast<size_t>(row - rows_.begin());
+  }
+
   /// Of ring `number`, when those before it have theirs.
   size_t place_of(size_t number) const {
     const std::span before(rings_.data(), number);
@@ -169,8 +192,8 @@ class Specializer {
   /// Whether slots that `a` has used can serve `b` too. Not where one stands around the other: its slots are still
   /// full.
   static bool can_share(const Ring& a, const Ring& b) {
-    return a.slots == b.slots && a.shared == b.shared && !is_inside(b.block, a.block) && !is_inside(a.block, b.block) &&
-           fill_alike(a.loads, b.loads);
+    return a.role == b.role && a.slots == b.slots && a.shared == b.shared && !is_inside(b.block, a.block) &&
+           !is_inside(a.block, b.block) && fill_alike(a.loads, b.loads);
   }
 
   /// Whether every block of the program loads the same, and as often: neither the offsets nor the control flow around
@@ -182,19 +205,21 @@ class Specializer {
     return std::none_of(slice.ops.begin(), slice.ops.end(), [](const Op* op) { return op->kind == OpKind::kCtaRank; });
   }
 
-  /// The sum of a loop's only dot, if the next product may begin before it has ended: a lone group of warps would else
-  /// leave the tensor cores idle from one slot to the next.
-  std::optional<size_t> sum_in_flight(const Ring& ring, const std::vector<Op*>& dots) const {
-    const Op* loop = ring.block->parent;
+  /// Which result of a loop is the sum of its only dot, if the next product may begin before it has ended: a lone group
+  /// of warps would else leave the tensor cores idle from one slot to the next.
+  std::optional<size_t> sum_in_flight(const Block& block, const std::vector<Op*>& dots) const {
+    const Op* loop = block.parent;
     if (!loop || loop->kind != OpKind::kFor || module_.num_warps != kSoleWarps) return std::nullopt;
-    const auto found = std::find_if(dots.begin(), dots.end(), [&](const Op* dot) { return dot->parent == ring.block; });
+    const auto found = std::find_if(dots.begin(), dots.end(), [&](const Op* dot) { return dot->parent == &block; });
     if (found == dots.end() || (*found)->result()->type.shape.numel() < kLeastTileInFlight) return std::nullopt;
     for (int i : {0, 1}) {
       const BlockOperand from = block_operand((*found)->operand(i));
-      if (!from.load || from.load->parent != ring.block || !lies_for_wgmma(from, /*is_b=*/i == 1)) return std::nullopt;
+      if (!from.load || from.load->parent != &block || !lies_for_wgmma(from, /*is_b=*/i == 1)) return std::nullopt;
     }
     const std::optional<size_t> sum = carried_sum(**found);
-    if (!sum || ring.slots >= kLeastSlotsInFlight) return sum;
+    const bool has_slots = std::ranges::all_of(
+        rings_, [&](const Ring& ring) { return ring.block != &block || ring.slots >= kLeastSlotsInFlight; });
+    if (!sum || has_slots) return sum;
     remark(remarks_, (*found)->range, Reason::kTmaFewSlots, kLeastSlotsInFlight);
     return std::nullopt;
   }
@@ -207,14 +232,14 @@ class Specializer {
 
   /// Everything but descriptors, and what they are made of, goes into the first region; so do those whose maps the own
   /// warps make where they find the tensors.
-  Op* move_into_regions() {
+  Op* move_into_regions(size_t roles) {
     Block* body = module_.body();
     std::unordered_set<const Op*> stay;
     std::vector<const Op*> work;
     ir::walk(body, [&](Op* op) {
       if (op->kind == OpKind::kMakeDescriptor && !op->flag(AttrName::kOnDevice)) work.push_back(op);
     });
-    // Both regions wait for what was launched before, and a launch that may begin earlier waits itself.
+    // All regions wait for what was launched before, and a launch that may begin earlier waits itself.
     for (Op* op : *body)
       if (is_grid_dependency(op)) work.push_back(op);
     while (!work.empty()) {
@@ -225,8 +250,8 @@ class Specializer {
         if (v->op) work.push_back(v->op);
     }
     b_.set_before(body->terminator());
-    Op* split = b_.create(OpKind::kWarpSpecialize, {}, {}, {{AttrName::kWarps, int64_t{kProducerWarps}}});
-    for (int i = 0; i < 2; ++i) module_.new_block(split);
+    Op* split = b_.create(OpKind::kWarpSpecialize, {}, {}, {{AttrName::kWarps, int64_t{warps_of_roles(roles)}}});
+    for (size_t i = 0; i <= roles; ++i) module_.new_block(split);
     std::vector<Op*> hoisted;  // out of loops, in order
     ir::walk(body, [&](Op* op) {
       if (stay.contains(op) && op->parent != body) hoisted.push_back(op);
@@ -300,38 +325,43 @@ class Specializer {
     return {next.slot, b_.binary(OpKind::kXor, place.parity, b_.cast(next.wraps, DType::kI32))};
   }
 
-  /// The places of the rings whose block is in `op` at any depth.
-  std::vector<size_t> rings_in(const Op* op) const {
+  /// The places of the rings (of one role) whose block is in `op` at any depth.
+  std::vector<size_t> rings_in(const Op* op, std::optional<size_t> role = {}) const {
     std::vector<size_t> found;
     for (const Ring& ring : rings_)
       for (const Block* block = ring.block; block->parent; block = block->parent->parent)
-        if (block->parent == op && std::find(found.begin(), found.end(), ring.place) == found.end()) {
+        if (block->parent == op && ring.role == role.value_or(ring.role) &&
+            std::find(found.begin(), found.end(), ring.place) == found.end()) {
           found.push_back(ring.place);
           break;
         }
     return found;
   }
 
-  Ring* ring_of(const Block* block) {
-    for (Ring& ring : rings_)
-      if (ring.block == block) return &ring;
-    return nullptr;
+  /// One for each role that loads in the block.
+  std::vector<const Ring*> rings_of(const Block* block) const {
+    std::vector<const Ring*> found;
+    for (const Ring& ring : rings_)
+      if (ring.block == block) found.push_back(&ring);
+    return found;
   }
 
-  // --- the producer: a copy of the slice, in which each block of loads fills a slot
+  // --- a producer: a copy of its slice, in which each block of loads fills a slot
 
   Value* copied(Value* v) const {
     auto it = copies_.find(v);
-    return it == copies_.end() ? v : it->second;  // descriptors and parameters are visible from both regions
+    return it == copies_.end() ? v : it->second;  // descriptors and parameters are visible from all regions
   }
 
   /// Appends to the builder's block; gives the places after it.
   Places produce(const Block& block, Places places) {
-    const Ring* ring = ring_of(&block);
+    const std::vector<const Ring*> rings = rings_of(&block);
+    const auto own = std::ranges::find(rings, role_, &Ring::role);
+    const Ring* ring = own == rings.end() ? nullptr : *own;
     for (const Op* op : block) {
       if (ring && op == ring->loads.front()) {
         fill_slot(*ring, places[ring->place]);
-      } else if (holds_loads_.contains(op) || (slice_.ops.contains(op) && !op->regions.empty())) {
+      } else if (slice_.ops.contains(op) && !op->regions.empty()) {
         places = op->kind == OpKind::kFor ? produce_for(*op, std::move(places)) : produce_if(*op, std::move(places));
       } else if (slice_.ops.contains(op) && !copies_.contains(op->result())) {
         copy_op(*op);
@@ -347,7 +377,7 @@ class Specializer {
   /// A block must not end while others may still arrive at its mbarriers: the last they do is to empty each slot.
   void stay_for_others(const Places& places) {
     for (size_t i = 0; i < rings_.size(); ++i) {
-      if (!rings_[i].is_shared() || rings_[i].place != i) continue;
+      if (!rings_[i].is_shared() || rings_[i].place != i || rings_[i].role != role_) continue;
       Value* inits[] = {places[i].slot, places[i].parity};
       Op* loop = b_.for_loop(number(0), number(rings_[i].slots), number(1), inits);
       b_.set_to_end(loop->region());
@@ -414,7 +444,7 @@ class Specializer {
         kept.push_back(i);
         inits.push_back(copied(op.operands[i + 3]));
       }
-    const std::vector<size_t> rings = rings_in(&op);
+    const std::vector<size_t> rings = rings_in(&op, role_);
     for (size_t r : rings) inits.insert(inits.end(), {places[r].slot, places[r].parity});
     b_.set_range(op.range);
     Op* loop = b_.for_loop(copied(op.operand(0)), copied(op.operand(1)), copied(op.operand(2)), inits);
@@ -446,7 +476,7 @@ class Specializer {
         kept.push_back(i);
         types.push_back(op.results[i]->type);
       }
-    const std::vector<size_t> rings = rings_in(&op);
+    const std::vector<size_t> rings = rings_in(&op, role_);
     for (size_t i = 0; i < rings.size(); ++i) types.insert(types.end(), 2, ir::scalar_type(DType::kI32));
     b_.set_range(op.range);
     Op* branch = b_.if_op(copied(op.operand(0)), types);
@@ -468,9 +498,10 @@ class Specializer {
   // --- the consumers: the kernel itself, with slots in place of loads
 
   Places consume(Block* block, Places places) {
-    Ring* ring = ring_of(block);
+    const std::vector<const Ring*> rings = rings_of(block);
     for (Op* op : *block) {
-      if (ring && op == ring->loads.front()) {
+      for (const Ring* ring : rings) {
+        if (op != ring->loads.front()) continue;
         const Position& place = places[ring->place];
         b_.set_before(op);
         b_.set_range(op->range);
@@ -490,10 +521,10 @@ class Specializer {
       else
         multiply_within(op);
     }
-    if (ring) {
+    for (const Ring* ring : rings) {
       Position& place = places[ring->place];
       b_.set_before(end_of_reads(*ring, *block));
-      if (ring->in_flight) {  // the slot before is read, after the first
+      if (in_flight_.contains(block)) {  // the slot before is read, after the first
         const Op* loop = block->parent;
         release_if(b_.cmp(ir::Predicate::kNe, block->args[0], loop->operand(0)), *ring, place.slot);
       } else {
@@ -545,15 +576,16 @@ class Specializer {
     b_.set_after(branch);
   }
 
-  /// Behind a loop whose last product is in flight: takes the sum, and releases that product's slot if there was one.
-  void end_flight(Op* loop, const Ring& ring, const Position& place) {
+  /// Behind a loop whose last product is in flight: takes the sum, and releases that product's slots if there was one.
+  void end_flight(Op* loop, size_t result, const Places& places) {
     b_.set_after(loop);
     b_.set_range(loop->range);
-    Value* sum = loop->results[*ring.in_flight];
+    Value* sum = loop->results[result];
     const std::vector<ir::Use> uses = sum->uses;
     Value* done = wait_for(sum, 0);
     for (const ir::Use& use : uses) use.op->set_operand(static_cast<int>(use.index), done);
-    release_if(b_.cmp(ir::Predicate::kLt, loop->operand(0), loop->operand(1)), ring, place.slot);
+    for (const Ring* ring : rings_of(loop->region()))
+      release_if(b_.cmp(ir::Predicate::kLt, loop->operand(0), loop->operand(1)), *ring, places[ring->place].slot);
   }
 
   /// `product`, when at most `count` later ones are unfinished.
@@ -581,7 +613,7 @@ class Specializer {
       op->region()->terminator()->append_operand(within[r].slot);
       op->region()->terminator()->append_operand(within[r].parity);
     }
-    if (const Ring* ring = ring_of(op->region()); ring && ring->in_flight) end_flight(op, *ring, places[ring->place]);
+    if (const auto sum = in_flight_.find(op->region()); sum != in_flight_.end()) end_flight(op, sum->second, places);
     return places;
   }
 
@@ -646,9 +678,8 @@ class Specializer {
       if (!lies_for_wgmma(from, /*is_b=*/i == 1)) sides[i] = in_registers(sides[i], *dot->result()->type.layout);
     }
     Value* product = warp_group_product(b_, *dot, sides);
-    const Ring* ring = ring_of(dot->parent);
     // In flight is a loop's only product; what waits for it with a count of one is the slot before.
-    Value* done = wait_for(product, ring && ring->in_flight ? 1 : 0);
+    Value* done = wait_for(product, in_flight_.contains(dot->parent) ? 1 : 0);
     done->name = dot->result()->name;
     ir::replace_all_uses(dot->result(), done);
     dot->erase();
@@ -679,12 +710,17 @@ class Specializer {
 
   ir::Module& module_;
   const target::Target& target_;
+  const std::span<const Role> rows_;
   Remarks* remarks_;
   ir::Builder b_;
   std::vector<Ring> rings_;
+  /// Of loops whose products are left in flight from one iteration to the next: which result is their sum.
+  std::unordered_map<const Block*, size_t> in_flight_;
+  std::unordered_set<const Op*> holds_loads_;  // loops and branches around loads
+  // Of the role whose region is being written:
+  size_t role_ = 0;
   analysis::ProducerSlice slice_;
-  std::unordered_set<const Op*> holds_loads_;        // loops and branches around loads
-  std::unordered_map<const Value*, Value*> copies_;  // the producer's copy of a scalar
+  std::unordered_map<const Value*, Value*> copies_;  // its copy of a scalar
   std::unordered_map<const Op*, Value*> blocks_;     // where a load's block lies for the consumers
 };
 
@@ -700,8 +736,9 @@ bool fill_alike(std::span<const Op* const> a, std::span<const Op* const> b) {
   return std::ranges::equal(a, b, [](const Op* x, const Op* y) { return x->result()->type == y->result()->type; });
 }
 
-Status specialize_warps(ir::Module& module, const target::Target& target, Remarks* remarks) {
-  Specializer specializer(module, target, remarks);
+Status specialize_warps(ir::Module& module, const target::Target& target, std::span<const Role> roles,
+                        Remarks* remarks) {
+  Specializer specializer(module, target, roles, remarks);
   if (specializer.find_rings()) specializer.run();
   return {};
 }

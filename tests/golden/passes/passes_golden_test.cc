@@ -1,9 +1,12 @@
-// ---- PASS… [target=NAME]     the passes of that target's pipeline (host when not named), each verified
+// ---- PASS… [target=NAME] [roles=per_operand]
+//     the passes of that target's pipeline (host when not named), each verified; per_operand: of warps, other roles
+//     than those of the pipeline (tests/unit/passes/roles.h)
 #include <sstream>
 
 #include "compiler/passes/pass.h"
 #include "support/diag.h"
 #include "tests/golden/golden.h"
+#include "tests/unit/passes/roles.h"
 
 namespace kiln {
 namespace {
@@ -13,9 +16,12 @@ std::string run_passes(const golden::Input& in) {
   if (!module) return render(module.error());
   std::vector<std::string> names;
   std::string target_name = "host", word;
+  bool per_operand = false;
   for (std::istringstream words(in.command); words >> word;)
     if (word.starts_with("target="))
       target_name = word.substr(7);
+    else if (word == "roles=per_operand")
+      per_operand = true;
     else
       names.push_back(word);
   const target::Target* target = target::find(target_name);
@@ -38,6 +44,7 @@ std::string run_passes(const golden::Input& in) {
     given |= p.gives;
   }
   context.guard_accesses = context.launch_pdl = true;
+  if (per_operand) context.roles = passes::kProducerPerOperand;
   const Status s = passes::run(chosen, **module, context, options);
   return s.ok() ? ir::print(**module) : render(s.error());
 }

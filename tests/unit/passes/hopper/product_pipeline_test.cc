@@ -10,6 +10,7 @@
 #include "compiler/interp/machine/distributed.h"
 #include "compiler/passes/pass.h"
 #include "support/float_bits.h"
+#include "tests/unit/passes/roles.h"
 
 namespace kiln::passes {
 namespace {
@@ -134,32 +135,36 @@ std::unique_ptr<ir::Module> product(const Case& c) {
   return std::move(*tile);
 }
 
-std::unique_ptr<ir::Module> distribute(const ir::Module& tile) {
+std::unique_ptr<ir::Module> distribute(const ir::Module& tile, std::span<const Role> roles = kOneProducer) {
   auto distributed = ir::clone(tile);
   RunOptions options;
   options.verify_each = true;
-  Status s = run(pipeline(target::Kind::kCuda), *distributed, *target::find("sm_90a"), options);
+  Context context{*target::find("sm_90a")};
+  context.roles = roles;
+  Status s = run(pipeline(target::Kind::kCuda), *distributed, context, options);
   EXPECT_TRUE(s.ok()) << render(s.error());
   return distributed;
 }
 
 TEST_P(ProductPipeline, MatchesTheTileInterpreter) {
   const Case& c = GetParam();
-  const auto tile = product(c), distributed = distribute(*tile);
+  const auto tile = product(c);
   Status s;
-  int products = 0, regions = 0, shared = 0;
-  walk(distributed->body(), [&](const ir::Op* op) {
-    products += op->kind == ir::OpKind::kWgmma;
-    regions += op->kind == ir::OpKind::kWarpSpecialize;
-    shared += op->kind == ir::OpKind::kTmaLoad && op->flag(ir::AttrName::kCluster);
-  });
-  EXPECT_EQ(shared, c.ctas > 1) << "one operand serves all blocks: " << ir::print(*distributed);
-  ASSERT_GT(products, 0) << ir::print(*distributed);
-  ASSERT_EQ(regions, 1) << ir::print(*distributed);
-  EXPECT_EQ(ir::print(*distributed).find("load %residual"), std::string::npos) << "TMA brings it";
-
   const size_t m = 70, n = 144, k = 208;
-  for (int round = 0; round < 2; ++round) {
+  for (int round = 0; round < 3; ++round) {
+    const bool apart = round == 2;
+    const auto distributed = apart ? distribute(*tile, kProducerPerOperand) : distribute(*tile);
+    int products = 0, shared = 0;
+    size_t regions = 0;
+    walk(distributed->body(), [&](const ir::Op* op) {
+      products += op->kind == ir::OpKind::kWgmma;
+      if (op->kind == ir::OpKind::kWarpSpecialize) regions += op->regions.size();
+      shared += op->kind == ir::OpKind::kTmaLoad && op->flag(ir::AttrName::kCluster);
+    });
+    EXPECT_EQ(shared, c.ctas > 1) << "one operand serves all blocks: " << ir::print(*distributed);
+    ASSERT_GT(products, 0) << ir::print(*distributed);
+    ASSERT_EQ(regions, !apart ? 2u : c.residual ? 4u : 3u) << ir::print(*distributed);
+    EXPECT_EQ(ir::print(*distributed).find("load %residual"), std::string::npos) << "TMA brings it";
     const uint32_t seed = std::random_device{}();
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 rng(seed);
