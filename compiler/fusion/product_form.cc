@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "compiler/fusion/writer.h"
-#include "compiler/target/target.h"
+#include "compiler/target/mma.h"
 #include "support/tensor_map.h"
 
 namespace kiln::fusion {
@@ -47,8 +47,8 @@ bool begins_at_unit(const DagNode& tensor, int64_t offset) {
 bool multiplies_blocks(const DagNode& product, const Machine& machine) {
   const target::Target* t = target::find(machine.target);
   const DType d = product.operand_type;
-  const bool type = is_half(d) || is_fp8(d) || d == DType::kI8 || (d == DType::kF32 && product.tf32);
-  return t && t->has(target::kTma) && t->has(target::kWgmma) && type && numel(product.shape) > 0;
+  const DType sum = d == DType::kI8 ? DType::kI32 : DType::kF32;
+  return t && target::find_group_mma(*t, d, d, sum) && (d != DType::kF32 || product.tf32) && numel(product.shape) > 0;
 }
 
 std::optional<BlockPair> blocks_of(const Dag& dag, const DagNode& product, const Machine& machine) {
