@@ -11,7 +11,7 @@ namespace kiln::fusion {
 
 namespace {
 
-std::optional<Block> block_of(const Dag& dag, const DagNode& product, size_t i) {
+std::optional<Block> block_of(const Dag& dag, const DagNode& product, size_t i, const target::Target& target) {
   const Operand& o = product.operands[i];
   const DagNode& from = dag.nodes[at(o.node)];
   const size_t batches = at(product.batch_dims);
@@ -30,9 +30,8 @@ std::optional<Block> block_of(const Dag& dag, const DagNode& product, size_t i) 
     if (o.strides[inner] != 1 && o.shape[inner] != 1) continue;
     block.stride = o.shape[outer] == 1 ? kTensorMapAlignment : o.strides[outer];
     block.transposed = transposed;
-    // wgmma reads 32-bit and 8-bit operands only with k contiguous.
-    const bool k_contiguous = (i == 0) != transposed;
-    if (fills_units(block.stride) && block.stride > 0 && (bytes == 2 || k_contiguous)) return block;
+    const bool lies = (i == 0) != transposed || target::lies_either_way(target, from.dtype);
+    if (fills_units(block.stride) && block.stride > 0 && lies) return block;
   }
   return std::nullopt;
 }
@@ -53,7 +52,8 @@ bool multiplies_blocks(const DagNode& product, const Machine& machine) {
 
 std::optional<BlockPair> blocks_of(const Dag& dag, const DagNode& product, const Machine& machine) {
   if (!multiplies_blocks(product, machine)) return std::nullopt;
-  auto a = block_of(dag, product, 0), b = block_of(dag, product, 1);
+  const target::Target& target = *target::find(machine.target);
+  auto a = block_of(dag, product, 0, target), b = block_of(dag, product, 1, target);
   if (!a || !b) return std::nullopt;
   return BlockPair{*std::move(a), *std::move(b)};
 }

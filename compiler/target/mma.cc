@@ -14,12 +14,15 @@ constexpr GroupMma kGroups[] = {
 #include "compiler/target/mma.def"
 };
 
+enum class Order : uint8_t { kAlongK, kEitherWay };
 struct GroupTypes {
   std::string_view name;
   DType a, b, accumulator;
+  Order order;
 };
 constexpr GroupTypes kGroupTypes[] = {
-#define KILN_GROUP_MMA_TYPES(name, a, b, accumulator) {name, DType::a, DType::b, DType::accumulator},
+#define KILN_GROUP_MMA_TYPES(name, a, b, accumulator, order) \
+  {name, DType::a, DType::b, DType::accumulator, Order::order},
 #include "compiler/target/mma.def"
 };
 
@@ -50,6 +53,13 @@ const GroupMma* find_group_mma(const Target& target, DType a, DType b, DType acc
 bool has_group_mma(const Target& target) {
   for (const GroupMma& group : kGroups)
     if (runs(target, group)) return true;
+  return false;
+}
+
+bool lies_either_way(const Target& target, DType operand) {
+  for (const GroupTypes& row : kGroupTypes)
+    if ((row.a == operand || row.b == operand) && row.order == Order::kEitherWay && runs(target, *group_mma(row.name)))
+      return true;
   return false;
 }
 

@@ -37,6 +37,8 @@ const MmaRow* mma_row(std::string_view name);
 /// What the target's groups of warps compute products of these types with, or nullptr; and whether they compute any.
 const GroupMma* find_group_mma(const Target& target, DType a, DType b, DType accumulator);
 bool has_group_mma(const Target& target);
+/// Whether operands of the type may lie in shared memory with either dimension contiguous; else along k alone.
+bool lies_either_way(const Target& target, DType operand);
 /// The row of that name, or nullptr.
 const GroupMma* group_mma(std::string_view name);
 

@@ -133,9 +133,9 @@ class Recognizer {
   /// Of an operand that is no load for this dot alone.
   bool refuse_computed(const Op& dot, int side, const Value* operand) {
     // What select_wgmma looks at itself: a block that others read too, or a block beside what is computed.
-    const bool is_told_later =
-        (operand->op && operand->op->kind == OpKind::kDescriptorLoad) ||
-        (block_operand(dot.operand(1 - side)).load && (side == 0 || is_half(operand->type.dtype)));
+    const bool is_told_later = (operand->op && operand->op->kind == OpKind::kDescriptorLoad) ||
+                               (block_operand(dot.operand(1 - side)).load &&
+                                (side == 0 || target::lies_either_way(target_, operand->type.dtype)));
     if (is_told_later) return false;
     if (operand->op && operand->op->kind == OpKind::kLoad)
       return refuse(dot, side, because(Reason::kOperandUsedElsewhere));

@@ -56,13 +56,13 @@ size_t operands_of(const ir::Value* v) {
   return count;
 }
 
-bool is_read_as_block(const OperandBlock& block) {
+bool is_read_as_block(const OperandBlock& block, const target::Target& target) {
   const ir::Type& type = block.load->result()->type;
   return type.shape.rank == 2 && layout::widest_swizzle(type.shape[1], type.element_bits()) != 0 &&
          block.readers.size() == operands_of(block.load->result()) &&
          std::ranges::all_of(block.readers, [&](const OperandBlock::Reader& r) {
            return r.dot->parent == block.load->parent && is_staged(r.dot, r.operand) &&
-                  lies_for_wgmma({block.load, r.transposed}, /*is_b=*/r.operand == 1);
+                  lies_for_wgmma({block.load, r.transposed}, /*is_b=*/r.operand == 1, target);
          });
 }
 
@@ -114,7 +114,7 @@ void select_loop_loads(ir::Module& module, const target::Target& target, Remarks
     if (!maker || maker->kind != OpKind::kMakeDescriptor || (encloses(loop, maker->parent) && varies(*maker))) continue;
     if (!analysis::has_tensor_map(*maker, axis, /*stored=*/false) && !analysis::can_make_tensor_map(*maker, axis))
       continue;
-    if (!is_read_as_block(block) || !can_run_ahead(block, loop)) continue;
+    if (!is_read_as_block(block, target) || !can_run_ahead(block, loop)) continue;
     of_loop[loop].push_back(block.load);
     chosen.push_back(block.load);
   }

@@ -59,18 +59,18 @@ BlockOperand turned(BlockOperand operand) {
 }
 
 /// Whether a · b can be made of these blocks in shared memory, or with a in registers.
-bool fits_memory(const BlockOperand& a, const BlockOperand& b, bool through_registers) {
+bool fits_memory(const BlockOperand& a, const BlockOperand& b, bool through_registers, const Target& target) {
   if (!has_swizzle(a) || !has_swizzle(b)) return false;
   const Type& left = a.load->result()->type;
-  return lies_for_wgmma(b, /*is_b=*/true) &&
-         (lies_for_wgmma(a, /*is_b=*/false) || (through_registers && size_of(left.dtype) == 4));
+  return lies_for_wgmma(b, /*is_b=*/true, target) &&
+         (lies_for_wgmma(a, /*is_b=*/false, target) || (through_registers && size_of(left.dtype) == 4));
 }
 
 /// What of one operand does not fit, if anything does.
-std::optional<Cause> unfit(const BlockOperand& operand, bool is_b) {
+std::optional<Cause> unfit(const BlockOperand& operand, bool is_b, const Target& target) {
   const Type& block = operand.load->result()->type;
   if (!has_swizzle(operand)) return because(Reason::kRowsTooShort, block.shape[1] * size_of(block.dtype));
-  if (!lies_for_wgmma(operand, is_b)) return because(Reason::kBlockNotAlongK, block.element_bits());
+  if (!lies_for_wgmma(operand, is_b, target)) return because(Reason::kBlockNotAlongK, block.element_bits());
   return std::nullopt;
 }
 
@@ -120,8 +120,9 @@ std::vector<Candidate> candidates(ir::Module& module, const Target& target, cons
   ir::walk(module.body(), [&](Op* op) {
     if (op->kind != OpKind::kDot) return;
     const BlockOperand a = block_operand(op->operand(0)), b = block_operand(op->operand(1));
-    if (a.load && op->operand(1)->op && !is_of_block(op->operand(1)) && is_half(op->operand(1)->type.dtype)) {
-      // The warps store what they have computed of earlier products. Halves are read in any order.
+    if (a.load && op->operand(1)->op && !is_of_block(op->operand(1)) &&
+        target::lies_either_way(target, op->operand(1)->type.dtype)) {
+      // The warps store what they have computed of earlier products, as they hold it.
       const GroupMma* group = fitting_group(*op, module.num_warps, target);
       if (!is_made_of_product(op->operand(1), products))
         stop(op, 1, because(Reason::kNotOfProduct));
@@ -130,7 +131,7 @@ std::vector<Candidate> candidates(ir::Module& module, const Target& target, cons
       return;
     }
     if (!is_block(op, 1, b)) return;
-    const std::optional<Cause> unfit_b = unfit(b, /*is_b=*/true);
+    const std::optional<Cause> unfit_b = unfit(b, /*is_b=*/true, target);
     if (!a.load && op->operand(0)->op) {
       // What warp groups have computed lies in their registers as their next product takes it.
       const GroupMma* group = fitting_group(*op, module.num_warps, target);
@@ -149,13 +150,13 @@ std::vector<Candidate> candidates(ir::Module& module, const Target& target, cons
     for (bool through_registers : {false, true})
       for (bool swapped : {false, true})
         if (const GroupMma* group = fitting_group(*op, module.num_warps, target, swapped);
-            group && fits_memory(swapped ? turned(b) : a, swapped ? turned(a) : b, through_registers)) {
+            group && fits_memory(swapped ? turned(b) : a, swapped ? turned(a) : b, through_registers, target)) {
           take({op, group, {a.load, b.load}, swapped});
           return;
         }
     if (unfit_b)
       stop(op, 1, *unfit_b);
-    else if (auto unfit_a = unfit(a, /*is_b=*/false))
+    else if (auto unfit_a = unfit(a, /*is_b=*/false, target))
       stop(op, 0, *std::move(unfit_a));
   });
   return found;
@@ -192,10 +193,10 @@ std::optional<int> contiguous_dim(const Value* operand, const analysis::AxisAnal
 }
 
 /// How many operands of a dot have to be put in shared memory for wgmma, counted from the second; 0 where wgmma cannot
-/// read the second one there. Only of 16 bits it reads either order.
-int64_t operands_to_stage(const Op& dot, const analysis::AxisAnalysis& axis) {
+/// read the second one there.
+int64_t operands_to_stage(const Op& dot, const analysis::AxisAnalysis& axis, const Target& target) {
   constexpr int kAlongOfA = 1, kAlongOfB = 0;  // the dimensions that the product sums over
-  const bool either = is_half(dot.operand(0)->type.dtype);
+  const bool either = target::lies_either_way(target, dot.operand(0)->type.dtype);
   const auto a = contiguous_dim(dot.operand(0), axis), b = contiguous_dim(dot.operand(1), axis);
   // Computed words are stored as the product reads them, one by one; bytes would be too many stores.
   const bool stores_words = !b && dot.operand(1)->type.element_bits() == 32;
@@ -254,7 +255,7 @@ void select_staged(ir::Module& module, const Target& target, Remarks* remarks) {
       return;
     }
     if (module.num_ctas > 1) return remark(remarks, op->range, Reason::kClusterNeedsTma, module.num_ctas);
-    const int64_t staged = operands_to_stage(*op, axis);
+    const int64_t staged = operands_to_stage(*op, axis, target);
     if (staged == 0) {
       const Reason reason = contiguous_dim(op->operand(1), axis) ? Reason::kNotAlongK : Reason::kComputedBytes;
       return remark_operand(remarks, op->range, dot_operand(*op, 1), reason, op->operand(1)->type.element_bits());
@@ -333,8 +334,8 @@ const GroupMma* fitting_group(const Op& dot, int num_warps, const Target& target
   return group;
 }
 
-bool lies_for_wgmma(const BlockOperand& operand, bool is_b) {
-  return operand.transposed == is_b || is_half(operand.load->result()->type.dtype);
+bool lies_for_wgmma(const BlockOperand& operand, bool is_b, const Target& target) {
+  return operand.transposed == is_b || target::lies_either_way(target, operand.load->result()->type.dtype);
 }
 
 bool only_feeds_dots(const Value* v) {

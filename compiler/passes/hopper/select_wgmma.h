@@ -39,9 +39,9 @@ struct BlockOperand {
 };
 BlockOperand block_operand(const ir::Value* operand);
 
-/// Whether wgmma can read the operand from its block in shared memory: with K contiguous, or of 16 bits. Otherwise an
-/// operand a goes through registers.
-bool lies_for_wgmma(const BlockOperand& operand, bool is_b);
+/// Whether wgmma can read the operand from its block in shared memory: with K contiguous, or of a type that may lie
+/// either way (target/mma.def). Otherwise an operand a goes through registers.
+bool lies_for_wgmma(const BlockOperand& operand, bool is_b, const target::Target& target);
 
 /// A dot that select_wgmma has chosen.
 bool is_wgmma(const ir::Op* op);

@@ -214,7 +214,8 @@ class Specializer {
     if (found == dots.end() || (*found)->result()->type.shape.numel() < kLeastTileInFlight) return std::nullopt;
     for (int i : {0, 1}) {
       const BlockOperand from = block_operand((*found)->operand(i));
-      if (!from.load || from.load->parent != &block || !lies_for_wgmma(from, /*is_b=*/i == 1)) return std::nullopt;
+      if (!from.load || from.load->parent != &block || !lies_for_wgmma(from, /*is_b=*/i == 1, target_))
+        return std::nullopt;
     }
     const std::optional<size_t> sum = carried_sum(**found);
     const bool has_slots = std::ranges::all_of(
@@ -675,7 +676,8 @@ class Specializer {
       if (!from.load) continue;  // computed, in registers
       sides[i] = blocks_.at(from.load);
       if (from.transposed) sides[i] = transposed(b_, sides[i], kSwap);
-      if (!lies_for_wgmma(from, /*is_b=*/i == 1)) sides[i] = in_registers(sides[i], *dot->result()->type.layout);
+      if (!lies_for_wgmma(from, /*is_b=*/i == 1, target_))
+        sides[i] = in_registers(sides[i], *dot->result()->type.layout);
     }
     Value* product = warp_group_product(b_, *dot, sides);
     // In flight is a loop's only product; what waits for it with a count of one is the slot before.

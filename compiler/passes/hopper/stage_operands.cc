@@ -52,9 +52,9 @@ int neighbours_along(const layout::LinearLayout& layout) {
 
 /// The order in which a tile is stored for wgmma, where `k` is the dimension that the product sums over: as threads
 /// hold it, so that they store vectors, unless its rows are too short for a swizzle or only one order is possible.
-std::span<const int> order_for(const Type& tile, int k) {
+std::span<const int> order_for(const Type& tile, int k, const target::Target& target) {
   const std::span<const int> along_k = k == 1 ? kAlongRows : kAlongColumns, other = k == 1 ? kAlongColumns : kAlongRows;
-  if (!is_half(tile.dtype)) return along_k;
+  if (!target::lies_either_way(target, tile.dtype)) return along_k;
   return neighbours_along(*tile.layout) == k || layout::widest_swizzle(tile.shape[other[0]], tile.element_bits()) == 0
              ? along_k
              : other;
@@ -106,7 +106,8 @@ void drop_fences(Block* block) {
 
 class OperandStager {
  public:
-  OperandStager(ir::Module& module, Remarks* remarks) : module_(module), remarks_(remarks), b_(module) {}
+  OperandStager(ir::Module& module, const target::Target& target, Remarks* remarks)
+      : module_(module), target_(target), remarks_(remarks), b_(module) {}
 
   void stage(Op* dot) {
     b_.set_range(dot->range);
@@ -192,7 +193,7 @@ class OperandStager {
   }
 
   Value* alloc(const Type& tile, int k) {
-    const Type type = swizzled_type(module_, tile, order_for(tile, k));
+    const Type type = swizzled_type(module_, tile, order_for(tile, k, target_));
     ir::Builder front(module_);
     front.set_before(module_.body()->first);
     front.set_range(b_.range());
@@ -216,6 +217,7 @@ class OperandStager {
   }
 
   ir::Module& module_;
+  const target::Target& target_;
   Remarks* remarks_;
   ir::Builder b_;
   std::unordered_map<const Value*, Value*> buffers_;          // of tiles
@@ -225,10 +227,10 @@ class OperandStager {
 
 }  // namespace
 
-Status stage_operands(ir::Module& module, const target::Target&, Remarks* remarks) {
+Status stage_operands(ir::Module& module, const target::Target& target, Remarks* remarks) {
   const std::vector<Op*> dots = staged_dots(module);
   if (dots.empty()) return {};
-  OperandStager stager(module, remarks);
+  OperandStager stager(module, target, remarks);
   for (Op* dot : dots) {
     Op* loop = dot->parent->parent;
     const std::optional<size_t> in_flight = dot->flag(AttrName::kInFlight) ? carried_sum(*dot) : std::nullopt;
