@@ -529,11 +529,12 @@ class KernelLowering {
     Value *everyone = b_.getInt32(kEveryonesBarrier),
           *count = number((own_warps + static_cast<size_t>(l_.launch.extra_warps)) * kLanes);
     if (l_.own_wait) {
-      // Who has initialised the mbarriers need not wait, but other roles wait for that.
+      // The first has initialised the mbarriers and waits for nothing; the others wait for that.
+      auto join = [&](llvm::Intrinsic::ID how) { b_.CreateIntrinsic(how, {everyone, count}); };
+      Value* first = roles.size() == 1 ? nullptr : b_.CreateICmpEQ(warp, number(own_warps));
       b_.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {b_.getInt32(~0u)});
-      b_.CreateIntrinsic(roles.size() == 1 ? llvm::Intrinsic::nvvm_barrier_cta_arrive_aligned_count
-                                           : llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_count,
-                         {everyone, count});
+      l_.when(first, [&] { join(llvm::Intrinsic::nvvm_barrier_cta_arrive_aligned_count); });
+      if (first) l_.when(b_.CreateNot(first), [&] { join(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_count); });
     }
     if (registers.extra)
       b_.CreateIntrinsic(llvm::Intrinsic::nvvm_setmaxnreg_dec_sync_aligned_u32,

@@ -202,11 +202,11 @@ TEST(Hopper, EachRoleHasAWarp) {
   EXPECT_EQ(count(ptx, "mbarrier.arrive.expect_tx"), 2);
   EXPECT_EQ(count(ptx, "cp.async.bulk.tensor.2d.shared::cluster.global"),
             count(ptx_of(hopper_gemm_ir(gemm)), "cp.async.bulk.tensor.2d.shared::cluster.global"));
-  // Both are of one warp group, which gives its registers away. The second finds what the first initialises.
+  // Both are of one warp group, which gives its registers away. The second waits for what the first initialises.
   EXPECT_EQ(count(ptx, ".reqntid 640"), 1);
   EXPECT_EQ(count(ptx, "setmaxnreg.dec.sync.aligned.u32 \t40"), 1);
   EXPECT_EQ(count(ptx, "bar.sync \t0, 640"), 2);
-  EXPECT_EQ(count(ptx, "bar.arrive"), 0);
+  EXPECT_EQ(count(ptx, "bar.arrive \t0, 640"), 1);
   expect_clean_machine_code(ptx);
 }
 
