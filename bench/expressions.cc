@@ -1,4 +1,6 @@
 // Expressions: the CPU time of launching what is planned. bench/plan measures the planning.
+#include <fmt/format.h>
+
 #include <optional>
 
 #include "bench/bench.h"

@@ -1,5 +1,7 @@
 #include "support/diag.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

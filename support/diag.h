@@ -1,6 +1,6 @@
 // Making diagnostics, and stopping on our own bugs.
 #pragma once
-#include <fmt/format.h>
+#include <fmt/core.h>  // not format.h: most headers read this one
 
 #include <algorithm>
 #include <limits>

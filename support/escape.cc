@@ -1,5 +1,7 @@
 #include "support/escape.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
@@ -33,13 +35,12 @@ bool is_plain(char c) { return c >= 0x20 && c < 0x7F && c != '"' && c != '\\' &&
 
 }  // namespace
 
-void append_json(fmt::memory_buffer& out, std::string_view text) {
-  const auto put = [&](std::string_view s) { out.append(s.data(), s.data() + s.size()); };
+void append_json(std::string& out, std::string_view text) {
   out.push_back('"');
   for (size_t i = 0; i < text.size();) {
     size_t plain = i;
     while (plain < text.size() && is_plain(text[plain])) ++plain;
-    put(text.substr(i, plain - i));
+    out += text.substr(i, plain - i);
     i = plain;
     if (i == text.size()) break;
     const char c = text[i];
@@ -48,7 +49,7 @@ void append_json(fmt::memory_buffer& out, std::string_view text) {
       out.push_back('\\'), out.push_back(c);
       ++i;
     } else if (c == '\n') {
-      put("\\n");
+      out += "\\n";
       ++i;
       // The text is embedded in a script element of an HTML page, which "</script" or "<!--" would end.
     } else if (c == '<' && next != '/' && next != '!') {
@@ -58,10 +59,10 @@ void append_json(fmt::memory_buffer& out, std::string_view text) {
       fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(c));
       ++i;
     } else if (size_t length = utf8_length(text.substr(i))) {
-      put(text.substr(i, length));
+      out += text.substr(i, length);
       i += length;
     } else {
-      put(kReplacement);
+      out += kReplacement;
       ++i;
     }
   }

@@ -1,5 +1,7 @@
 #include "support/tensor_map.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -1,5 +1,7 @@
 #include "bench/launch/launch_bench.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <vector>

@@ -1,5 +1,7 @@
 #include "compiler/analysis/verify_layouts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "compiler/analysis/dot_layouts.h"

@@ -1,5 +1,7 @@
 #include "compiler/ast/constant.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "compiler/ast/ast.h"
 
 namespace kiln::ast {

@@ -1,6 +1,7 @@
 #include "compiler/codegen/cubin.h"
 
 #include <elf.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>

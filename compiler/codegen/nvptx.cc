@@ -1,5 +1,6 @@
 #include "compiler/codegen/nvptx.h"
 
+#include <fmt/format.h>
 #include <llvm/Analysis/TargetTransformInfo.h>
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>

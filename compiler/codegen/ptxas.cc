@@ -1,5 +1,7 @@
 #include "compiler/codegen/ptxas.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <cstring>
 

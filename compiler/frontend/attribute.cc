@@ -1,4 +1,6 @@
 // Attributes and methods: of tensors, types, modules, tuples and constants.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "compiler/frontend/codegen.h"

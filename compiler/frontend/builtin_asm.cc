@@ -1,4 +1,6 @@
 // tl.inline_asm_elementwise.
+#include <fmt/format.h>
+
 #include "compiler/frontend/builtin_impl.h"
 #include "compiler/ir/inline_asm.h"
 

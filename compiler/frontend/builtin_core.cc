@@ -1,4 +1,6 @@
 // Programs, constants, types, hints, checks, loop ranges, and Python's own functions.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <charconv>

@@ -3,6 +3,8 @@
 // The function is compiled as one of scalars, and its ops are then repeated on tiles. A branch becomes a selection:
 // both sides are computed for all elements, which differs in nothing but time, since neither may touch memory. An
 // assert is masked by the branches around it.
+#include <fmt/format.h>
+
 #include <unordered_map>
 
 #include "compiler/frontend/builtin_impl.h"

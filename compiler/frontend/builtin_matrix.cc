@@ -1,4 +1,6 @@
 // Matrix products.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "compiler/frontend/builtin_impl.h"

@@ -1,6 +1,8 @@
 // The builtins' table, its lookup by name and module path, and the binding of arguments.
 #include "compiler/frontend/builtins.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <limits>

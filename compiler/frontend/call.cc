@@ -1,4 +1,6 @@
 // Calls: of builtins, of jit functions (inlined), of types (casts) and of methods.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "compiler/frontend/codegen.h"

@@ -1,5 +1,8 @@
 // The kernel's own frame, names, and the placing of diagnostics.
 #include "compiler/frontend/codegen.h"
+
+#include <fmt/format.h>
+
 #include "compiler/ast/annotation.h"
 #include "support/launch_options.h"
 #include "support/tensor_map.h"

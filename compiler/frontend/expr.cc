@@ -1,4 +1,6 @@
 // Expressions: constants evaluate as Python does, tensors make ops.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "compiler/frontend/codegen.h"

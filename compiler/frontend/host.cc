@@ -1,5 +1,7 @@
 // Python that runs while a kernel is compiled: in constexpr functions, and for the globals of a file that calls make.
 // Nothing here reads files, the environment or the clock; what would need them is not known, which is an error.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -1,4 +1,6 @@
 // The standard library: its texts are embedded, and parsed when first used.
+#include <fmt/format.h>
+
 #include <mutex>
 #include <unordered_map>
 

@@ -1,6 +1,8 @@
 // for and while: names that an iteration changes become region arguments; static_range unrolls.
 #include "compiler/frontend/codegen.h"
 
+#include <fmt/format.h>
+
 namespace kiln::frontend {
 
 using ir::OpKind;

@@ -1,4 +1,6 @@
 // Implicit conversions between values: constants to tensors, casts, promotion and broadcasting.
+#include <fmt/format.h>
+
 #include <bit>
 
 #include "compiler/frontend/codegen.h"

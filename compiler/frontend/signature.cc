@@ -1,4 +1,6 @@
 // "*fp32:16, i32, constexpr" → how each parameter is bound.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>

@@ -1,4 +1,6 @@
 // Statements other than control flow, and what is known about a function's names before it is compiled.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "compiler/ast/annotation.h"

@@ -1,5 +1,7 @@
 #include "compiler/frontend/value.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "compiler/frontend/builtins.h"

@@ -1,5 +1,7 @@
 #include "compiler/fusion/infer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 

@@ -1,5 +1,7 @@
 #include "compiler/interp/element.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 

@@ -1,5 +1,7 @@
 #include "compiler/ir/attrs.h"
 
+#include <fmt/format.h>
+
 #include "support/diag.h"
 
 namespace kiln::ir {

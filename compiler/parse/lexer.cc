@@ -1,5 +1,7 @@
 #include "compiler/parse/lexer.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cctype>
 

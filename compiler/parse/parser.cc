@@ -1,5 +1,7 @@
 #include "compiler/parse/parser.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "compiler/parse/parser_impl.h"

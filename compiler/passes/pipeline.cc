@@ -1,4 +1,6 @@
 // The order of passes, and the loop that runs them.
+#include <fmt/format.h>
+
 #include <chrono>
 #include <type_traits>
 

@@ -1,5 +1,7 @@
 #include "compiler/passes/remarks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <tuple>
 

@@ -1,8 +1,7 @@
 // What passes say about their decisions on a user's kernel, as LLVM's optimization remarks do: "no wgmma: M of the tile
 // is 32; it needs 64", at the place of the dot. Collected when asked for; the sentences are remarks.def.
 #pragma once
-#include <fmt/format.h>
-
+#include <concepts>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -38,9 +37,11 @@ struct Cause {
   Reason reason{};
   std::vector<std::string> values;
 };
+inline std::string text_of_value(std::string_view value) { return std::string(value); }
+inline std::string text_of_value(std::integral auto value) { return std::to_string(value); }
 template <class... T>
 Cause because(Reason reason, const T&... values) {
-  return {reason, {fmt::format("{}", values)...}};
+  return {reason, {text_of_value(values)...}};
 }
 
 /// An operand that a remark names, and where it comes from.

@@ -1,5 +1,7 @@
 #include "kernels/attention/attention.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <numbers>

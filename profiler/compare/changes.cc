@@ -1,4 +1,6 @@
 // Two saved contests against each other.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,7 @@
 #include "profiler/compare/compare.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <ctime>

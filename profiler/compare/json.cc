@@ -1,4 +1,6 @@
 // A contest as JSON, with all its samples, and back.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,7 @@
 #include "profiler/cupti/activity.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

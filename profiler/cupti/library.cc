@@ -1,5 +1,7 @@
 #include "profiler/cupti/library.h"
 
+#include <fmt/format.h>
+
 #include <mutex>
 #include <vector>
 

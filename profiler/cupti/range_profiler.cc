@@ -1,6 +1,7 @@
 #include "profiler/cupti/range_profiler.h"
 
 #include <cxxabi.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>

@@ -1,5 +1,7 @@
 #include "profiler/measure/nvml.h"
 
+#include <fmt/format.h>
+
 #include <string_view>
 #include <utility>
 

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "profiler/profile/lanes.h"
@@ -72,7 +73,7 @@ class Writer {
   std::vector<std::pair<uint32_t, uint32_t>> ids_;  // process and thread of each lane
   uint32_t host_ = 0, profiler_ = 0, notes_ = 0;
   std::vector<size_t> arrows_, first_arrow_;  // the work that each call queued: arrows_[first_arrow_[call], …)
-  fmt::memory_buffer buffer_;
+  std::string buffer_;
   Status status_;
   bool first_event_ = true, first_arg_ = true;
 };
@@ -85,7 +86,7 @@ void Writer::begin(char phase, uint32_t process, uint32_t thread) {
 void Writer::end() {
   put("}}");
   if (buffer_.size() < kPiece) return;
-  if (status_.ok()) status_ = sink_({buffer_.data(), buffer_.size()});
+  if (status_.ok()) status_ = sink_(buffer_);
   buffer_.clear();
 }
 
@@ -358,7 +359,7 @@ Status Writer::write() {
   memory();
   notes();
   other_data();
-  if (status_.ok()) status_ = sink_({buffer_.data(), buffer_.size()});
+  if (status_.ok()) status_ = sink_(buffer_);
   return std::move(status_);
 }
 

@@ -153,7 +153,7 @@ class Data {
     put("],\"strings\":[");
     list(strings_, [&](const std::string* s) { append_json(out_, *s); });
     put("]}}");
-    return fmt::to_string(out_);
+    return std::move(out_);
   }
 
  private:
@@ -260,7 +260,7 @@ class Data {
   std::vector<std::pair<int, int>> call_at_, work_at_;  // row and place in it
   std::unordered_map<std::string, size_t> index_;
   std::vector<const std::string*> strings_;
-  fmt::memory_buffer out_;
+  std::string out_;
 };
 
 std::string facts_html(const Timeline& t, const HtmlReport& r) {

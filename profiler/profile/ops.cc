@@ -1,5 +1,7 @@
 #include "profiler/profile/ops.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>

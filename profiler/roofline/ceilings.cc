@@ -1,5 +1,7 @@
 #include "profiler/roofline/ceilings.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <mutex>

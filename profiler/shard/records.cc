@@ -1,6 +1,7 @@
 #include "profiler/shard/records.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <unistd.h>
 

@@ -1,5 +1,7 @@
 #include "profiler/shard/shard.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <optional>
 

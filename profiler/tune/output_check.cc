@@ -1,5 +1,7 @@
 #include "profiler/tune/output_check.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -1,4 +1,6 @@
 // kiln/tune.h over the engine.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "kiln/tune.h"

@@ -1,5 +1,6 @@
 #include "profiler/tune/records.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>

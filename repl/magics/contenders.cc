@@ -1,5 +1,6 @@
 #include "repl/magics/contenders.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>

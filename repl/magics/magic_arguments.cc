@@ -1,5 +1,7 @@
 #include "repl/magics/magic_arguments.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 

@@ -1,5 +1,6 @@
 #include "repl/session/session_file.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>

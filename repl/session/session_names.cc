@@ -1,4 +1,6 @@
 // What the prompt asks about names: completion, previews, descriptions. Runs nothing of a script that a call would.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 

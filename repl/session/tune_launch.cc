@@ -1,5 +1,7 @@
 #include "repl/session/tune_launch.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <random>

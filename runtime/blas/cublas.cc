@@ -1,4 +1,6 @@
 // cublasGemmEx and cublasGemmStridedBatchedEx.
+#include <fmt/format.h>
+
 #include <mutex>
 
 #include "runtime/blas/cuda_types.h"

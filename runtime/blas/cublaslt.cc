@@ -1,4 +1,6 @@
 // cublasLtMatmul, with the heuristics' first algorithm or the fastest of their candidates.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -1,5 +1,7 @@
 #include "runtime/blas/library.h"
 
+#include <fmt/format.h>
+
 #include <map>
 #include <mutex>
 #include <vector>

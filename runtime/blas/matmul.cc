@@ -1,4 +1,6 @@
 // The public API: validates once, then passes the problem to the library's engine.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <memory>

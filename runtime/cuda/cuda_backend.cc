@@ -1,5 +1,7 @@
 #include "runtime/cuda/cuda_backend.h"
 
+#include <fmt/format.h>
+
 #include "support/diag.h"
 
 #if !KILN_HAS_CUDA

@@ -2,6 +2,7 @@
 
 #include "runtime/cuda/driver.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>

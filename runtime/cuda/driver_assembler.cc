@@ -2,6 +2,8 @@
 
 #include "runtime/cuda/driver_assembler.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <iterator>
 

@@ -1,5 +1,7 @@
 #include "runtime/cuda/tensor_map_arguments.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "support/diag.h"

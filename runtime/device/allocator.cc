@@ -1,5 +1,7 @@
 #include "runtime/device/allocator.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "support/diag.h"

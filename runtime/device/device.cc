@@ -1,5 +1,7 @@
 #include "runtime/device/device.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <iterator>

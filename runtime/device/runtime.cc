@@ -1,5 +1,7 @@
 #include "runtime/device/runtime.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <optional>

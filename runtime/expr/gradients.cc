@@ -1,4 +1,6 @@
 // Reverse mode over expressions: one walk from the values back to the inputs, a rule for each operation on the way.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <unordered_map>

@@ -1,5 +1,7 @@
 #include "runtime/expr/plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <mutex>
 

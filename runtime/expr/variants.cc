@@ -1,4 +1,6 @@
 // An expression in each way that it can be computed, compiled and bound.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>

@@ -1,5 +1,7 @@
 #include "runtime/files/npy.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstring>

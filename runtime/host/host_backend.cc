@@ -1,5 +1,6 @@
 #include "runtime/host/host_backend.h"
 
+#include <fmt/format.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,5 +1,7 @@
 #include "kiln/function_table.h"
 
+#include <fmt/format.h>
+
 #include <deque>
 #include <limits>
 #include <map>

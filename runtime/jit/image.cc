@@ -1,5 +1,7 @@
 #include "runtime/jit/image.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "compiler/frontend/constexpr_text.h"

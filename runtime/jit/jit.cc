@@ -1,5 +1,7 @@
 #include "runtime/jit/jit.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 
 #include "support/diag.h"

@@ -1,5 +1,7 @@
 #include "runtime/launch/args.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 

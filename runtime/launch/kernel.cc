@@ -1,5 +1,7 @@
 #include "kiln/kernel.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <functional>

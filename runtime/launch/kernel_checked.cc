@@ -1,5 +1,7 @@
 #include "runtime/launch/kernel_checked.h"
 
+#include <fmt/format.h>
+
 #include "runtime/device/runtime.h"
 #include "runtime/jit/jit.h"
 #include "runtime/launch/kernel_impl.h"

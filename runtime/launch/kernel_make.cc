@@ -1,4 +1,6 @@
 // Making kernels of source texts and functions.
+#include <fmt/format.h>
+
 #include "compiler/parse/parser.h"
 #include "kiln/kernel.h"
 #include "runtime/launch/kernel_impl.h"

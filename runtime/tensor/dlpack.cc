@@ -1,5 +1,7 @@
 #include "runtime/tensor/dlpack_abi.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <variant>

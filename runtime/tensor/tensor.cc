@@ -1,5 +1,7 @@
 #include "kiln/tensor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 

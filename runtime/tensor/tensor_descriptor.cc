@@ -1,5 +1,7 @@
 #include "kiln/tensor_descriptor.h"
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <limits>
 

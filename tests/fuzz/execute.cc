@@ -1,4 +1,5 @@
 // Running generated programs in the interpreter, and comparing what executors leave behind.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,7 @@
 #include "tests/fuzz/generator.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>

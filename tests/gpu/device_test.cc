@@ -1,4 +1,6 @@
 // The runtime on a real GPU: memory, streams, events, launches, and what happens when each of them fails.
+#include <fmt/format.h>
+
 #include <bit>
 #include <cmath>
 #include <cstdio>

@@ -1,6 +1,7 @@
 // The asynchronous road of Hopper on a GPU: a hand-written GEMM of the distributed stage (TMA, mbarriers, wgmma, warp
 // specialisation) against float64, on sizes that no tile divides. Rows are padded with garbage that must not be read,
 // and the result's padding must not be written.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,7 @@
 // The pointer-form matmul of kernels/matmul on a real GPU: every type, layout of the operands and ragged sizes, into
 // poisoned memory, against float64 with the bound that the types' rounding gives.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
 #include <random>

@@ -1,5 +1,6 @@
 // The autotuner on a real GPU: tiles of the pointer-form matmul, one that does not fit and one that is wrong among
 // them.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>

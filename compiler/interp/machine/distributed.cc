@@ -1,5 +1,7 @@
 #include "compiler/interp/machine/distributed.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "compiler/interp/eval.h"
@@ -68,6 +70,11 @@ Status Machine::run_program(std::array<int32_t, 3> id, std::span<const uint64_t>
 
 bool Machine::can_step(const Warp& w) const {
   return !w.waits && !w.ended && (!w.awaits || w.awaits->passed(w.parity));
+}
+
+Diagnostic Machine::in_program(const Op* op, Diagnostic d) const {
+  d.message += fmt::format(" in program ({}, {}, {}), seed {}", program_[0], program_[1], program_[2], options_.seed);
+  return op && d.kind == ErrorKind::kInternal ? with_note(std::move(d), "in: " + ir::print(*op)) : d;
 }
 
 Status Machine::schedule() {

@@ -5,8 +5,6 @@
 // machine_shared.cc has handles of shared memory, mbarriers and async_copy, machine_bulk.cc tma_load and tma_store,
 // machine_tensor.cc wgmma. happens_before.h says what orders all that.
 #pragma once
-#include <fmt/format.h>
-
 #include <functional>
 #include <map>
 #include <memory>
@@ -99,14 +97,13 @@ class Machine {
  private:
   template <class... Args>
   Diagnostic fail(const ir::Op* op, ErrorKind kind, fmt::format_string<Args...> f, Args&&... args) const {
-    Diagnostic d =
-        error_at(op ? op->range : SourceRange{}, kind, "{} in program ({}, {}, {}), seed {}",
-                 fmt::format(f, std::forward<Args>(args)...), program_[0], program_[1], program_[2], options_.seed);
-    return op && kind == ErrorKind::kInternal ? with_note(std::move(d), "in: " + ir::print(*op)) : d;
+    return in_program(op, error_at(op ? op->range : SourceRange{}, kind, f, std::forward<Args>(args)...));
   }
 
   // --- distributed.cc
 
+  /// Adds what it takes to run into the error again: the program and the seed; the op, where the error is ours.
+  Diagnostic in_program(const ir::Op* op, Diagnostic d) const;
   Status schedule();
   bool can_step(const Warp& w) const;
   /// Lets those warps on that all wait at the barrier that they share; false where there are none.

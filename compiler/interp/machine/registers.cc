@@ -1,5 +1,7 @@
 #include "compiler/interp/machine/machine.h"
 
+#include <fmt/format.h>
+
 #include <cstdio>
 
 #include "compiler/analysis/layout_ops.h"

@@ -1,5 +1,7 @@
 #include "compiler/interp/tile/interp.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <numeric>

@@ -1,5 +1,6 @@
 // Handles of shared memory, mbarriers, and copies of the tensor memory accelerator. A handle is a byte offset into the
 // kernel's dynamic shared memory (i32, the same in all threads); a descriptor is the hidden parameter with its map.
+#include <fmt/format.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 

@@ -1,4 +1,5 @@
 // Global atomics: one of the threads that hold an element performs it; the others get the old value from that thread.
+#include <fmt/format.h>
 #include <llvm/IR/InlineAsm.h>
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 // The place in global memory is one of an array of the module's own, so that launchers know nothing of it. A program
 // takes a place that no other holds, and gives it back at its end: launches of several streams may run at once. There
 // are as many as programs that the largest device holds, so that one is always free.
+#include <fmt/format.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 

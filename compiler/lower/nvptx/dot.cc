@@ -1,4 +1,5 @@
 // Matrix products in registers: mma.sync on fragments, or scalar multiplications.
+#include <fmt/format.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 

@@ -1,4 +1,5 @@
 // device_print and device_assert, through the vprintf and __assertfail that the driver provides.
+#include <fmt/format.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include "compiler/layout/algebra.h"

@@ -1,4 +1,5 @@
 // Loads and stores of global memory: vectors of up to 16 bytes, predicated where there is a mask.
+#include <fmt/format.h>
 #include <llvm/IR/InlineAsm.h>
 
 #include <map>

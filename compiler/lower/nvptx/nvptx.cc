@@ -1,5 +1,6 @@
 #include "compiler/lower/nvptx/nvptx.h"
 
+#include <fmt/format.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // wgmma: a product of a warp group as instructions m64nNk32B over slices of its operands. Accumulators are tied
 // operands of inline assembly, so that each instruction and the wait that ends it redefine the registers.
+#include <fmt/format.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 

@@ -1,5 +1,7 @@
 #include "compiler/lower/shared/launch_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <span>

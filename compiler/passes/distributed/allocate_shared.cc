@@ -1,5 +1,7 @@
 #include "compiler/passes/distributed/allocate_shared.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <unordered_map>

@@ -1,5 +1,7 @@
 #include "compiler/passes/hopper/split_ctas.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <numeric>

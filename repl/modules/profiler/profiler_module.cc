@@ -1,4 +1,5 @@
 // torch.profiler: profile, schedule, record_function; and torch.cuda.nvtx. The same names stand at the prompt.
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include "profiler/cupti/nvtx.h"

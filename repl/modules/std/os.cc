@@ -1,5 +1,6 @@
 // os and os.path: files, folders and paths.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <glob.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>

@@ -1,5 +1,6 @@
 // _re: compiled patterns and their matches, which library/re.py makes Python's re of.
 #define PCRE2_CODE_UNIT_WIDTH 8
+#include <fmt/format.h>
 #include <pcre2.h>
 
 #include <algorithm>

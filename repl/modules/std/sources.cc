@@ -1,5 +1,7 @@
 // Where modules that are texts come from: files beside the script, and Kiln's own modules that need nothing native,
 // which are written in the language (library/*.py) and compiled when they are first imported.
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "repl/modules/modules.h"

@@ -1,5 +1,7 @@
 // Elements of tensors by their places: x[…], x[…] = v, and what other operations that look elements up are made of.
 // Ints, slices, None and `...` are views. Tensors of places are operations of the expression (ExprOp::kTake).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 

@@ -1,5 +1,7 @@
 #include "repl/modules/torch/tensor_object.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>

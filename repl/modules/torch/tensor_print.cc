@@ -1,4 +1,6 @@
 // How torch prints tensors: four digits, one width, long ones shortened.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 

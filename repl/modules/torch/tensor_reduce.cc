@@ -1,4 +1,6 @@
 // Reductions of tensors: sum, mean, max, argmax, any, softmax…
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,6 @@
 // torch.cuda, which scripts also use on the cpu: the device, its streams, events and graphs.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 

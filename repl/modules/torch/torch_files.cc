@@ -1,4 +1,6 @@
 // torch.save and torch.load: files of tensors, whose extension decides the format.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "repl/modules/torch/tensor_object.h"

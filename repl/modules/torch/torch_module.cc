@@ -1,5 +1,7 @@
 // The module torch: dtypes, making tensors, and functions of tensors. Tensors are made on the session's device unless
 // `device=` says otherwise (torch itself would make them on the CPU).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,7 @@
 #include "repl/modules/triton/autotuner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>

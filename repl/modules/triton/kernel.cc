@@ -1,5 +1,7 @@
 #include "repl/modules/triton/kernel.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>

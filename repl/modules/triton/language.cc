@@ -1,5 +1,7 @@
 #include "repl/modules/triton/language.h"
 
+#include <fmt/format.h>
+
 #include "repl/modules/triton/kernel.h"
 
 #include "compiler/frontend/builtins.h"

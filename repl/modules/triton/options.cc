@@ -1,5 +1,7 @@
 #include "repl/modules/triton/options.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace kiln::script {

@@ -1,4 +1,6 @@
 // triton.testing: do_bench, and perf_report with its tables.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>

@@ -1,4 +1,6 @@
 // @triton.autotune and @triton.heuristics.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "repl/modules/triton/autotuner.h"

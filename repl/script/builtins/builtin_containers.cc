@@ -1,4 +1,6 @@
 // Methods of list, tuple, dict, set, int and float.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>

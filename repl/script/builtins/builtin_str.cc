@@ -1,4 +1,6 @@
 // Methods of str.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 

@@ -1,6 +1,8 @@
 // The builtin functions.
 #include "repl/script/builtins/builtins.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -1,5 +1,7 @@
 #include "repl/script/interp/function_generator.h"
 
+#include <fmt/format.h>
+
 namespace kiln::script {
 
 using namespace ast;

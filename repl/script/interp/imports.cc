@@ -1,4 +1,6 @@
 // Imports: modules of the host, and modules that are texts of the language.
+#include <fmt/format.h>
+
 #include "compiler/parse/parser.h"
 #include "repl/script/interp/interp.h"
 

@@ -1,4 +1,5 @@
 // Calls, functions and errors.
+#include <fmt/format.h>
 #include <pthread.h>
 
 #include <algorithm>

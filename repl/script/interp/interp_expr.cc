@@ -1,4 +1,6 @@
 // Expressions.
+#include <fmt/format.h>
+
 #include "repl/script/builtins/builtins.h"
 #include "repl/script/interp/generator.h"
 #include "repl/script/interp/interp.h"

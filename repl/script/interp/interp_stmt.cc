@@ -1,4 +1,6 @@
 // Statements.
+#include <fmt/format.h>
+
 #include <exception>
 
 #include "repl/script/interp/interp.h"

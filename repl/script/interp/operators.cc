@@ -1,4 +1,6 @@
 // Operators, comparisons, attributes and elements of values.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>

@@ -1,5 +1,7 @@
 #include "repl/script/value/bytes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 

@@ -1,5 +1,7 @@
 #include "repl/script/value/classes.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
 
 #include "repl/script/builtins/builtins.h"

@@ -1,4 +1,6 @@
 // repr, str, format and '%' formatting of values.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdlib>
 

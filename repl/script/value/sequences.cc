@@ -1,4 +1,6 @@
 // Strings, tuples, lists, dicts, sets, ranges and slices: elements, slices and iteration.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "repl/script/interp/interp.h"

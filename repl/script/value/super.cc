@@ -1,4 +1,6 @@
 // super(), what `object` has, and the types property, staticmethod and classmethod.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "repl/script/builtins/builtins.h"

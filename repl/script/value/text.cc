@@ -1,5 +1,7 @@
 #include "repl/script/value/text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>

@@ -1,5 +1,7 @@
 #include "repl/script/value/value.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "repl/script/builtins/builtins.h"

@@ -1,6 +1,7 @@
 // The gradients of attention (kernels/attention/gradient.py) through the pipeline for Hopper, played by the distributed
 // interpreter against the tile interpreter: blocks and vectors by TMA, a product whose second operand the warps store
 // beside the slots, and sums that TMA adds to memory.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <bit>

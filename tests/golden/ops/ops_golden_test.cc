@@ -1,6 +1,7 @@
 // ---- run [grid=N]     what each op does: runs the kernel in the interpreter and, through the CUDA pipeline, on the
 // distributed interpreter, which must agree; shows the buffers named out* and what was printed. Buffers have 16
 // elements: zeros in out*, else -8, -7, … (floats: -6, -5.25, …); scalars are 5 (floats: 1.5).
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

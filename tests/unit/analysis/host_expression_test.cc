@@ -1,5 +1,6 @@
 #include "compiler/analysis/host_expression.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>

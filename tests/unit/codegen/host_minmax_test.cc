@@ -1,4 +1,5 @@
 // The minimum and maximum of scalars, as this machine's CPU computes them.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <llvm/AsmParser/Parser.h>
 #include <llvm/IR/LLVMContext.h>

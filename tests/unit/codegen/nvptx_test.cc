@@ -1,6 +1,7 @@
 // LLVM IR text → the passes of ours → PTX, and PTX → cubin.
 #include "compiler/codegen/nvptx.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <llvm/AsmParser/Parser.h>
 #include <llvm/IR/LLVMContext.h>

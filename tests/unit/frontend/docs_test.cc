@@ -1,4 +1,5 @@
 // The table of docs/language.md is made from builtins.def. KILN_BLESS=1 writes it.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "compiler/frontend/builtins.h"

@@ -1,5 +1,6 @@
 #include "compiler/interp/eval.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <bit>

@@ -1,4 +1,5 @@
 // The op list of docs/ir.md is that of ops.def.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>

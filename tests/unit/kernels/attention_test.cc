@@ -1,6 +1,7 @@
 // Attention on every device there is against its float64 reference, and the machine code that Hopper gets.
 #include "kernels/attention/attention.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,6 @@
 // Functions of the language's library that move elements of a tile about, and block pointers: random elements, on every
 // device there is, against the standard library's algorithms.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

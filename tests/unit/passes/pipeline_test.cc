@@ -1,4 +1,5 @@
 // The loop that runs passes: hooks, order, and who is blamed.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "compiler/passes/pass.h"

@@ -1,5 +1,6 @@
 // Matrix products on the host against the interpreter. The interpreter rounds once; the bound of what the host's order
 // of summation may add comes from running the same kernel on absolute values.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

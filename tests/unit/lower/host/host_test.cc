@@ -1,4 +1,5 @@
 // Host kernels against the interpreter: each feature of the lowering, on tile IR as text.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "support/diag.h"

@@ -1,5 +1,6 @@
 // The asynchronous ops of the distributed stage through the NVPTX lowering: the instructions that a hand-written GEMM
 // becomes, and what the assembler says of them.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>

@@ -1,6 +1,8 @@
 // Ops across threads and control flow through the NVPTX lowering.
 #include "tests/unit/lower/nvptx/compiled.h"
 
+#include <fmt/format.h>
+
 namespace kiln::nvptx_tests {
 namespace {
 

@@ -1,6 +1,8 @@
 // Every op through the NVPTX lowering: valid LLVM IR, PTX without foreign calls, and accepted by the assembler.
 #include "tests/unit/lower/nvptx/compiled.h"
 
+#include <fmt/format.h>
+
 namespace kiln::nvptx_tests {
 namespace {
 

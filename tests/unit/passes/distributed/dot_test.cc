@@ -1,5 +1,6 @@
 // Dots from the tile stage to the distributed machine: every type, shape, transposition and number of warps must
 // compute what the tile interpreter says, on layouts that feed each warp.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

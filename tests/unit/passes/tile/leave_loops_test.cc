@@ -1,6 +1,7 @@
 // Loops that end when they are done give what they gave when they went on, at any count and start.
 #include "compiler/passes/tile/leave_loops.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,6 +1,7 @@
 // What narrow_halves makes gives the same bits, of random ones: numbers of all sizes, infinities, NaN and signed zeros.
 #include "compiler/passes/tile/narrow_halves.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

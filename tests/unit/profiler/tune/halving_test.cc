@@ -1,6 +1,7 @@
 // Successive halving against contenders and clocks that are made up.
 #include "profiler/tune/halving.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -1,6 +1,7 @@
 // The whole engine on the CPU with small kernels: what is asserted never depends on how fast they are.
 #include "profiler/tune/tune.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 

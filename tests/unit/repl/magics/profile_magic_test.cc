@@ -1,4 +1,5 @@
 // %profile and `with profile()` on the CPU, from text to tables. Times are not looked at: they depend on the machine.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 

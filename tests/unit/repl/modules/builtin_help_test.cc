@@ -1,5 +1,6 @@
 // The sentences about the kernel language: each function has one, and docs/language.md has them all. KILN_BLESS=1
 // writes the table there.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

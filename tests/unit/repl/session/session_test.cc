@@ -1,6 +1,7 @@
 #include "repl/session/session.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <unistd.h>

@@ -1,6 +1,7 @@
 // What is said when a library is absent, too old or lacks an entry point.
 #include "runtime/blas/library.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,5 +1,6 @@
 // The CUDA backend against the fake driver: every failure that a real machine has, without one.
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,4 +1,6 @@
 // Expressions planned, run and compared on the CPU.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -1,5 +1,7 @@
 // A value depends on its operations alone: not on how many elements there are, on what is computed in between, or on
 // whether a kernel or the host computes it.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdlib>
 

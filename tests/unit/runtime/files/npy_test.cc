@@ -1,6 +1,7 @@
 // .npy files, written and read.
 #include "runtime/files/npy.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 

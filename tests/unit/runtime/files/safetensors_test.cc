@@ -1,6 +1,7 @@
 // .safetensors files, written and read.
 #include "runtime/files/safetensors.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 

@@ -1,6 +1,7 @@
 // Checked launches: what reaches outside of its tensor is named with its place, and not done.
 #include "kiln/check.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <numeric>

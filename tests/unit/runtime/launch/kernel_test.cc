@@ -1,5 +1,6 @@
 #include "kiln/kernel.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
