@@ -10,15 +10,18 @@ namespace kiln::runtime::blas {
 
 namespace {
 
+// Of cblas.h: CBLAS_ORDER and CBLAS_TRANSPOSE.
 constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112;
 
 class OpenBlasEngine : public Engine {
  public:
   OpenBlasEngine(DeviceImpl& device, std::shared_ptr<const OpenBlas> lib) : lib_(std::move(lib)) {
+    // As many as the host's kernels use, so that comparisons are between equal numbers of threads.
     lib_->set_num_threads(std::max(1, device.info().compute_units));
   }
 
   Status run(const GemmProblem& p, const Operands& x, StreamImpl& stream) override {
+    // The usual build of the library takes 32-bit integers.
     for (int64_t size : {p.m, p.n, p.k, p.a_place.ld, p.b_place.ld, p.d_place.ld})
       if (size > INT_MAX)
         return error(ErrorKind::kUnsupported, "openblas takes sizes and strides below 2^31, got {}", p.text());
@@ -32,6 +35,7 @@ class OpenBlasEngine : public Engine {
       return Status();
     };
     if (!stream.is_capturing()) return multiply(p, x);
+    // Problem and addresses are copied: the caller's are gone when the graph is launched.
     return stream.backend().call([multiply, p, x] { return multiply(p, x); }, stream);
   }
   Result<MatmulPlan> plan(const GemmProblem&, const Operands&, StreamImpl&) override { return MatmulPlan{}; }

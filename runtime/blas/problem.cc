@@ -13,6 +13,7 @@ namespace {
 
 using enum DType;
 
+// cublasLt does all of them (`serves`). Where nobody asks for a dtype of the result, the first row that fits gives it.
 constexpr TypeRow kTypes[] = {
     // a      b        d      cublas openblas
     {kF16, kF16, kF16, true, false},         {kF16, kF16, kF32, true, false},
@@ -104,6 +105,7 @@ Status check_options(const GemmProblem& p, MatmulImpl impl) {
   if (p.fast_accumulation && !is_fp8(p.a))
     return error(ErrorKind::kValue, "matmul: fast accumulation is a way to multiply fp8, and the operands are {}",
                  name(p.a));
+  // cublasLt has fp8 only in its "TN" form. Seen from row-major matrices, k is contiguous in both operands there.
   if (is_fp8(p.a) && (p.a_place.column_major || !p.b_place.column_major))
     return with_note(
         error(ErrorKind::kUnsupported,
@@ -124,6 +126,7 @@ std::optional<Placement> place(const Tensor& t, bool prefer_column_major) {
   int64_t rows = t.shape()[r], columns = t.shape()[c], row_step = t.strides()[r], column_step = t.strides()[c];
   Placement p;
   if (t.rank() == 3 && t.shape()[0] > 1) p.batch_stride = t.strides()[0];
+  // BLAS wants a leading dimension that spans a row: expanded tensors, whose step is 0, have no placement.
   if (t.numel() == 0) return Placement{prefer_column_major, 1, 0};
   std::optional<Placement> row_major, column_major;
   if ((columns <= 1 || column_step == 1) && (rows <= 1 || row_step >= std::max<int64_t>(columns, 1)))
@@ -182,6 +185,7 @@ Result<GemmProblem> make_problem(const Tensor& a, const Tensor& b, const MatmulO
       return error(ErrorKind::kType, "matmul of {} gives {}, and out is {}", both(), shape_text(shape),
                    shape_text(options.out.shape()));
     auto out_place = place(options.out, false);
+    // With a step of 0 all matrices of the batch would be written to the same place.
     if (!out_place || out_place->column_major ||
         (p.batch > 1 && out_place->batch_stride == 0 && options.out.numel() > 0))
       return error(ErrorKind::kUnsupported, "matmul: out of shape {} must be row-major, and its strides are {}",

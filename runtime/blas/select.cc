@@ -12,6 +12,7 @@ namespace kiln::runtime::blas {
 
 namespace {
 
+// Rounds over all candidates, then over those that came near to the fastest.
 constexpr int kFirstRounds = 3, kFinalRounds = 9;
 constexpr size_t kFinalists = 8;
 constexpr double kFinalistsWithin = 1.25;
@@ -34,11 +35,14 @@ Result<Selection> select_best(int count, const std::function<Result<double>(int)
   std::iota(left.begin(), left.end(), 0);
   Diagnostic last_failure;
   auto round = [&](bool counts) {
+    // In another order each round, so that no candidate always finds the caches and clocks that the same other one
+    // leaves.
     std::shuffle(left.begin(), left.end(), random);
     std::erase_if(left, [&](int i) {
       auto us = sample(i);
       if (!us.ok()) {
         last_failure = std::move(us.error());
+        // What failed once takes part in no later round. Without samples its time is NaN.
         samples[static_cast<size_t>(i)].clear();
         return true;
       }
@@ -47,7 +51,9 @@ Result<Selection> select_best(int count, const std::function<Result<double>(int)
     });
   };
   auto of = [&](int i) { return median(samples[static_cast<size_t>(i)]); };
+  // Of equal medians the first, so that the choice is the same each time.
   auto faster = [&](int a, int b) { return of(a) != of(b) ? of(a) < of(b) : a < b; };
+  // Does not count: first calls load code.
   round(false);
   for (int i = 0; i < kFirstRounds; ++i) round(true);
   std::sort(left.begin(), left.end(), faster);

@@ -55,6 +55,7 @@ class DriverFunctionLaunch : public FunctionLaunch {
     }
     CUlaunchAttribute attributes[2] = {};
     CUlaunchConfig config = {};
+    // A program of a kernel with num_ctas is a cluster of so many blocks, side by side along x.
     config.gridDimX = static_cast<unsigned>(grid[0] * num_ctas_);
     config.gridDimY = static_cast<unsigned>(grid[1]), config.gridDimZ = static_cast<unsigned>(grid[2]);
     config.blockDimX = threads_, config.blockDimY = config.blockDimZ = 1;
@@ -63,6 +64,7 @@ class DriverFunctionLaunch : public FunctionLaunch {
     config.attrs = attributes;
     if (launch_pdl_) {
       CUlaunchAttribute& early = attributes[config.numAttrs++];
+      // The kernel may begin before the one in front of it on the stream has ended, and waits where it must.
       early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
       early.value.programmaticStreamSerializationAllowed = 1;
     }
@@ -75,6 +77,7 @@ class DriverFunctionLaunch : public FunctionLaunch {
     CUresult code = put();
     if (code == CUDA_SUCCESS) [[likely]]
       return {};
+    // Nearly every thread has a context. It is looked for only where a call has failed.
     if (has_made_current()) code = put();
     if (code == CUDA_SUCCESS) return {};
     Diagnostic d = driver_->failure(code, "cuLaunchKernelEx");

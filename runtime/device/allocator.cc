@@ -80,6 +80,7 @@ Result<Block*> Allocator::allocate(int64_t bytes, StreamImpl& stream) {
       if (!block) {
         given_back = release_cached();
         address = backend_.reserve(reserve);
+        // A segment is larger than the block that it is for: at the end of memory the block alone may still fit.
         if (!address.ok() && reserve > size && address.error().kind == ErrorKind::kMemory) {
           reserve = size;
           address = backend_.reserve(reserve);

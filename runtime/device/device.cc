@@ -17,6 +17,7 @@ namespace kiln {
 namespace runtime {
 
 StreamImpl::StreamImpl(Backend& backend) : backend_(&backend) {
+  // Counts over all devices, so that a profile tells streams apart by their ids alone.
   static std::atomic<uint64_t> next_id{1};
   id_ = next_id.fetch_add(1);
 }
@@ -60,10 +61,12 @@ Result<std::shared_ptr<Storage>> allocate_storage(const Device& device, int64_t 
   auto storage = std::make_shared<Storage>(impl.shared_from_this(), block, bytes);
   if (stream.is_capturing()) stream.keep_for_graph(storage);  // each replay writes there again
   return storage;
+  // Held while it is made: two threads that ask for the same companion get one.
 }
 
 Result<std::shared_ptr<Storage>> allocate_pinned(const Device& gpu, int64_t bytes) {
   KILN_TRY(Device cpu, gpu.runtime().open("cpu"));
+  // The driver refuses 0 bytes; a tensor without elements has an address all the same.
   KILN_TRY(std::shared_ptr<void> memory, gpu.impl()->backend().shared_memory(std::max<int64_t>(bytes, 1)));
   trace::add_memory(trace::Step::kMemory, cpu.name(), bytes);
   auto pinned = std::make_shared<Pinned>(gpu.impl()->shared_from_this(), std::move(memory));
@@ -93,6 +96,7 @@ void DeviceImpl::finish_copies() {
     std::lock_guard lock(in_flight_mutex_);
     copies.swap(in_flight_);
   }
+  // Errors are of no use here: a device that answers no more reads nothing.
   if (!copies.empty()) (void)backend_->synchronize();
 }
 
@@ -105,6 +109,7 @@ namespace {
 // Keeps the device alive while one of its streams exists.
 struct OwnedStream {
   ~OwnedStream() {
+    // A caller may have destroyed its own stream by now. Only where blocks of memory wait for it is it touched at all.
     if (is_callers && !device->allocator().knows(*stream)) return;
     (void)stream->synchronize().ok();
     device->allocator().stream_closed(*stream);
@@ -124,6 +129,7 @@ struct OwnedEvent {
 Result<std::shared_ptr<StreamImpl>> DeviceImpl::stream_of(void* native) {
   std::lock_guard lock(foreign_streams_mutex_);
   std::erase_if(foreign_streams_, [](const auto& entry) { return entry.second.expired(); });
+  // One StreamImpl for each native stream: the allocator tells streams apart by their StreamImpl.
   if (auto found = foreign_streams_.find(native); found != foreign_streams_.end())
     if (auto stream = found->second.lock()) return stream;
   KILN_TRY(std::unique_ptr<StreamImpl> made, backend_->stream_of(native));
@@ -240,6 +246,7 @@ Result<Stream> Device::new_stream() const {
 Stream Device::current_stream() const {
   if (!impl_) return {};
   StreamImpl& current = impl_->backend().current_stream();
+  // Of a guarded stream, its owner: what is returned may outlive the guard.
   if (const Stream* held = guarded(&current)) return *held;
   return Stream(std::shared_ptr<StreamImpl>(impl_, &current));
 }

@@ -182,11 +182,13 @@ Status random_on_device(const Tensor& target, const RandomSpec& spec) {
       return launch(target, "random_normal", n, {target, n, key});
     case RandomKind::kUniform: {
       int64_t precision = uniform_bits(spec.dtype);
+      // 2^-precision: an integer of so many bits becomes a float in [0, 1).
       double scale = 1;
       for (int64_t i = 0; i < precision; ++i) scale /= 2;
       return launch(target, "random_uniform", n, {target, n, key, precision, scale});
     }
     case RandomKind::kInteger:
+      // A product with 32 random bits replaces the remainder where the range has at most 32 bits itself.
       return launch(target, "random_integer", n,
                     {target, n, key, spec.low, spec.range, spec.range > (uint64_t{1} << 32)});
   }
@@ -237,6 +239,7 @@ Status copy_on_device(const Tensor& target, const Tensor& source) {
   std::vector<int64_t> s, to, from;
   for (size_t d = 0; d < sizes.size(); ++d)
     if (d != row && d != column) s.push_back(sizes[d]), to.push_back(a[d]), from.push_back(b[d]);
+  // Dimensions that the tensors lack are outer ones, of size 1 and step 0.
   const size_t missing = kMaxRank - 2 - s.size();
   s.insert(s.begin(), missing, 1), to.insert(to.begin(), missing, 0), from.insert(from.begin(), missing, 0);
   std::vector<std::optional<Arg>> args = {target, source, rows, columns};

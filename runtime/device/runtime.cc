@@ -39,6 +39,7 @@ Result<std::shared_ptr<DeviceImpl>> RuntimeImpl::open(std::string_view name) {
   auto full_name = canonical(name, ordinal);
   if (!full_name) return error(ErrorKind::kDevice, "unknown device '{}': devices are cpu, cuda and cuda:N", name);
   std::lock_guard lock(mutex_);
+  // Weak: devices are kept by OpenDevices, which handles share; the runtime only finds them again.
   std::weak_ptr<DeviceImpl>& known = devices_[*full_name];
   if (auto device = known.lock()) return device;
   std::unique_ptr<Backend> backend;
@@ -76,6 +77,7 @@ void OpenDevices::keep(std::shared_ptr<DeviceImpl> device) {
 }
 
 OpenDevices::~OpenDevices() {
+  // A copy in flight holds its storage, and that the device: left there, they would keep one another.
   for (const auto& device : devices_) device->finish_copies();
 }
 

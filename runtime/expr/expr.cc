@@ -15,6 +15,7 @@ namespace runtime {
 
 namespace {
 
+// In bytes. No access is wider, and each alignment that is told apart is another plan.
 constexpr int kMostAlignment = 16;
 
 int alignment_of(uint64_t address) {
@@ -22,6 +23,7 @@ int alignment_of(uint64_t address) {
   return 1 << std::min(std::countr_zero(address), std::countr_zero(unsigned{kMostAlignment}));
 }
 
+// By bits: 0.0 and -0.0 are two numbers here, and a NaN equals itself.
 int64_t bits_of(const fusion::Number& number) {
   if (const double* d = std::get_if<double>(&number)) return std::bit_cast<int64_t>(*d);
   const bool* b = std::get_if<bool>(&number);
@@ -32,6 +34,7 @@ bool same_number(const fusion::Number& a, const fusion::Number& b) {
   return a.index() == b.index() && bits_of(a) == bits_of(b);
 }
 
+// Marks what a walk has visited, in place of a set; no walk is 0.
 uint64_t next_visit() {
   static std::atomic<uint64_t> visits{0};
   return ++visits;
@@ -43,6 +46,7 @@ void collect(const ExprNode& n, uint64_t visit, ExprWalk& out) {
   if (n.is_pending())
     for (const auto& operand : n.operands) collect(*operand, visit, out);
   if (n.value) {
+    // Leaves are few: comparing with each costs less than hashing tensors.
     for (const ExprNode* leaf : out.leaves)
       if (same_tensor(leaf->value, n.value)) {
         n.position = leaf->position;
@@ -70,11 +74,15 @@ void collect(const ExprNode& n, uint64_t visit, ExprWalk& out) {
        (std::ranges::any_of(n.operands, is_of_places) &&
         std::ranges::all_of(n.operands, [&](const auto& o) { return o->is_scalar() || is_of_places(o); })));
   out.is_of_places.push_back(of_places);
+  // Where a number decides what is planned, it is part of the code and of the key. Elsewhere kernels take it as an
+  // argument, and one plan serves all its values.
   if (n.is_pending() && (!fusion::takes_argument(n.node.op) || of_places))
     for (const auto& operand : n.operands)
       if (operand->is_scalar()) out.is_argument[static_cast<size_t>(operand->position)] = false;
 }
 
+/// The bytes are equal only where one plan fits both graphs: lists have their lengths in front, so none runs into the
+/// next.
 class KeyText {
  public:
   void byte(int v) { text_.push_back(static_cast<char>(v)); }
@@ -131,6 +139,7 @@ void ExprNode::record_with(const ExprNode& operand) {
 void ExprNode::set_value(Tensor v) {
   value = std::move(v);
   if (records()) return;
+  // Only what records keeps what it was computed of; `forgot` tells gradients() that it is missing.
   forgot = forgot || !operands.empty();
   operands.clear();
 }
@@ -176,6 +185,7 @@ std::string ExprWalk::key() const {
       const Tensor& t = n->value;
       key.byte(static_cast<int>(ExprOp::kInput));
       key.byte(static_cast<int>(t.dtype()));
+      // The alignment, not the address: a plan serves tensors wherever they lie.
       key.byte(alignment_of(t.address()));
       key.words(t.shape());
       key.words(t.strides());
@@ -218,6 +228,7 @@ std::optional<Tensor> view_of(const Tensor& base, const fusion::Node& node) {
   } else {
     KILN_ASSERT(node.op == ExprOp::kSlice, "{} is no view", name(node.op));
     for (size_t d = 0; d < shape.size(); ++d) {
+      // A slice of nothing may begin at the end, where the tensor has no element.
       if (shape[d] > 0) offset += a.starts[d] * base_strides[d];
       strides.push_back(base_strides[d] * a.steps[d]);
     }

@@ -10,6 +10,7 @@ namespace kiln::runtime {
 Term GradientTerms::op(ExprOp which, const std::vector<Term>& operands, ExprAttributes attributes) {
   std::vector<Expr> exprs;
   for (const Term& t : operands) exprs.push_back(t.expr);
+  // The first problem stays, and terms made after it are empty: rules are formulas without checks in between.
   if (!problem.ok()) return term({});
   auto made = apply(which, exprs, std::move(attributes));
   if (made.ok()) return term(*std::move(made));
@@ -22,6 +23,7 @@ Term GradientTerms::op(ExprOp which, std::initializer_list<Term> operands, ExprA
 }
 
 Term GradientTerms::cast(const Term& x, DType dtype) {
+  // A number takes the dtype of the tensor that it meets.
   if (!problem.ok() || x.dtype() == dtype || x.expr.is_scalar()) return x;
   ExprAttributes a;
   a.dtype = dtype;

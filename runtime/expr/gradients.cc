@@ -184,6 +184,7 @@ class Sweep {
       const std::shared_ptr<ExprNode>& n = order_[i];
       auto found = gradients_.find(n.get());
       if (found == gradients_.end()) continue;
+      // It is complete: what reads n comes behind it in the order, and has given its share.
       const Expr g = std::move(found->second);
       gradients_.erase(found);
       if (settle_) {
@@ -243,6 +244,7 @@ class Sweep {
       for (const Expr& in : inputs_) is_one = is_one || is_input(*n, in);
       if (!n->constant && is_float(n->node.dtype)) {
         for (const auto& operand : n->operands) here = here || depends_[operand.get()];
+        // Where all inputs record, so does what is made of them: what forgot its operands depends on none.
         if (n->forgot && !is_one && !all_record()) forgotten_ = n.get();
       }
       depends_[n.get()] = here || is_one;
@@ -380,18 +382,21 @@ Result<std::vector<Expr>> gradients(const Expr& value, std::span<const Expr> inp
 }
 
 GradScope::GradScope() : recording_(std::make_shared<Recording>()) {}
+// Nodes still point at the recording; closed, it makes nothing record.
 GradScope::~GradScope() { recording_->open = false; }
 
 Result<Expr> GradScope::variable(const Expr& of) const {
   if (!of || !of.device() || !is_float(of.dtype()))
     return error(ErrorKind::kType, "only tensors of floats have gradients{}",
                  of && of.device() ? fmt::format(", not of {}", info(of.dtype()).torch) : "");
+  // A reshape to its own shape: another node of the same elements, which is no input of an enclosing scope by itself.
   ExprAttributes same;
   same.shape.assign(of.shape().begin(), of.shape().end());
   KILN_TRY(Expr v, apply(ExprOp::kReshape, {of}, std::move(same)));
   ExprNode& n = *v.node();
   n.value = of.node()->value;
   n.variable = true;
+  // Of what an enclosing scope records it stays an operation, for gradients of gradients.
   if (n.value && !of.records()) n.operands.clear();
   n.recordings.push_back(recording_);
   return v;
@@ -439,6 +444,7 @@ Expr detached(const Expr& of) {
   if (of.node()->value) return Expr(of.node()->value);
   auto n = std::make_shared<ExprNode>();
   n->node = of.node()->node;
+  // A reshape to its own shape; a walk of gradients ends where it finds `constant`.
   n->node.op = ExprOp::kReshape;
   n->node.inputs = {0};
   n->node.attributes = {};

@@ -16,6 +16,7 @@ void power_gradient(GradientStep& s) {
   if (s.wants(0) && s.is_number(1)) {
     const double e =
         std::visit([](auto v) { return static_cast<double>(v); }, s.node().operands[1]->node.attributes.value);
+    // x ** (e - 1) is x itself here.
     if (e == 2)
       s.give(0, s.g() * (s.x(0) * 2));
     else if (e != 0)
@@ -95,6 +96,7 @@ void pointwise_gradient(GradientStep& s) {
       return;
     case ExprOp::kMod:
       s.give(0, g);
+      // x % y is x - floor(x / y) * y, of which the floor has no slope.
       if (s.wants(1)) s.give(1, -g * t.op(ExprOp::kFloor, {s.x(0) / s.x(1)}));
       return;
     case ExprOp::kPow:

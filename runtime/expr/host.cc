@@ -124,10 +124,12 @@ class Evaluation {
       if (n.is_pending())
         for (const auto& operand : n.operands) {
           auto from = static_cast<size_t>(operand->position);
+          // Its last user gets the array itself, without a copy.
           operands.push_back(--uses[from] == 0 ? std::move(arrays[from]) : arrays[from]);
         }
       KILN_TRY(arrays[i], value(n, operands));
       const ExprKind kind = info(n.node.op).kind;
+      // What only moves elements rounds nothing, and would else be charged an error.
       const bool copies = kind == ExprKind::kView || (kind == ExprKind::kPlace && n.node.op != ExprOp::kScatterAdd);
       const bool computes = n.is_pending() && !copies;
       if (!computes || !arrays[i].is_float()) continue;
@@ -147,6 +149,7 @@ class Evaluation {
       if (in[i].is_float() && !n.operands[i]->is_scalar()) settle(in[i].floats, in[i].dtype);
     if (n.is_pending() && adds_up(n)) {
       auto out = whole_by_kernel(n, in);
+      // A kernel that cannot be (of types, of places) leaves the work to this code.
       if (out.ok() || out.error().kind != ErrorKind::kUnsupported) return out;
     }
     switch (kind) {
@@ -265,6 +268,7 @@ class Evaluation {
         int64_t p = places.ints[i];
         if (p < 0 && !a.any_outside) p += x.shape[axis];
         from[i] = from[i] < 0 || p < 0 || p >= x.shape[axis] ? -1 : from[i] + p * strides[axis];
+        // -1 marks what is outside for good: a later axis must not bring it back.
       }
     }
     HostArray out{n.dtype, n.shape, {}, {}};
@@ -391,6 +395,7 @@ class Evaluation {
           continue;
         }
         HostArray part{in[i].dtype, {kFunctionElements}, {}, {}};
+        // The last kernel of a tensor is filled up with ones, at which every function is defined and fast.
         part.floats.assign(in[i].floats.begin() + first,
                            in[i].floats.begin() + first + static_cast<std::ptrdiff_t>(chunk));
         part.floats.resize(kFunctionElements, 1.0);
@@ -437,6 +442,7 @@ class Evaluation {
         if (!test[i]) x[i] = y[i];
       return std::move(x);
     };
+    // What is not chosen brings no error with it.
     if (with_error_ && out.is_float()) {
       for (size_t k : {1, 2}) in[k].error.resize(in[k].floats.size());
       out.error = choose(in[1].error, in[2].error);
@@ -574,6 +580,7 @@ class Evaluation {
   }
 
   Result<HostArray> matmul(const Node& n, HostArray& a, HostArray& b) {
+    // The batches are those of `lead`.
     // Vectors count as one row or column; batches are broadcast.
     Shape p = a.shape, q = b.shape, lead = n.shape;
     if (p.size() == 1) p.insert(p.begin(), 1);
@@ -601,6 +608,7 @@ class Evaluation {
         auto* first_y = y.data() + (many_b ? g * k * columns : 0);
         for (int64_t i = 0; i < m; ++i) {
           auto* line = z.data() + (g * m + i) * columns;
+          // Row by row of b: both inner reads go through memory in order.
           for (int64_t e = 0; e < k; ++e) {
             const auto v = first_x[i * k + e];
             const auto* other = first_y + e * columns;
@@ -654,6 +662,7 @@ class Evaluation {
     if (is_float(n.node.dtype)) attributes.dtype = with_error_ ? DType::kF64 : n.node.dtype;
     KILN_TRY(Expr e, apply(ExprOp::kCall, operands, std::move(attributes)));
     KILN_TRY(Tensor result, kiln::run(e, ExprVariant::kUnfused));
+    // In float64 the reference says what it computed, not what it would be stored as.
     KILN_TRY(HostArray out, leaf(result));
     out.dtype = n.node.dtype;
     return out;
@@ -690,6 +699,7 @@ double evaluation_cost(const ExprNode& root) {
       total += kRead * static_cast<double>(fusion::numel(n->node.shape));
       continue;
     }
+    // Constants of a fit to measured times.
     double each = kElement + info(n->node.op).flop;
     const Shape& first = n->operands.empty() ? n->node.shape : n->operands[0]->node.shape;
     double elements = static_cast<double>(fusion::numel(n->node.shape));

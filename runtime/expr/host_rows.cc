@@ -37,6 +37,7 @@ class RowSlicer {
   }
   Result<Expr> make(const std::shared_ptr<ExprNode>& n) {
     const Node& node = n->node;
+    // Where rows mix (a reduction along them, a product's right operand) all is computed, then cut.
     if (n->value || !follows(*n)) return cut(n);
     std::vector<Expr> operands;
     for (size_t i = 0; i < n->operands.size(); ++i) {

@@ -11,6 +11,7 @@ namespace kiln::runtime {
 
 namespace {
 
+// Has the sign of the divisor, as Python's % does; std::fmod has that of the dividend.
 template <class T>
 T python_mod(T a, T b) {
   const T r = std::fmod(a, b);
@@ -23,7 +24,9 @@ T floor_div(T a, T b) {
   const T r = std::fmod(a, b);
   T q = (a - r) / b;
   if (r != 0 && (r < 0) != (b < 0)) q -= 1;
+  // A zero has the sign of the quotient, as torch's has.
   if (q == 0) return std::copysign(T{0}, a / b);
+  // q is whole but for the rounding of the division: more than a half above its floor, it was rounded down.
   const T whole = std::floor(q);
   return q - whole > T{0.5} ? whole + 1 : whole;
 }
@@ -45,15 +48,18 @@ int64_t wrap(uint64_t v) { return static_cast<int64_t>(v); }
 // By zero as kernels do.
 int64_t floor_div(int64_t a, int64_t b) {
   if (b == 0) return a < 0 ? -1 : 0;
+  // INT64_MIN // -1 does not fit, and x86 traps on it.
   if (b == -1) return wrap(uint64_t{0} - static_cast<uint64_t>(a));
   const int64_t q = a / b;
   return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
 }
 int64_t python_mod(int64_t a, int64_t b) {
+  // x86 divides to take a remainder: INT64_MIN % -1 traps, although it is 0.
   const int64_t r = b == -1 || b == 0 ? 0 : a % b;
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 int64_t wrapped_pow(uint64_t base, uint64_t exponent) {
+  // By squaring, modulo 2^64, as products of kernels wrap.
   uint64_t r = 1;
   for (; exponent > 0; exponent >>= 1, base *= base)
     if (exponent & 1) r *= base;
@@ -179,6 +185,7 @@ template void host_floats<double>(ExprOp op, const double* const* in, double* ou
 void host_ints(ExprOp op, DType dtype, const int64_t* const* in, int64_t* out, size_t n) {
   using U = uint64_t;
   const int64_t *x = in[0], *y = in[1];
+  // A uint64 is kept as its bits in an int64_t; every other unsigned type fits there as it is.
   const bool unsigned_wide = dtype == DType::kU64;
   auto less = [unsigned_wide](int64_t a, int64_t b) { return unsigned_wide ? U(a) < U(b) : a < b; };
   auto run = [&](auto f) { each<int64_t>(x, y, out, n, f); };
@@ -199,6 +206,7 @@ void host_ints(ExprOp op, DType dtype, const int64_t* const* in, int64_t* out, s
     case ExprOp::kPow:
       if (unsigned_wide) return run([](int64_t a, int64_t b) { return wrapped_pow(U(a), U(b)); });
       return run([](int64_t a, int64_t b) {
+        // The whole part of 1 / a^|b|: 0 but for 1 and -1.
         if (b < 0) return a == 1 || (a == -1 && b % 2 == 0) ? int64_t{1} : a == -1 ? int64_t{-1} : int64_t{0};
         return wrapped_pow(U(a), U(b));
       });
@@ -239,9 +247,11 @@ void host_ints(ExprOp op, DType dtype, const int64_t* const* in, int64_t* out, s
     case ExprOp::kBitXor:
       return run([](int64_t a, int64_t b) { return a ^ b; });
     case ExprOp::kBitNot:
+      // A bool is kept as 0 or 1, whose ~ is neither.
       if (dtype == DType::kI1) return map([](int64_t a) { return a == 0; });
       return map([](int64_t a) { return ~a; });
     case ExprOp::kShl:
+      // C++ leaves shifts by 64 and more undefined. Here all bits go out, and copies of a signed number's sign come in.
       return run([](int64_t a, int64_t b) { return b < 0 || b > 63 ? 0 : wrap(U(a) << b); });
     case ExprOp::kShr:
       if (unsigned_wide) return run([](int64_t a, int64_t b) { return b < 0 || b > 63 ? 0 : wrap(U(a) >> b); });
@@ -336,8 +346,10 @@ double host_reduce(ExprOp op, const double* v, size_t n, double correction) {
   if (op == ExprOp::kSum) return total;
   if (op == ExprOp::kMean) return mean;
   KILN_ASSERT(op == ExprOp::kVar, "{} is no reduction", name(op));
+  // In two passes: the mean of squares less the square of the mean would cancel.
   double squares = 0;
   for (size_t i = 0; i < n; ++i) squares += (v[i] - mean) * (v[i] - mean);
+  // As in torch: with a correction of n or more the variance is inf or NaN, never negative.
   return squares / std::max(0.0, static_cast<double>(n) - correction);
 }
 
@@ -347,6 +359,7 @@ int64_t host_reduce(ExprOp op, const int64_t* v, size_t n) {
   if (op == ExprOp::kMax) return *std::max_element(v, v + n);
   if (op == ExprOp::kMin) return *std::min_element(v, v + n);
   KILN_ASSERT(op == ExprOp::kSum, "{} of integers", name(op));
+  // Unsigned, since the overflow of signed integers is undefined; the bits are the same.
   uint64_t total = 0;
   for (size_t i = 0; i < n; ++i) total += static_cast<uint64_t>(v[i]);
   return wrap(total);
@@ -376,6 +389,7 @@ void host_scan(ExprOp op, int64_t* v, size_t n) {
 
 void host_row(ExprOp op, double* v, size_t n, const double* weight, const double* bias, double eps) {
   if (op == ExprOp::kSoftmax || op == ExprOp::kLogSoftmax) {
+    // Less the maximum, so that exp does not overflow; the quotient is the same.
     const double high = host_reduce(ExprOp::kMax, v, n, 0);
     double total = 0;
     for (size_t i = 0; i < n; ++i) total += std::exp(v[i] - high);
@@ -384,6 +398,7 @@ void host_row(ExprOp op, double* v, size_t n, const double* weight, const double
     return;
   }
   KILN_ASSERT(op == ExprOp::kLayerNorm || op == ExprOp::kRmsNorm, "{} works along no row", name(op));
+  // An RMS norm is a layer norm around 0.
   const double mean = op == ExprOp::kLayerNorm ? host_reduce(ExprOp::kMean, v, n, 0) : 0;
   double square = 0;
   for (size_t i = 0; i < n; ++i) square += (v[i] - mean) * (v[i] - mean);

@@ -117,6 +117,7 @@ const fusion::Machine& machine_of(const Device& device) { return cache_of(device
 
 Result<Kernel> kernel_of(const Device& device, const std::string& source, const std::string& name) {
   PlanCache& c = cache_of(device);
+  // Held while a source is parsed, no longer: kernels are compiled at their first launch.
   std::lock_guard lock(c.mutex);
   std::string key = name + '\n' + source;
   if (Kernel* found = c.kernels.find(key)) return *found;
@@ -294,6 +295,7 @@ std::vector<ExprNode*> roots_of(std::span<const Expr> exprs) {
   std::vector<ExprNode*> roots;
   for (const Expr& e : exprs) {
     ExprNode* n = e.node();
+    // Of a view, its base is what has to be computed; run() takes the view of that.
     while (n->is_pending() && info(n->node.op).kind == ExprKind::kView) n = n->operands[0].get();
     if (!n->is_pending() || n->node.op == ExprOp::kFull || is_plain_conversion(*n) ||
         std::ranges::find(roots, n) != roots.end())
@@ -328,6 +330,7 @@ Status run_together(std::span<const Expr> exprs, ExprVariant variant) {
     if (std::ranges::none_of(walk.order, is_empty))
       KILN_CHECK_OK(launch_together(roots, roots[0]->device, variant, walk));
   }
+  // What was launched above has its value. This adds views, fills, conversions and what has no elements.
   for (const Expr& e : exprs) KILN_CHECK_OK(run(e, variant));
   return {};
 }
@@ -358,6 +361,7 @@ Result<Tensor> run(const Expr& expr, ExprVariant variant) {
   KILN_CHECK_OK(check_leaves(walk));
   if (has_scatters(walk)) {
     KILN_CHECK_OK(run_scatters({&expr, 1}, variant));
+    // The scatters have values by now: the next walk ends at them.
     return run(expr, variant);
   }
   const bool empty =

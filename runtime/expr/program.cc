@@ -62,6 +62,7 @@ Result<std::vector<int>> inputs_of_leaves(const ExprWalk& walk, std::span<const 
 
 /// A tensor to specialise kernels for, which nobody reads or writes.
 Result<Tensor> stand_in(const Device& device, const fusion::Value& value, int64_t bytes) {
+  // Aligned to more than the 16 bytes that callers promise for theirs, so kernels are compiled for aligned addresses.
   constexpr uint64_t kNobodysAddress = uint64_t{1} << 40;
   return tensor_from_memory(device, value.dtype, value.shape, value.strides, {kNobodysAddress, bytes});
 }
@@ -225,6 +226,7 @@ Status ExprProgram::launch(std::span<const uint64_t> inputs, std::span<const uin
     }
     return workspace + static_cast<uint64_t>(origin.start);
   };
+  // On the stack, so that a launch of usual size allocates nothing.
   constexpr size_t kInline = 96;
   uint64_t few[kInline];
   std::vector<uint64_t> many;

@@ -117,7 +117,9 @@ Result<Rows> rows_of_scatter(const ExprNode& node) {
   for (size_t d = out.one_for_all ? first : 0; d < last; ++d) whole[d] = from[d];
   ExprAttributes as;
   as.dtype = DType::kI32;
+  // -1 is the place of what is left out: a program compares with places from 0 on.
   Term flat = t.expanded(t.where(*inside, *place, number(-1)), whole);
+  // Places in 32 bits where they fit: half as much to read, and one instruction to compare.
   if (out.size < (int64_t{1} << 31)) flat = t.op(ExprOp::kCast, {flat}, std::move(as));
   const fusion::Shape lines = {out.one_for_all ? 1 : out.batch, out.n}, values = {out.batch, out.n, out.columns};
   out.places = t.reshaped(flat, lines).expr;
@@ -161,6 +163,7 @@ Result<Tensor> scattered(const ExprNode& node, const Rows& rows) {
   KILN_TRY(places, places.contiguous());
   const std::vector<int64_t> shape = {rows.batch, rows.size, rows.columns};
   KILN_TRY(Tensor out, Tensor::empty(node.device, node.node.dtype, shape));
+  // With fewer columns, rows would leave most lanes idle: a program then sums a range of rows in one column.
   constexpr int64_t kFewColumns = 8, kMostColumns = 512, kElements = 64;
   const bool by_rows = rows.columns >= kFewColumns;
   KILN_TRY(Kernel kernel,

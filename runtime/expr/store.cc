@@ -30,6 +30,7 @@ int runtime::value_in_place(const PreparedPlan& prepared, std::span<const Tensor
   if (v.input >= 0 || output.offset != 0 || v.dtype != to.dtype() || !to.is_contiguous() ||
       !std::ranges::equal(v.shape, to.shape()))
     return -1;
+  // Two results must not share the memory of `to`.
   for (size_t i = 0; i < plan.outputs.size(); ++i)
     if (i != root && plan.outputs[i].value == output.value) return -1;
   for (size_t read = 0; read < plan.values.size(); ++read) {
@@ -57,6 +58,8 @@ Status run_into(std::span<const ExprStore> stores, ExprVariant variant) {
   for (const ExprStore& s : stores) {
     ExprNode* n = s.value.node();
     const bool alone =
+        // No kernel writes these: a view shares memory, a conversion is a call of its own, and of nothing there is no
+        // launch.
         info(n->node.op).kind == ExprKind::kView || is_plain_conversion(*n) || fusion::numel(n->node.shape) == 0;
     if (!n->is_pending() || alone || std::ranges::find(roots, n) != roots.end()) continue;
     roots.push_back(n);

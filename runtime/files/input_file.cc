@@ -33,6 +33,8 @@ InputFile::~InputFile() {
 Status InputFile::read(uint64_t offset, void* into, size_t bytes) const {
   char* to = static_cast<char*>(into);
   while (bytes > 0) {
+    // pread has no position in the file, so pieces may be read by several threads. A file that was cut meanwhile gives
+    // 0 bytes.
     const ssize_t n = offset > INT64_MAX ? 0 : ::pread(fd_, to, bytes, static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return error(ErrorKind::kIo, "{}", std::strerror(errno));
@@ -77,8 +79,10 @@ Result<Tensor> InputFile::tensor(const Device& device, DType dtype, std::span<co
 }
 
 std::optional<uint64_t> bytes_of(DType dtype, std::span<const int64_t> shape) {
+  // In floating point first: sizes of a file's header may have a product of more than 64 bits.
   double reach = size_of(dtype);
   uint64_t bytes = static_cast<uint64_t>(size_of(dtype));
+  // A 0 among them does not make the others small: strides are products of sizes, too.
   for (int64_t d : shape) reach *= static_cast<double>(std::max<int64_t>(d, 1));
   if (reach > 0x1p60) return std::nullopt;
   for (int64_t d : shape) bytes *= static_cast<uint64_t>(d);
@@ -89,6 +93,7 @@ Status write_elements(FileWriter& file, const Tensor& tensor) {
   if (tensor.numel() == 0) return {};
   KILN_TRY(Tensor t, tensor.contiguous());
   if (!t.device().is_cuda()) {
+    // Elements on the host are read in place, once what writes them is done.
     KILN_CHECK_OK(t.device().synchronize());
     const auto* data = reinterpret_cast<const char*>(t.address());
     return in_pieces_of(static_cast<size_t>(t.numel() * size_of(t.dtype())), [&](size_t first, size_t last) {

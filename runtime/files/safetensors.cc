@@ -72,6 +72,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
   bool key(string_t& v) override {
     auto& keys = state_ == State::kTensors ? names_ : keys_;
+    // Parsers differ in which of two equal keys they keep.
     if (!keys.insert(v).second) return fail(fmt::format("'{}' comes twice", v));
     key_ = std::move(v);
     if (state_ == State::kTensor && key_ != "dtype" && key_ != "shape" && key_ != "data_offsets")
@@ -129,6 +130,7 @@ Result<Placed> check_row(const InputFile& file, const Row& row, uint64_t data_by
     return file.error(ErrorKind::kIo, "tensor '{}' lies at [{}], the file has {} bytes of tensors", row.name,
                       fmt::join(row.offsets, ", "), data_bytes);
   std::optional<uint64_t> bytes;
+  // Larger ones might be negative as int64.
   if (std::all_of(row.shape.begin(), row.shape.end(), [](uint64_t d) { return d <= uint64_t{1} << 60; })) {
     out.shape.assign(row.shape.begin(), row.shape.end());
     bytes = bytes_of(out.dtype, out.shape);
@@ -162,12 +164,14 @@ Result<uint64_t> read_header(const InputFile& file, HeaderReader& header) {
   if (file.size() < sizeof length)
     return file.error(ErrorKind::kIo, "it is no .safetensors file: it has {} bytes", file.size());
   KILN_CHECK_OK(file.read(0, &length, sizeof length));
+  // By a difference: a length near 2^64 would overflow the sum.
   if (length > file.size() - sizeof length)
     return file.error(ErrorKind::kIo, "it is no .safetensors file or ends too early: a header of {} bytes, {} follow",
                       length, file.size() - sizeof length);
   if (length > kLongestJson)
     return file.error(ErrorKind::kUnsupported, "a header of {} bytes; the format allows 100 MB", length);
   KILN_TRY(std::string text, file.text(sizeof length, length));
+  // As the format asks: blanks may stand behind the header, not before it.
   if (!text.starts_with('{'))
     return file.error(ErrorKind::kIo, "it is no .safetensors file: its header begins without {{");
   if (!nlohmann::json::sax_parse(text, &header)) return file.error(ErrorKind::kIo, "its header: {}", header.problem);
@@ -209,7 +213,9 @@ Status save_safetensors(const Safetensors& content, const std::string& path) {
                     {"shape", std::vector<int64_t>(tensor.shape().begin(), tensor.shape().end())},
                     {"data_offsets", {begin[i], begin[i] + bytes}}};
   }
+  // Bytes of a name that are no UTF-8 are replaced; dump() would throw.
   std::string text = header.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  // Blanks, so that the tensors begin at a multiple of 8 bytes.
   text.resize((text.size() + 7) / 8 * 8, ' ');
   if (text.size() > kLongestJson)
     return error(ErrorKind::kUnsupported, "{}: a header of {} bytes; the format allows 100 MB", path, text.size());

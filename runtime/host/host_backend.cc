@@ -34,6 +34,7 @@ constexpr int64_t kCheckedBytes = 64 << 20;
 class HostStream : public StreamImpl {
  public:
   explicit HostStream(Backend& backend) : StreamImpl(backend) {}
+  // Work on the CPU is done when its call returns. So streams have nothing to wait for, and record only for graphs.
   Status synchronize() override { return is_capturing() ? Status(not_in_graph("a wait for the device")) : Status(); }
   Status wait(const EventImpl&) override { return {}; }
   bool is_idle() override { return true; }
@@ -71,6 +72,7 @@ struct Scratch {
   void* get(int64_t bytes) {
     if (bytes <= size) return memory;
     std::free(memory);
+    // A whole page more than is asked for at most: aligned_alloc wants multiples of the alignment.
     size = (bytes + 4095) / 4096 * 4096;
     memory = std::aligned_alloc(4096, static_cast<size_t>(size));
     if (!memory) size = 0;
@@ -177,6 +179,7 @@ const char* vector_isa() {
 #endif
 }
 
+// Those this process may run on: a container or taskset gives less than the machine has.
 int usable_cpus() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -203,6 +206,7 @@ class HostBackend : public Backend {
                             pool_.threads() == 1 ? "" : "s");
     info.compute_units = pool_.threads();
     info.memory_bytes = meminfo("MemTotal:");
+    // The last level: what cold measurements have to overwrite.
     for (int level : {_SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE})
       if (long bytes = sysconf(level); bytes > 0 && info.l2_bytes == 0) info.l2_bytes = bytes;
     return info;
@@ -216,6 +220,7 @@ class HostBackend : public Backend {
     size_t align = bytes >= kHugePage ? kHugePage : 4096;
     void* memory = std::aligned_alloc(align, (static_cast<size_t>(bytes) + align - 1) / align * align);
     if (!memory) return error(ErrorKind::kMemory, "not enough memory");
+    // Faults of small pages cost more than the fill of a large tensor; the kernel is free to ignore the advice.
     if (bytes >= 2 * kHugePage) (void)madvise(memory, static_cast<size_t>(bytes), MADV_HUGEPAGE);
     return reinterpret_cast<DeviceAddress>(memory);
   }
@@ -346,6 +351,7 @@ class HostBackend : public Backend {
 
   Status record(const HostKernel& kernel, const Grid& grid, const uint64_t* slots, StreamImpl& stream,
                 double timeout_s) {
+    // The recorded launch keeps the kernel: its owner may drop it before the graph is launched.
     auto owned = kernel.weak_from_this().lock();
     if (!owned) return not_in_graph("a job of the runtime on the CPU");
     std::vector<uint64_t> copy(slots, slots + kernel.num_params());

@@ -13,6 +13,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t kInlineNs = 8'000;
 // A chunk should take about this long: long against the atomic counter, short against the whole job.
 constexpr int64_t kChunkNs = 20'000;
+// A thread spins before it sleeps, as jobs often follow one another within microseconds.
 constexpr int kSpins = 2'000;
 
 inline void pause_cpu() {
@@ -58,6 +59,7 @@ void ThreadPool::run(Job job, int64_t count) {
   std::unique_lock lock(run_mutex_);
   job_ = job;
   count_ = count;
+  // At least four chunks for each thread, so that the last ones end at about the same time.
   int64_t fair = std::max<int64_t>(1, count / (int64_t{threads()} * 4));
   chunk_ = item_ns == 0 ? std::clamp<int64_t>(count / (int64_t{threads()} * 32), 1, 64)
                         : std::clamp<int64_t>(kChunkNs / item_ns, 1, fair);
@@ -102,6 +104,7 @@ void ThreadPool::worker_loop(int thread) {
     }
     if (stop_.load()) return;
     seen = state >> 32;
+    // A worker that wakes late must not enter the next job with the numbers of this one.
     bool entered = false;
     while ((state & kOpen) && (state >> 32) == seen && !entered)
       entered = state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel);

@@ -11,6 +11,7 @@
 namespace kiln::runtime {
 namespace {
 
+// The number goes up with the format: files of another one are unknown rather than damaged.
 constexpr std::string_view kMagic = "kiln kernel 3\n";
 // After so many stores the folder's size is looked at again.
 constexpr unsigned kStoresPerSweep = 64;
@@ -75,6 +76,7 @@ void write(Writer& w, const TensorMapRecipe& m) {
 
 /// False for what cannot be evaluated with that many parameters.
 bool read(Reader& r, HostExpression& e, int num_params) {
+  // Whatever length a damaged list claims, r.ok() ends it with the bytes.
   for (int64_t n = r.number(); n > 0 && r.ok(); --n) {
     HostExpression::Step s;
     s.op = static_cast<HostOp>(r.number()), s.type = static_cast<DType>(r.number()), s.number = r.number();
@@ -160,6 +162,7 @@ struct Unpacked {
 std::optional<Unpacked> unpack(std::string_view file) {
   if (!file.starts_with(kMagic)) return std::nullopt;
   file.remove_prefix(kMagic.size());
+  // hash128 has 32 digits.
   if (file.size() < 32 || hash128(file.substr(32)).hex() != file.substr(0, 32)) return std::nullopt;
   Reader reader(file.substr(32));
   Unpacked u;
@@ -228,6 +231,7 @@ std::optional<CompiledKernel> DiskCache::find(const std::string& key) {
   if (!file.ok()) return warn_once(file.error().message), std::nullopt;
   if (!*file) return std::nullopt;
   const auto found = unpack(**file);
+  // A file's name is a hash; the key in it decides.
   if (!found || found->key != key) return std::nullopt;
   auto kernel = deserialize(found->kernel);
   if (kernel) kept->touch(name);  // last used now: remove_old starts with the oldest
@@ -254,6 +258,7 @@ Result<std::vector<std::string>> DiskCache::export_files() {
   for (const FileEntry& entry : entries) {
     auto file = kept.read(entry.path);
     if (file.ok() && *file && unpack(**file)) files.push_back(**std::move(file));
+    // Files of another version of Kiln are passed over.
   }
   return files;
 }
@@ -277,6 +282,7 @@ void DiskCache::remove_old(const TrustedFolder& kept) {
   int64_t total = 0;
   for (FileEntry& f : *files) {
     // A writer that died left its temporary file.
+    // No write takes an hour.
     if (f.path.ends_with(".tmp") && now - f.modified_ns > kHour && kept.remove(f.path).ok()) f.bytes = 0;
     total += f.bytes;
   }

@@ -77,6 +77,7 @@ class Names {
         for (const Keyword& k : call.keywords) visit(k.value.get());
         return;
       }
+      // A dotted path may be a member of a module that the script wrote, which is watched as names are.
       case ExprKind::kAttribute:
         if (std::string path = dotted(*e); !path.empty()) members.insert(std::move(path));
         return visit(as<Attribute>(*e).base.get());
@@ -120,6 +121,7 @@ class Names {
       case StmtKind::kExpr:
         return visit(as<ExprStmt>(s).value.get());
       case StmtKind::kAssign:
+        // The value first, as Python evaluates it: `n = n` reads what is outside.
         visit(as<Assign>(s).value.get());
         for (const ExprPtr& target : as<Assign>(s).targets) bind(target.get());
         return;
@@ -233,6 +235,7 @@ bool same_named_tuples(const JitFunction& a, const JitFunction& b);
 bool same(const frontend::Global& a, const frontend::Global& b) {
   if (a.index() != b.index()) return false;
   if (auto* c = std::get_if<Constant>(&a))
+    // Python's 1 == True == 1.0 are three constants to a compiler.
     return *c == std::get<Constant>(b) && c->index() == std::get<Constant>(b).index();
   if (auto* f = std::get_if<std::shared_ptr<const JitFunction>>(&a)) {
     const auto& other = std::get<std::shared_ptr<const JitFunction>>(b);
@@ -287,6 +290,7 @@ class ClosureMaker {
 
   int add(const std::shared_ptr<const JitFunction>& function) {
     auto [it, fresh] = index_.emplace(function->def, static_cast<int>(index_.size()));
+    // The index stands in for the function's text, so functions that call each other end.
     int index = it->second;
     if (!fresh) return index;
     const std::shared_ptr<const SourceText>& file = function->module->source;
@@ -306,6 +310,7 @@ class ClosureMaker {
     for (const Param& p : function->def->params)
       if (auto value = function->default_of ? function->default_of(p.name) : std::nullopt)
         text += "default " + p.name + " = " + text_of(*value) + "\n";
+    // `text` has the places that line tables name; `meaning` is equal for code that is equal, wherever it stands.
     closure.text += title + " " + place.file + ":" + std::to_string(place.line) + "\n" + text;
     closure.meaning += title + "\n" + text;
     return index;
@@ -362,6 +367,7 @@ Closure make_closure(const std::shared_ptr<const JitFunction>& function) {
 
 bool is_current(const Closure& closure) {
   for (const Watch& watch : closure.watches) {
+    // What was there and is gone counts as changed.
     auto now = value_of(*watch.function, watch.name);
     if (!now || !same(*now, watch.value)) return false;
   }

@@ -28,6 +28,7 @@ struct FunctionTableImpl : std::enable_shared_from_this<FunctionTableImpl> {
     JitFunction function;
     NameTable names, defaults;
   };
+  // A deque, since lookups keep references to entries while others are added.
   std::deque<Entry> entries;
   std::map<std::string, NameTable, std::less<>> modules;  // their members
 
@@ -153,6 +154,7 @@ Result<FunctionId> FunctionTable::add(std::string_view text, std::string file, i
 
 FunctionId FunctionTable::add_evaluated(std::string name, std::string_view identity, Evaluate evaluate) {
   auto module = std::make_shared<ast::Module>();
+  // The identity stands in the text, since keys of caches are made of texts.
   auto source = SourceText::make(name, fmt::format("{} {}", name, identity));
   const auto end = static_cast<uint32_t>(source->text().size());
   auto def = std::make_unique<ast::FunctionDef>(SourceRange{source.get(), 0, end});

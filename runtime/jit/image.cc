@@ -70,6 +70,7 @@ std::string Image::json() const {
     if constexpr (!std::is_same_v<std::decay_t<decltype(value)>, std::vector<PhaseTime>>)
       if (!field.has('T')) out[std::string(field.name)] = value;
   });
+  // It says how the kernel came about, not what it is.
   out.erase("from_cache");
   for (const char* unknown : {"registers", "spill_bytes"})
     if (out[unknown] == -1) out[unknown] = nullptr;

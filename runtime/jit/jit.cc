@@ -72,6 +72,7 @@ Jit::Jit(Compiler compiler, std::function<void(const std::string&)> warn)
 std::string Jit::fingerprint(const std::string& target, const Assembler* assembler) {
   std::lock_guard lock(mutex_);
   const std::pair key(target, assembler);
+  // Code with guards is compiled for one checked launch; it would fill the cache.
   auto it = fingerprints_.find(key);
   if (it == fingerprints_.end()) {
     // For a GPU it may open the assembler's library, and the first kernel of a process waits for that.
@@ -95,6 +96,7 @@ Result<CompiledKernel> Jit::compile(const JitRequest& request) {
   std::string dump = knob(Knob::kDumpDir);
   if (dump.empty() && !request.guard_accesses) {  // a dump shows every stage, so it compiles
     trace::Scope phase(trace::kSpans, trace::Step::kPhase, "disk cache");
+    // The key is the text of the kernel and of its globals, so nothing is left to compare with the sources.
     if (auto found = cache_.find(key)) {
       found->code = code_hash(*found);
       found->from_cache = true;
@@ -109,6 +111,7 @@ Result<CompiledKernel> Jit::compile(const JitRequest& request) {
   options.guard_accesses = request.guard_accesses;
   if (!dump.empty())
     options.on_stage = Dumper(
+        // A part of the key, since a kernel may be dumped once for each specialisation.
         dump, fmt::format("{}.{}.{}", request.function->def->name, request.target, hash128(key).hex().substr(0, 8)),
         warn_);
   KILN_TRY(CompiledKernel kernel, compiler_.compile(*request.function, request.args, options));
@@ -132,6 +135,7 @@ Result<std::shared_ptr<LoadedKernel>> Jit::load(CompiledKernel& k, const Closure
       Place place = code->place_at(address);
       for (const auto& source : sources)
         if (source->file_name() == place.file && place.line >= 1 && place.line <= source->num_lines())
+          // A statement's text is shown of those sources alone that this kernel was made of.
           place.text = source->line(place.line);
       return place;
     };
@@ -148,6 +152,7 @@ std::shared_ptr<const LoadedCode> Jit::remember(CompiledKernel&& k, const Closur
   auto code = std::make_shared<const LoadedCode>(LoadedCode{static_cast<KernelInfo&&>(k), closure.sources});
   if (code->ptx.empty()) return code;
   std::lock_guard lock(mutex_);
+  // Weak: the code goes with the specialisation that a kernel drops.
   std::erase_if(loaded_, [](const auto& kept) { return kept.expired(); });
   loaded_.push_back(code);
   return code;

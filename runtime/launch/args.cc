@@ -114,6 +114,7 @@ struct Scalar {
 };
 
 inline Scalar classify_int(bool specialize, int64_t v) {
+  // Triton makes a constant of 1, for strides to vanish from addresses.
   if (v == 1 && specialize) return {kInt, 1};
   DType type = v >= INT32_MIN && v <= INT32_MAX ? DType::kI32 : DType::kI64;
   const auto bits = static_cast<uint64_t>(v);
@@ -158,6 +159,7 @@ Result<Scalar> classify_annotated(std::string_view kernel, const ParamInfo& para
     if (arg.index() != kArgDouble) real = static_cast<double>(integer);
     return Scalar{tag, float_to_bits(type, real)};
   }
+  // A bool is true for any other number than 0, as in C; nothing is out of its range.
   if (type == DType::kI1) return Scalar{tag, integer != 0};
   int value_bits = bits(type) - (is_signed(type) ? 1 : 0);
   __int128 most = (static_cast<__int128>(1) << value_bits) - 1, least = is_signed(type) ? -most - 1 : 0;
@@ -264,6 +266,8 @@ bool bind_constexpr(const ParamInfo& param, const Arg& arg, Sink& sink) {
     case kArgKernel: {
       const auto& function = std::get<Kernel>(arg);
       if (!function) return sink.fail(arg_error(sink.kernel, param, ErrorKind::kValue, "is an empty kernel handle"));
+      // By identity: a function that was defined again is another one. The specialisation keeps its code, not its
+      // address.
       return sink.tag(kFunction) && sink.word(reinterpret_cast<uint64_t>(function_of(function).get()));
     }
     case kArgLanguageFunction: {
@@ -283,6 +287,7 @@ inline uint64_t address_of(const Tensor& t) {
   return address;
 }
 
+// As 32 bits: a plain float is an f32 in a kernel, as in Triton.
 inline uint64_t float_slot(double v) { return std::bit_cast<uint32_t>(static_cast<float>(v)); }
 
 template <class Sink>
@@ -314,6 +319,7 @@ bool bind_descriptor(const ParamInfo& param, const std::shared_ptr<const TensorD
     if (!sink.word(static_cast<uint64_t>(size))) return false;
   sink.slot(d.tensor.address());
   for (int64_t size : d.shape) sink.slot(static_cast<uint64_t>(size));
+  // The last stride is 1 (TensorDescriptor::make) and is not passed.
   for (size_t i = 0; i + 1 < rank; ++i) sink.slot(static_cast<uint64_t>(d.strides[i]));
   return true;
 }

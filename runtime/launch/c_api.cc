@@ -83,6 +83,7 @@ template <class T>
 kiln::Result<T> read_sized(const T* given, const char* name) {
   T out{};
   if (!given) return missing(name);
+  // A size of 0 or of rubbish means that KILN_INIT was left out; no structure is near 4096 bytes.
   if (given->size < sizeof(size_t) || given->size > 4096)
     return kiln::error(ErrorKind::kValue, "{}.size is {}: set it with KILN_INIT", name, given->size);
   std::memcpy(&out, given, std::min(given->size, sizeof out));
@@ -91,6 +92,7 @@ kiln::Result<T> read_sized(const T* given, const char* name) {
 template <class T>
 Status write_sized(T* target, const T& value, const char* name) {
   KILN_TRY([[maybe_unused]] T checked, read_sized(target, name));
+  // The caller's own size stays: its structure may be older and shorter.
   const size_t size = target->size;
   std::memcpy(target, &value, std::min(size, sizeof value));
   target->size = size;
@@ -194,6 +196,7 @@ kiln_error* kiln_compile(const kiln_kernel* kernel, const kiln_compile_options* 
 const char* kiln_image_ptx(const kiln_image* image) { return image->image.info().ptx.c_str(); }
 const void* kiln_image_cubin(const kiln_image* image, size_t* size) {
   const std::string& cubin = image->image.info().cubin;
+  // A kernel for the CPU, or one that nothing assembled, has none.
   if (size) *size = cubin.size();
   return cubin.empty() ? nullptr : cubin.data();
 }

@@ -24,6 +24,7 @@ namespace kiln {
 namespace runtime {
 namespace {
 
+// A power of two, as `mask` needs; half of a table stays empty, so that searches end soon.
 constexpr size_t kFirstSlots = 16;
 // "f32[4096, 4096], bf16[64]"
 std::string describe_tensors(std::span<const std::optional<Arg>> args) {
@@ -63,6 +64,7 @@ void SpecTable::retire(size_t most) {
   std::vector<std::unique_ptr<Specialisation>> kept;
   for (size_t n = 0; n < by_use.size(); ++n)
     (n < most ? kept : retired_).push_back(std::move(specs_[by_use[n].second]));
+  // Those that are retired are freed by reclaim(): a launch may be reading them.
   specs_ = std::move(kept);
   size_t slots = kFirstSlots;
   while (specs_.size() * 2 > slots) slots *= 2;
@@ -85,6 +87,7 @@ const Specialisation* SpecTable::find(uint64_t hash, std::string_view key) const
 
 void SpecTable::place(Slots& slots, const Specialisation* spec) {
   size_t i = spec->hash & slots.mask;
+  // Only the thread that holds the mutex writes. The release makes a Specialisation whole for who finds it.
   while (slots.entries[i].load(std::memory_order_relaxed)) i = (i + 1) & slots.mask;
   slots.entries[i].store(spec, std::memory_order_release);
 }
@@ -130,6 +133,7 @@ Result<std::shared_ptr<DeviceImpl>> KernelImpl::device_of(const BoundArgs& bound
 
 void KernelImpl::refresh_closure() {
   if (closure_ && (globals_are_fixed_ || is_current(*closure_))) return;
+  // Code of another meaning of the globals must not be found by the next launch.
   if (closure_) table_.clear(), checked_.clear();
   closure_ = std::make_shared<Closure>(make_closure(function_));
   watching_.store(!globals_are_fixed_ && !closure_->watches.empty());
@@ -140,6 +144,7 @@ void KernelImpl::drop_old() {
   // A quarter at once, so that the next insertions need not look for one each.
   if (table_.size() > most) table_.retire(std::max<size_t>(1, most - most / 4));
   if (!table_.has_retired()) return;
+  // It may point to a specialisation that reclaim() frees.
   guess_.store(nullptr);  // a launch sets it anew
   if (!others_may_read(this)) table_.reclaim(last_.load());
 }
@@ -202,6 +207,7 @@ Result<std::unique_ptr<Specialisation>> KernelImpl::build(std::span<const std::o
   KILN_ASSERT(static_cast<int>(compiled.params.size()) == bound.num_slots, "kernel {} has {} parameters for {} slots",
               name_, compiled.params.size(), bound.num_slots);
   auto spec = std::make_unique<Specialisation>();
+  // Code is unloaded by its backend, which therefore has to outlive it.
   spec->backend = device->share_backend();
   spec->default_stream = &device->backend().default_stream();
   KILN_TRY(spec->loaded, jit.load(compiled, closure, *device));
@@ -227,6 +233,7 @@ Status KernelImpl::launch(const std::array<int64_t, 3>& grid, std::span<const st
       return guess->steps.match(params_, rules_, args, key_end(*guess->backend, options), slots);
     };
     if (matches()) {
+      // Uses by the default stream are not noted: Allocator::free() reckons with them for every block.
       if (stream != guess->default_stream) note_use(args, *stream);
       return guess->backend->launch(*guess->loaded, programs_of(grid), slots, *stream, options.timeout_s);
     }
@@ -245,6 +252,7 @@ const Specialisation* KernelImpl::look_up(std::string_view key) {
   return found;
 }
 
+// The key of the arguments; callers append that of the options and the device.
 Status KernelImpl::bind(std::span<const std::optional<Arg>> args, BoundArgs& bound) const {
   trace::Scope step(trace::kSteps, trace::Step::kKey);
   return bind_args(name_, params_, args, bound);

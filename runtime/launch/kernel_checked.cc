@@ -56,6 +56,7 @@ std::string_view verb(GuardKind kind) {
 }
 
 std::string program_text(int64_t number, const std::array<int64_t, 3>& grid) {
+  // A guard's word has 31 bits for the program; the last number stands for all above it.
   if (number == INT32_MAX) return fmt::format("program {} or a later one", number);
   if (grid[1] == 1 && grid[2] == 1) return fmt::format("program {}", number);
   return fmt::format("program ({}, {}, {})", number % grid[0], number / grid[0] % grid[1], number / grid[0] / grid[1]);

@@ -20,6 +20,7 @@ std::optional<DType> dtype_of(dlpack::DataType t) {
   if (t.lanes != 1) return {};
   for (int i = 0; i < kNumDTypes; ++i) {
     const auto dtype = static_cast<DType>(i);
+    // DLPack counts bits of storage: a bool has 8.
     const auto bits_of = static_cast<uint8_t>(8 * size_of(dtype));
     if (bits_of != t.bits) continue;
     switch (t.code) {
@@ -69,6 +70,7 @@ dlpack::DataType data_type_of(DType t) {
 
 Result<Device> device_of(dlpack::Device d, const Runtime& runtime) {
   switch (d.type) {
+    // Pinned memory is the host's, managed memory a GPU's.
     case dlpack::kCpu:
     case dlpack::kCudaHost:
       return runtime.open("cpu");
@@ -170,6 +172,7 @@ Result<Managed*> export_tensor(const Tensor& tensor) {
   managed.tensor.dtype = data_type_of(tensor.dtype());
   managed.tensor.shape = exported->shape.data();
   managed.tensor.strides = exported->strides.data();
+  // The consumer calls it once, on any thread; until then the tensor in `context` keeps the memory.
   managed.deleter = [](Managed* m) { delete static_cast<Exported<Managed>*>(m->context); };
   managed.context = exported.get();
   return &exported.release()->managed;

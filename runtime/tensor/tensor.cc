@@ -51,6 +51,7 @@ Result<int64_t> checked_numel(std::span<const int64_t> shape, DType dtype) {
 }
 
 // Elements from the first to one past the last that a strided view touches.
+// Strides are not negative (as_strided), so the last element lies highest.
 int64_t span_elements(std::span<const int64_t> shape, std::span<const int64_t> strides) {
   int64_t last = 0;
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -139,6 +140,7 @@ Result<Tensor> Tensor::from_host(const Device& device, DType dtype, std::span<co
   if (bytes != needed)
     return error(ErrorKind::kValue, "a tensor of shape {} and dtype {} has {} bytes, got {}", shape_text(shape),
                  kiln::name(dtype), needed, bytes);
+  // In pieces, so that Ctrl-C can come in between.
   KILN_CHECK_OK(in_pieces_of(bytes, [&](size_t first, size_t last) {
     return backend_of(*t.storage_)
         .copy_in(t.address() + first, static_cast<const std::byte*>(data) + first, last - first,
@@ -193,6 +195,7 @@ int64_t Tensor::bytes_available() const {
 bool Tensor::is_freed() const { return storage_ && storage_->is_freed(); }
 bool Tensor::is_pinned() const { return storage_ && storage_->is_pinned(); }
 int64_t Tensor::holders() const {
+  // Of memory that others own nobody here knows who else reads it.
   return storage_->is_foreign() || storage_->is_pinned() ? INT64_MAX : storage_.use_count();
 }
 void Tensor::used_on(const Stream& stream) const {
@@ -270,6 +273,7 @@ Result<Tensor> Tensor::view(std::span<const int64_t> shape) const {
   size_t next = sizes.size();
   for (size_t i = shape_.size(); i-- > 0;) {
     int64_t group = shape_[i], stride = strides_[i];
+    // A dimension of size 1 belongs to any group, whatever its stride says.
     while (i > 0 && (shape_[i - 1] == 1 || strides_[i - 1] == group * stride || group == 1)) {
       --i;
       if (group == 1) stride = strides_[i];
@@ -391,6 +395,7 @@ Status Tensor::copy(const Tensor& other, bool may_queue) const {
     target.dtype_ = source.dtype_ = bits_dtype(dtype_);
     return copy_on_device(target, source);
   }
+  // By way of the host: what overlaps, has more dimensions than the kernel, or is small.
   KILN_TRY(std::vector<std::byte> packed, other.to_bytes());
   if (is_contiguous()) return to.copy_in(address(), packed.data(), bytes, stream_of(*storage_));
   std::vector<int64_t> strides = row_major(shape_);

@@ -13,6 +13,7 @@ namespace kiln {
 
 namespace {
 
+// Of a tile, as Triton's TRITON_MAX_TENSOR_NUMEL.
 constexpr int64_t kMostElements = 1 << 20;
 
 std::string text(const auto& list) { return fmt::format("[{}]", fmt::join(list, ", ")); }
@@ -39,6 +40,7 @@ Result<TensorDescriptor> TensorDescriptor::make(const Tensor& tensor, std::vecto
       return error(ErrorKind::kValue, "block_shape {} must be of powers of two, with at most {} elements",
                    text(block_shape), kMostElements);
     out.block_shape.push_back(static_cast<int32_t>(block));
+    // cuTensorMapEncodeTiled takes strides of whole 16 bytes, and the innermost dimension without one.
     if (d + 1 < rank && out.strides[d] * size % kTensorMapAlignment != 0)
       return with_note(
           error(ErrorKind::kValue, "stride {} of a tensor descriptor is {} bytes, and must be a multiple of {}", d,
@@ -49,6 +51,7 @@ Result<TensorDescriptor> TensorDescriptor::make(const Tensor& tensor, std::vecto
     return with_note(
         error(ErrorKind::kValue, "the last stride of a tensor descriptor is {}, and must be 1", out.strides.back()),
         "help: describe the transposed tensor, and transpose the loaded block with .T");
+  // A box of TMA has whole 16 bytes along its innermost dimension.
   if (block_shape.back() * size < kTensorMapAlignment)
     return error(ErrorKind::kValue, "the last dimension of block_shape {} has {} bytes, and must have at least {}",
                  text(block_shape), block_shape.back() * size, kTensorMapAlignment);
