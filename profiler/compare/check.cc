@@ -11,6 +11,7 @@ namespace kiln::profiler {
 
 int64_t Values::index(size_t i) const {
   const int64_t at = static_cast<int64_t>(i);
+  // Beside the first `head` elements, `data` has the last ones of the tensor.
   return at < head ? at : total - static_cast<int64_t>(data.size()) + at;
 }
 
@@ -25,6 +26,7 @@ Result<Values> values_of(const Tensor& tensor, int64_t most) {
     KILN_TRY(v.data, whole.to_doubles());
     return v;
   }
+  // Both ends: what a kernel leaves out is mostly in its last block.
   v.head = most / 2;
   auto part = [&](int64_t from, int64_t count) -> Status {
     const int64_t shape[] = {count}, strides[] = {1};
@@ -67,9 +69,11 @@ ResultCheck check_values(const Values& got, const Values& want, double tolerance
   int64_t finite = 0;
   for (double w : want.data)
     if (std::isfinite(w)) squares += w * w, ++finite;
+  // The root mean square: an element near 0 is held to what is usual around it, as its own relative error says nothing.
   const double scale = finite > 0 ? std::sqrt(squares / static_cast<double>(finite)) : 0;
   for (size_t i = 0; i < got.data.size(); ++i) {
     const double g = got.data[i], w = want.data[i];
+    // Infinities are equal to themselves here, where their difference would be NaN.
     if (g == w || (std::isnan(g) && std::isnan(w))) continue;
     const bool nan = std::isnan(g);
     const double away = std::abs(g - w), relative = away / std::max(std::abs(w), scale);

@@ -9,6 +9,7 @@ Result<Comparison> compare_samples(const Sampler& a, const Sampler& b, const Com
   auto taker = [](const Sampler& sampler) -> SampleTaker {
     return [&sampler]() -> Result<Sample> {
       KILN_TRY(double us, sampler());
+      // Pairs are compared by logarithms, and 0 has none.
       if (!(us > 0)) return error(ErrorKind::kDevice, "a sample was below the clock's resolution");
       return Sample{us};
     };
@@ -16,6 +17,7 @@ Result<Comparison> compare_samples(const Sampler& a, const Sampler& b, const Com
   const SampleTaker takers[] = {taker(a), taker(b)};
   PairOptions pair_options{
       .timeout_s = options.timeout_s, .max_pairs = options.max_pairs, .control = options.control, .seed = options.seed};
+  // The statistics of a contest, for one row against its baseline.
   KILN_TRY(Pairs pairs, run_pairs(takers, 1, pair_options, now_s));
   PairedRow& row = pairs.rows[0];
   KILN_CHECK_OK(std::move(row.problem));

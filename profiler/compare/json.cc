@@ -127,6 +127,7 @@ ContestRow row_of(const ordered_json& j) {
   }
   if (j.contains("decision")) {
     const ordered_json& d = j["decision"];
+    // Logarithms in memory, ratios in the file.
     row.decision.verdict = verdict_of(d.at("verdict"));
     row.decision.pairs = d.at("pairs");
     row.decision.effect = std::log(d.at("speedup").get<double>());
@@ -164,6 +165,7 @@ std::string contest_json(const Contest& c) {
 }
 
 Result<Contest> parse_contest(const std::string& text, const std::string& name_of_file) {
+  // Without exceptions: a file that is no JSON is a user's mistake.
   ordered_json j = ordered_json::parse(text, nullptr, false);
   if (j.is_discarded()) return malformed(name_of_file, "it is not JSON");
   if (!j.is_object() || j.value("kind", "") != kKind)

@@ -12,6 +12,7 @@ namespace kiln::profiler {
 namespace {
 
 constexpr double kSame = 0.005;  // effects below this do not count
+// Numbers of pairs after which a decision is tried. They are few, since each look is one more chance to be wrong.
 constexpr int kLooks[] = {12, 20, 30, 50, 100, 200};
 
 double half_width(const Interval& i) { return (i.high - i.low) / 2; }
@@ -25,9 +26,11 @@ int needed_pairs(const Decision& d) {
     return d.pairs * (now / wanted) * (now / wanted);
   };
   double same = effect < kSame ? pairs_for(half, kSame - effect) : std::numeric_limits<double>::infinity();
+  // The floor is a confidence interval, too, and narrows as fast.
   double differs = effect > kSame ? std::max(pairs_for(half, effect), pairs_for(d.floor, effect))
                                   : std::numeric_limits<double>::infinity();
   double n = std::min(same, differs);
+  // Beyond this it would take days: as good as never.
   constexpr double kMost = 1e6;
   return n < kMost ? std::max(d.pairs + 1, static_cast<int>(std::ceil(n))) : 0;
 }
@@ -75,10 +78,12 @@ Decision decide_pairs(std::span<const double> log_ratios, std::span<const double
     Interval h = median_interval(control, 0.95);
     d.floor = std::max(std::abs(h.low), std::abs(h.high));
   }
+  // From half of the pairs on: clocks are not read with every sample.
   if (cycle_ratios.size() >= kLeastPairs && 2 * cycle_ratios.size() >= log_ratios.size()) {
     d.cycles_effect = median(cycle_ratios);
     d.cycles_disagree = std::abs(d.effect) > kSame && (*d.cycles_effect > 0) != (d.effect > 0);
   }
+  // Stricter before the last look, so that several looks together keep 95 %.
   d.verdict = decide(log_ratios, last ? 0.95 : 0.99, d.floor);
   bool differs = d.verdict == Verdict::kFaster || d.verdict == Verdict::kSlower;
   if (differs && d.cycles_disagree) d.verdict = Verdict::kUndecided;
@@ -134,6 +139,7 @@ Result<Pairs> run_pairs(std::span<const SampleTaker> takers, size_t baseline, co
     for (int i = 0; i < 2; ++i) {
       const bool is_own = (i == 0) != swap;
       Result<Sample> s = takers[is_own ? own : baseline]();
+      // The caller has to know whom to blame: the baseline's failure ends all, a contender's only its own row.
       if (!s.ok()) return {is_own ? Failed::kOwn : Failed::kBase, std::move(s.error())};
       (is_own ? a : b) = *s;
     }
@@ -190,6 +196,7 @@ Result<Pairs> run_pairs(std::span<const SampleTaker> takers, size_t baseline, co
         }
         row.own.push_back(own), row.base.push_back(base);
         if (!has_time(own) || !has_time(base)) {
+          // A time of 0 has no ratio; such pairs count for nothing.
           ++timeless;
           continue;
         }
@@ -206,6 +213,7 @@ Result<Pairs> run_pairs(std::span<const SampleTaker> takers, size_t baseline, co
     std::erase_if(active, [&](size_t i) { return result.rows[i].decision.verdict != Verdict::kUndecided; });
     if (last || active.empty()) break;
   }
+  // All were decided in time, even if the clock ran out with the last pair.
   if (active.empty()) result.timed_out = false;
   if (timeless > 0 && std::all_of(ratios.begin(), ratios.end(), [](const auto& r) { return r.empty(); }))
     return error(ErrorKind::kDevice, "all samples were below the clock's resolution");

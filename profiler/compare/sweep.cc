@@ -29,6 +29,7 @@ struct MainAxis {
   std::vector<std::string> values;  // distinct, in order of appearance
 
   double x_of(const std::string& value) const {
+    // Words lie at 0, 1, 2, … in the order in which they came.
     if (numeric) return *number_in(value);
     return static_cast<double>(std::find(values.begin(), values.end(), value) - values.begin());
   }
@@ -48,6 +49,7 @@ MainAxis main_axis(const Sweep& sweep) {
     m.values = distinct_values(sweep, i);
     if (m.values.size() > 1) break;
   }
+  // One point in all: any axis will do.
   if (m.values.size() <= 1 && !sweep.axes.empty()) m.index = 0, m.values = distinct_values(sweep, 0);
   m.numeric = std::all_of(m.values.begin(), m.values.end(), [](const auto& v) { return number_in(v).has_value(); });
   return m;
@@ -76,6 +78,7 @@ double gb_per_s(const SweepCell& c) { return c.bytes / c.us / 1e3; }
 
 /// 0.0123, 1.57, 353, 1360: no exponent where people write sizes.
 std::string three_digits(double x) {
+  // The negation catches a NaN, too.
   if (!(std::abs(x) >= 1000 && std::abs(x) < 1e15)) return fmt::format("{:.3g}", x);
   const double step = std::pow(10, std::floor(std::log10(std::abs(x))) - 2);
   return fmt::format("{:.0f}", std::round(x / step) * step);
@@ -149,6 +152,7 @@ report::PlotPoint shown_point(Shown shown, const SweepCell& c, const SweepPoint&
     case Shown::kTime:
       return {x, c.us, c.q1_us, c.q3_us};
     case Shown::kRate:
+      // A long time is a low rate: the quartiles change sides.
       return {x, gb_per_s(c), gb_per_s(c) * c.us / c.q3_us, gb_per_s(c) * c.us / c.q1_us};
     case Shown::kSpeedup:
       if (c.decision.pairs > 0) {
@@ -203,6 +207,7 @@ report::Plot sweep_plot(const Sweep& sweep) {
     }
   for (report::PlotLine& l : plot.lines) std::ranges::stable_sort(l.points, {}, &report::PlotPoint::x);
   plot.x_log = axis.numeric && report::wants_log(xs);
+  // Rates and ratios are compared by length, which a logarithmic axis would hide.
   plot.y_log = shown == Shown::kTime && report::wants_log(ys);
   return plot;
 }
@@ -230,6 +235,7 @@ std::vector<std::string> crossovers(const Sweep& sweep) {
     for (const SweepCell& c : p.cells)
       if (c.is_baseline) baseline = c.variant;
     for (const SweepCell& c : p.cells) {
+      // What was not judged has no side, and makes no crossing.
       if (c.decision.pairs == 0) continue;
       const std::string others = other_values(sweep, p, axis);
       auto line = std::find_if(lines.begin(), lines.end(), [&](const Line& l) {

@@ -141,6 +141,7 @@ Work& Decoder::add_work(WorkKind kind, const Record& r) {
   w.correlation = r.correlationId;
   w.device = r.deviceId, w.context = r.contextId, w.stream = r.streamId;
   w.graph = r.graphId, w.graph_node = r.graphNodeId;
+  // Counted here, and said once in finish().
   lost_work_ += w.is_lost();
   return w;
 }
@@ -279,6 +280,7 @@ void Decoder::add_ranges(Ns end) {
     if (!lasts && !(m.flags & CUPTI_ACTIVITY_FLAG_MARKER_INSTANTANEOUS)) continue;  // locks of the user's
     Span& s = seen_.spans.emplace_back();
     s.name = std::move(m.name), s.thread = m.thread, s.start = m.at;
+    // An end that never comes lies behind the profile's own end.
     s.end = lasts ? std::max(end, m.at) : m.at;
     if (lasts) open[m.id] = seen_.spans.size() - 1;
   }

@@ -39,6 +39,7 @@ CUpti_MetricType cupti_type(BaseMetric::Kind kind) {
   return CUPTI_METRIC_TYPE__COUNT;
 }
 
+// "sm__cycles_active.avg.per_second": the counter is in front of the first dot, roll-ups behind it.
 std::string_view base_of(std::string_view metric) { return metric.substr(0, metric.find('.')); }
 
 std::vector<const char*> pointers(std::span<const std::string> texts) {
@@ -153,6 +154,7 @@ Status HostProfiler::add(std::span<const std::string> metrics) {
   p.numMetrics = names.size();
   CUptiResult all = library_->cuptiProfilerHostConfigAddMetrics(&p);
   if (all == CUPTI_SUCCESS) return {};
+  // The call fails for all names together; which one it was, only asking one by one tells.
   if (metrics.size() > 1)
     for (const std::string& m : metrics)
       if (!has(m)) return unknown_metric(m);
@@ -161,6 +163,7 @@ Status HostProfiler::add(std::span<const std::string> metrics) {
 }
 
 Result<std::vector<uint8_t>> HostProfiler::config_image() const {
+  // CUPTI's images are asked for twice: for their size, then for their bytes.
   KILN_CUPTI_PARAMS(CUpti_Profiler_Host_GetConfigImageSize_Params, size);
   size.pHostObject = object_;
   KILN_CUPTI_TRY(library_, cuptiProfilerHostGetConfigImageSize(&size));
@@ -174,6 +177,7 @@ Result<std::vector<uint8_t>> HostProfiler::config_image() const {
 }
 
 Result<int> HostProfiler::passes(std::vector<uint8_t>& config_image) const {
+  // CUPTI changes nothing there; its structure just has no const.
   KILN_CUPTI_PARAMS(CUpti_Profiler_Host_GetNumOfPasses_Params, p);
   p.configImageSize = config_image.size();
   p.pConfigImage = config_image.data();

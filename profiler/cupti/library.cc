@@ -19,6 +19,7 @@ Diagnostic built_without() {
 #if KILN_HAS_CUPTI
 
 std::vector<std::string> library_names() {
+  // Of the major version whose headers Kiln was built with: records have their layouts.
   if (std::string path = knob(Knob::kCuptiLibrary); !path.empty()) return {path};
   const std::string file = fmt::format("libcupti.so.{}", CUDA_VERSION / 1000);
   std::vector<std::string> names;

@@ -74,6 +74,7 @@ Result<std::vector<const Metric*>> bundle(std::string_view name) {
 
 std::optional<double> median_of(std::span<const KernelCounters> launches, std::string_view kernel, size_t value) {
   std::vector<double> values;
+  // NaN: the chip gave no value in this pass.
   for (const KernelCounters& l : launches)
     if (l.kernel == kernel && !std::isnan(l.values[value])) values.push_back(l.values[value]);
   if (values.empty()) return std::nullopt;

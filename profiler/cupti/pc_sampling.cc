@@ -17,6 +17,7 @@ namespace kiln::profiler::cupti {
 namespace {
 
 constexpr size_t kPcsAtOnce = 4096;
+// CUPTI's limits of the logarithm of cycles.
 constexpr int kShortestPeriod = 5, kLongestPeriod = 31;
 
 /// A struct of PC sampling's parameters for a context, empty otherwise.
@@ -52,6 +53,7 @@ class Sampler : public PcSampler {
   Sampler(Device device, std::shared_ptr<const Library> library, CUcontext context)
       : device_(std::move(device)), library_(std::move(library)), context_(context) {}
   ~Sampler() override {
+    // Also here, so that the next one to attach finds CUPTI as new (see finish()).
     if (enabled_) disable(), library_->cuptiFinalize();
   }
 
@@ -72,6 +74,7 @@ class Sampler : public PcSampler {
   }
 
   Status stop() override {
+    // The samples of what still runs are wanted too. Its error comes after stopping, which must be done either way.
     Status idle = device_.synchronize();
     KILN_SAMPLING_PARAMS(CUpti_PCSamplingStopParams, p);
     KILN_CUPTI_TRY(library_, cuptiPCSamplingStop(&p));
@@ -95,6 +98,7 @@ class Sampler : public PcSampler {
   Result<SampleRun> finish() override {
     const CUptiResult code = disable();
     if (code != CUPTI_SUCCESS) return library_->failure(code, "cuptiPCSamplingDisable(&p)");
+    // Disabling writes what was left into the buffer that configure() gave.
     take(at_end_->data);
     // CUPTI looks at a process's modules when it attaches for the first time only: attached again, it would not know
     // the kernels that were not sampled then (H200, CUPTI 13.0). After this it attaches as if for the first time.
@@ -155,6 +159,7 @@ class Sampler : public PcSampler {
     p.numAttributes = infos.size();
     p.pPCSamplingConfigurationInfo = infos.data();
     KILN_CUPTI_TRY(library_, cuptiPCSamplingSetConfigurationAttribute(&p));
+    // Read back: without a wish, CUPTI chooses a period by the GPU.
     Info period = {};
     period.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SAMPLING_PERIOD;
     p.numAttributes = 1;

@@ -54,6 +54,7 @@ Result<Context> context_of(const Device& device) {
   Context c;
   KILN_TRY(c.driver, runtime::Driver::open());
   runtime::Backend& backend = device.impl()->backend();
+  // Makes the context current.
   KILN_TRY([[maybe_unused]] void* stream, backend.native_stream(backend.default_stream()));
   KILN_CU_TRY(c.driver, cuCtxGetCurrent(&c.context));
   const std::string& name = device.name();  // "cuda:1"
@@ -90,6 +91,7 @@ Status supported(const Library& library, const Context& context) {
 }
 
 Result<std::vector<uint8_t>> counter_availability(const Library& library, const Context& context) {
+  // Asked twice: the first call gives the size.
   KILN_CUPTI_PARAMS(CUpti_Profiler_GetCounterAvailability_Params, p);
   p.ctx = context.context;
   KILN_CUPTI_TRY(&library, cuptiProfilerGetCounterAvailability(&p));
@@ -167,7 +169,9 @@ class RangeProfiler {
     p.pConfig = config.data();
     p.counterDataImageSize = counters_.size();
     p.pCounterDataImage = counters_.data();
+    // A range for each launch, without marks in the program.
     p.range = CUPTI_AutoRange;
+    // The driver saves and restores memory around each pass, so that a kernel finds the same inputs.
     p.replayMode = CUPTI_KernelReplay;
     p.maxRangesPerPass = ranges;
     p.numNestingLevels = 1;
@@ -231,6 +235,7 @@ class Subscription : public LaunchNames {
   }
 
   Status subscribe() {
+    // CUPTI writes the name of a subscriber that is in the way.
     char other[CUPTI_SUBSCRIBER_NAME_MAX_LEN + 11] = {};
     KILN_CUPTI_PARAMS(CUpti_SubscriberParams, p);
     p.subscriberName = "Kiln counters";
@@ -242,6 +247,7 @@ class Subscription : public LaunchNames {
       Diagnostic d = library_->failure(code, "cuptiSubscribe_v2(&handle_, on_call, this, &p)");
       return other[0] ? with_note(std::move(d), fmt::format("the other one is '{}'", other)) : d;
     }
+    // Launches alone, so that no other call pays for a callback.
     for (CUpti_CallbackId id : kLaunches)
       KILN_CUPTI_TRY(library_, cuptiEnableCallback(1, handle_, CUPTI_CB_DOMAIN_DRIVER_API, id));
     return {};
@@ -272,6 +278,7 @@ class Subscription : public LaunchNames {
     int depth = 0;
     for (size_t i = 0; i < name.size(); ++i) {
       if (name[i] == '<') ++depth;
+      // Parentheses within template arguments are no parameters.
       if (name[i] == '>') --depth;
       if (name[i] == '(' && depth == 0 && i > 0) return name.substr(0, i);
     }
@@ -324,6 +331,7 @@ Result<Resolved> resolve(const std::string& chip, std::span<const Metric* const>
   KILN_TRY(HostProfiler host, HostProfiler::make(library, chip));
   KILN_TRY(std::vector<BaseMetric> known, host.base_metrics());
   auto has = [&](std::string_view name) {
+    // Known by its counter, as roll-ups are the same for all.
     const std::string_view base = name.substr(0, name.find('.'));
     return std::any_of(known.begin(), known.end(), [&](const BaseMetric& m) { return m.name == base; });
   };
@@ -368,6 +376,7 @@ Result<Collected> collect(const Device& device, std::span<const std::string> met
   const double begin = seconds();
   KILN_TRY(std::shared_ptr<const Library> library, library_for_counters());
   KILN_TRY(Context context, context_of(device));
+  // Nothing of before is counted.
   KILN_CHECK_OK(device.synchronize());
   KILN_TRY(std::unique_ptr<Hooks> hooks, Hooks::install(*library));
   KILN_CHECK_OK(supported(*library, context));
@@ -409,6 +418,7 @@ Result<Collected> collect(const Device& device, std::span<const std::string> met
   KILN_TRY(size_t ranges, profiler->ranges());
   // CUPTI tells of dropped ranges only when a pass had no room for them, not when the image was full.
   out.dropped = static_cast<int64_t>(std::max(dropped, names.size() - std::min(names.size(), ranges)));
+  // Names and ranges are in the same order. Where a name is missing, nobody can say which.
   const bool named = names.size() >= ranges;
   for (size_t i = 0; i < ranges; ++i) {
     KernelCounters& k = out.launches.emplace_back();

@@ -33,6 +33,7 @@ Result<LineTable> cubin_lines(std::string_view cubin, const std::string& functio
     p.functionName = function.c_str();
     p.pcOffset = pc;
     const CUptiResult code = library->cuptiGetSassToSourceCorrelation(&p);
+    // CUPTI allocates both names by malloc, also where it fails.
     std::unique_ptr<char, void (*)(void*)> file(p.fileName, std::free), folder(p.dirName, std::free);
     if (code != CUPTI_SUCCESS) return library->failure(code, "cuptiGetSassToSourceCorrelation(cubin, function, pc)");
     Instruction i;

@@ -40,6 +40,7 @@ struct Nvml::Library {
   int (*reasons)(void*, unsigned long long*) = nullptr;
 
   Status check(int code, std::string_view call) const {
+    // NVML_SUCCESS.
     if (code == 0) return {};
     return error(ErrorKind::kDevice, "{} failed: {}", call, error_string(code));
   }
@@ -101,6 +102,7 @@ ThrottleWatch::ThrottleWatch(const Device& device) {
 }
 
 void ThrottleWatch::look(double now_s) {
+  // In seconds: NVML takes longer to answer than short samples take.
   constexpr double kEvery = 0.05;
   if (!nvml_ || now_s < next_) return;
   next_ = now_s + kEvery;
@@ -116,6 +118,7 @@ std::string ThrottleWatch::text() const {
   return unknown_.empty() ? "none" : "unknown: " + unknown_;
 }
 
+// Between samples a GPU is idle, which slows nothing down.
 uint64_t slowing_reasons(uint64_t reasons) { return reasons & ~kIdle; }
 
 std::string reason_names(uint64_t reasons) {

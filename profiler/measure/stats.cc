@@ -41,6 +41,7 @@ double stddev(std::span<const double> samples) {
   if (samples.size() < 2) return 0;
   double m = mean(samples), sum = 0;
   for (double s : samples) sum += (s - m) * (s - m);
+  // Bessel's correction: these are samples, not all there is.
   return std::sqrt(sum / static_cast<double>(samples.size() - 1));
 }
 
@@ -94,6 +95,7 @@ double theil_sen_slope(std::span<const double> samples) {
   slopes.reserve(n * (n - 1) / 2);
   for (size_t i = 0; i < n; ++i)
     for (size_t j = i + 1; j < n; ++j) slopes.push_back((samples[j] - samples[i]) / static_cast<double>(j - i));
+  // The median of all slopes: a single outlier does not turn it, as it would a least-squares line.
   return median(slopes);
 }
 
@@ -104,6 +106,7 @@ double lag1_autocorrelation(std::span<const double> samples) {
     below += (samples[i] - m) * (samples[i] - m);
     if (i > 0) above += (samples[i] - m) * (samples[i - 1] - m);
   }
+  // Equal samples do not vary, so there is nothing to correlate.
   return below > 0 ? above / below : 0;
 }
 

@@ -12,6 +12,7 @@ namespace kiln::profiler {
 
 namespace {
 
+// Two tables of the same rows: what %advise lists is known without the functions.
 constexpr AdvisorRule kRules[] = {
 #define KILN_RULE(function, name, severity, seen, means) {name, Severity::k##severity, seen, means},
 #include "profiler/profile/advisor_rules.def"
@@ -41,6 +42,7 @@ std::vector<Finding> advise(const Timeline& timeline, const AdvisorInputs& input
     kFunctions[i](facts, sink);
     auto& found = sink.found();
     std::stable_sort(found.begin(), found.end(), [](auto& a, auto& b) { return a.weight > b.weight; });
+    // A rule that fires for everything would hide the others.
     if (found.size() > limits::kFindingsPerRule) found.resize(limits::kFindingsPerRule);
     for (FindingSink::Found& f : found)
       findings.push_back({std::string(kRules[i].name), kRules[i].severity, std::move(f.what), std::move(f.evidence),

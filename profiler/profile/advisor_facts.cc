@@ -32,6 +32,7 @@ double host_us_per_launch(const Timeline& t) {
   std::unordered_map<uint32_t, std::vector<TimeRange>> other;
   std::unordered_map<uint32_t, std::vector<Ns>> launches;
   for (const Span& s : t.spans)
+    // What is taken off: waits, and what happens once or moves data rather than launches.
     for (Step step :
          {Step::kWait, Step::kContext, Step::kCompile, Step::kLoad, Step::kCopyIn, Step::kCopyOut, Step::kHostKernel})
       if (s.step == step) other[s.thread].push_back({s.start, s.end});
@@ -90,6 +91,7 @@ Facts::Facts(const Timeline& timeline, const AdvisorInputs& in) : t(timeline), i
   if (!t.is_cuda())
     for (const Span& s : t.spans) launches += s.step == Step::kLaunch;
   launches += static_cast<int64_t>(us.size());
+  // Where it could be measured, a call without the profiler: recorded calls take longer.
   launch_us_is_plain = t.plain_call_us >= 0;
   launch_us = launch_us_is_plain ? t.plain_call_us : us.empty() ? -1 : median(us);
 }

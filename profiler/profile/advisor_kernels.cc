@@ -41,6 +41,7 @@ Dot dot_of(const Facts& f, const std::string& kernel) {
 /// The most shared bytes with which so many blocks fit on an SM; negative: none.
 int64_t shared_for(const target::Target& target, BlockResources block, int blocks) {
   int64_t fits = -1, too_many = block.shared_bytes + 1;
+  // Occupancy falls as shared memory grows, which makes bisection right.
   while (too_many - fits > 1) {
     const int64_t middle = fits + (too_many - fits) / 2;
     block.shared_bytes = middle;
@@ -55,6 +56,7 @@ void hotspot(const Facts& f, FindingSink& sink) {
   if (f.kernels.size() < 2) return;
   const KernelRuns& k = f.kernels[0];
   const double part = share(k.total, f.kernel_time);
+  // The weight of a finding is the time that it is about; the advisor shows the heaviest.
   if (part < limits::kDominates) return;
   sink.add(part,
            fmt::format("{} takes {:.0f} % of the kernels' time: {} in {} run{}", k.name, part * 100, time_text(k.total),
@@ -110,6 +112,7 @@ void occupancy_limit(const Facts& f, FindingSink& sink) {
     const auto o = theoretical_occupancy(target, w);
     if (!o || o->fraction >= limits::kLowOccupancy || !worth_tuning(f, k)) continue;
     const KernelFigures* figures = f.figures(k.name);
+    // Tensor cores are fed by few warps, so low occupancy does no harm where they are busy.
     if (figures && figures->tensor_percent.value_or(0) >= limits::kGoodTensor) continue;
     const int64_t shared = w.static_shared + w.dynamic_shared;
     const BlockResources block{block_threads(w), w.registers, shared};
@@ -170,6 +173,7 @@ void shared_conflicts(const Facts& f, FindingSink& sink) {
   for (const KernelRuns& k : f.kernels) {
     const KernelFigures* figures = f.figures(k.name);
     if (!figures || !figures->bank_conflicts || !figures->us || !figures->sm_mhz) continue;
+    // Cycles of all SMs while the kernel ran: MHz times microseconds.
     const double cycles = *figures->us * *figures->sm_mhz * f.t.multiprocessors;
     if (cycles <= 0 || *figures->bank_conflicts / cycles < limits::kConflictShare) continue;
     sink.add(static_cast<double>(k.total),
@@ -205,6 +209,7 @@ void one_stream(const Facts& f, FindingSink& sink) {
   std::vector<int> spans;
   for (const Work& w : f.t.work) {
     if (w.is_lost()) continue;
+    // Work is in the order of time, so this is the gap behind what ran before.
     const Ns gap = w.start - std::exchange(end, w.end);
     if (w.kind != WorkKind::kKernel || w.grid[0] == 0) continue;
     const double blocks = double(w.grid[0]) * w.grid[1] * w.grid[2];

@@ -44,6 +44,7 @@ const Row kRows[] = {
 size_t row_of(Step step) {
   for (size_t r = 0; r < std::size(kRows); ++r)
     if (std::find(kRows[r].steps.begin(), kRows[r].steps.end(), step) != kRows[r].steps.end()) return r;
+  // What no row lists is the interpreter's.
   return 0;
 }
 
@@ -58,6 +59,7 @@ Dispatch dispatch_of(const Timeline& timeline) {
   std::map<int, size_t> runs;
   for (size_t i = 0; i < n; ++i) {
     const Span& s = timeline.spans[i];
+    // A span's own time: its duration less those of its children.
     self[i] += s.duration();
     if (s.parent >= 0) self[static_cast<size_t>(s.parent)] -= s.duration();
     run[i] = s.step == Step::kRange && s.name == kStepRange ? static_cast<int>(i)
@@ -76,11 +78,13 @@ Dispatch dispatch_of(const Timeline& timeline) {
     const Step step = timeline.spans[i].step;
     const size_t r = row_of(step);
     us_of[r][runs.at(run[i])] += us(self[i]);
+    // A range marks a run, and is no call of the script.
     calls[r] += step != Step::kRange;
     out.launches += is_launch(step);
   }
   const auto count = static_cast<double>(runs.size());
   out.launches /= count;
+  // kRows ends with it.
   constexpr size_t kWait = kCount - 1;
   for (size_t r = 0; r < kCount; ++r) {
     const double each = median(us_of[r]);

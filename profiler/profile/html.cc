@@ -150,6 +150,7 @@ class Data {
     write_arrows();
     put("],\"memory\":[");
     write_memory();
+    // Last, since writing the rows has collected them.
     put("],\"strings\":[");
     list(strings_, [&](const std::string* s) { append_json(out_, *s); });
     put("]}}");
@@ -196,6 +197,7 @@ class Data {
     for (const Lane& lane : lanes_) {
       const size_t first = rows_.size();
       for (const Slice& s : lane.slices) {
+        // Slices of a lane nest: the page has a row for each depth.
         const size_t r = first + static_cast<size_t>(s.depth);
         if (rows_.size() <= r) rows_.resize(r + 1);
         const std::pair<int, int> place{static_cast<int>(r), static_cast<int>(rows_[r].size())};
@@ -208,6 +210,7 @@ class Data {
   }
 
   void write_row(const std::vector<const Slice*>& slices) {
+    // Differences of starts are shorter numbers than times since the beginning, and a page has many.
     Ns before = extent_.start;
     put("{{\"s\":[");
     list(slices, [&](const Slice* s) { put("{}", s->start - std::exchange(before, s->start)); });
@@ -227,6 +230,7 @@ class Data {
   void write_arrows() {
     bool first = true;
     for (size_t i = 0; i < t_.work.size(); ++i) {
+      // What lies in no lane has no place for the end of an arrow.
       if (t_.work[i].call < 0 || work_at_[i].first < 0) continue;
       const auto& from = call_at_[static_cast<size_t>(t_.work[i].call)];
       if (from.first < 0) continue;
@@ -361,6 +365,7 @@ std::string filled(std::string_view page, const std::map<std::string_view, std::
     out += page.substr(0, open);
     if (open == std::string_view::npos) return out;
     const size_t close = page.find("}}", open);
+    // at() throws for a name that the page has and html_report() does not give: a bug of ours.
     out += values.at(page.substr(open + 2, close - open - 2));
     page.remove_prefix(close + 2);
   }
@@ -371,6 +376,7 @@ std::string filled(std::string_view page, const std::map<std::string_view, std::
 std::string html_report(const Timeline& t, const HtmlReport& r) {
   std::string tables, plots;
   for (const report::Table& table : r.tables) tables += table_html(table);
+  // Without the XML declaration in front, which HTML does not allow there.
   for (const HtmlPlot& plot : r.plots)
     plots += fmt::format("<section>\n<h2>{}</h2>\n<div class=\"plot\">{}</div>\n</section>\n", html_escaped(plot.title),
                          plot.svg.substr(std::min(plot.svg.find("<svg"), plot.svg.size())));

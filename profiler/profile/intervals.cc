@@ -6,6 +6,7 @@ namespace kiln::profiler {
 
 Ns union_of(std::vector<TimeRange> ranges) {
   std::sort(ranges.begin(), ranges.end(), [](const TimeRange& a, const TimeRange& b) { return a.start < b.start; });
+  // `covered` is the latest end so far: ranges may lie within earlier ones.
   Ns total = 0, covered = 0;
   bool any = false;
   for (const TimeRange& r : ranges) {
@@ -28,6 +29,7 @@ Cover::Cover(std::vector<TimeRange> of) {
   std::sort(of.begin(), of.end(), [](const TimeRange& a, const TimeRange& b) { return a.start < b.start; });
   for (const TimeRange& s : of) {
     if (s.end <= s.start) continue;
+    // Ranges that touch are one.
     if (!ranges_.empty() && s.start <= ranges_.back().end)
       ranges_.back().end = std::max(ranges_.back().end, s.end);
     else
@@ -54,6 +56,7 @@ Ns Cover::within(Ns start, Ns end) const {
 
 Ns Cover::next_start(Ns at) const {
   auto next =
+      // 0 is no time on the profile's clock, and says that nothing follows.
       std::lower_bound(ranges_.begin(), ranges_.end(), at, [](const TimeRange& s, Ns time) { return s.start < time; });
   return next == ranges_.end() ? 0 : next->start;
 }
@@ -70,6 +73,7 @@ report::Cell bytes_cell(int64_t bytes) {
 }
 
 std::string why_no_device_work(const Timeline& timeline) {
+  // A GPU whose side was recorded and that did nothing has no reason to give: its zeros are true.
   if (!timeline.is_cuda() || !timeline.work.empty() || timeline.unknown.empty()) return {};
   return timeline.unknown.front().why;
 }

@@ -29,6 +29,7 @@ void add(UnplacedLane& row, SliceKind kind, size_t index, Ns start, Ns end) {
 /// A lane per part: each slice goes to the first part in which it lies inside the innermost open slice, or after all.
 void lay_out(UnplacedLane row, const Lane& like, std::vector<Lane>& into) {
   std::stable_sort(row.slices.begin(), row.slices.end(), [](const Slice& a, const Slice& b) {
+    // Of two that begin together the longer one is the outer.
     return a.start != b.start ? a.start < b.start : a.end > b.end;
   });
   struct Part {
@@ -124,6 +125,7 @@ std::vector<Lane> lanes(const Timeline& t) {
   UnplacedLane waits;
   for (size_t i = 0; i < t.waits.size(); ++i) {
     const Wait& w = t.waits[i];
+    // A wait whose call was not recorded has a time and no thread: it lies beside them.
     UnplacedLane& row = w.call < 0 ? waits : row_of(t.calls[static_cast<size_t>(w.call)].thread);
     add(row, SliceKind::kWait, i, w.start, w.end);
   }
@@ -145,6 +147,7 @@ std::vector<Lane> lanes(const Timeline& t) {
   }
 
   std::vector<Lane> all;
+  // Threads in the order of their first slice: the main thread comes first, whatever its number.
   auto first = [](const UnplacedLane& row) {
     Ns at = std::numeric_limits<Ns>::max();
     for (const Slice& s : row.slices) at = std::min(at, s.start);

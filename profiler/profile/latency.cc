@@ -23,6 +23,7 @@ using trace::Step;
 constexpr std::string_view kLazyLoading = "lazy loading", kDriverCompiler = "driver compiler";
 
 const Span* launch_around(const Timeline& t, int span) {
+  // The launch that the work came from encloses the driver's call, at whatever depth.
   for (; span >= 0; span = t.spans[static_cast<size_t>(span)].parent)
     if (t.spans[static_cast<size_t>(span)].step == Step::kLaunch) return &t.spans[static_cast<size_t>(span)];
   return nullptr;
@@ -59,6 +60,7 @@ class LatencyMaker {
     const bool has_before = found != ends_.end();
     const Ns before = has_before ? found->second : 0;
     ends_[stream] = has_before ? std::max(before, w.end) : w.end;
+    // What a graph launches has no call of its own, and copies are no launches of kernels.
     if (w.kind != WorkKind::kKernel || w.graph) return;
     Ns call_start = 0, call_end = 0, launch_start = 0, launch_end = 0;
     if (w.call >= 0) {
@@ -69,6 +71,7 @@ class LatencyMaker {
     if (launch) launch_start = launch->start, launch_end = launch->end;
     if (!t_.is_cuda() && launch) call_start = launch->start, call_end = launch->end;
     if (is_first(w, launch_start, launch_end, call_start, call_end)) return;
+    // Idle: all that was on the stream had ended when the call began, so nothing is hidden behind earlier work.
     const bool idle = !has_before || (call_start != 0 && before <= call_start);
     ++(idle ? out_.idle : out_.queued);
     if (call_start != 0) {
@@ -94,6 +97,7 @@ class LatencyMaker {
     auto began = std::lower_bound(code_.begin(), code_.end(), start, [](const Span* s, Ns t) { return s->start < t; });
     for (; began != code_.end() && (*began)->start <= end; ++began) {
       const Span& s = **began;
+      // It goes on after the launch, so it is no part of it.
       if (s.end > end) continue;
       if (s.step == Step::kPhase)
         f.phases.emplace_back(s.name, us(s.duration()));
@@ -132,6 +136,7 @@ class LatencyMaker {
     for (const Work& w : t_.work) {
       if (!w.graph || w.is_lost()) continue;
       Launch& l = launches[{w.graph, w.correlation}];
+      // Work comes by start, so the first node seen is the first that ran.
       if (l.nodes == 0)
         l.start = w.start;
       else
@@ -142,6 +147,7 @@ class LatencyMaker {
       l.busy += w.duration();
       l.call = w.call;
     }
+    // The samples of a graph's launches, of which medians are taken below.
     struct Samples {
       std::vector<double> call, start, makespan, work, gap;
       int64_t launches = 0, nodes = 0;
@@ -226,8 +232,9 @@ Table latency_table(const Timeline& timeline, const Latency& l) {
     auto add = [&](const std::vector<double>& v, int64_t launches, bool is_queued) {
       cells.push_back(Cell::of(static_cast<int64_t>(v.size())));
       for (const double& q : kQuantiles)
-        cells.push_back(!v.empty()         ? Cell::of(quantile(v, q), 2)
-                        : launches == 0    ? Cell::unknown(why_no_device_work(timeline))
+        cells.push_back(!v.empty()      ? Cell::of(quantile(v, q), 2)
+                        : launches == 0 ? Cell::unknown(why_no_device_work(timeline))
+                        // The reason stands in the first quantile's cell; the others would repeat it.
                         : &q != kQuantiles ? Cell::unknown({})
                                            : Cell::unknown(unknown_piece(timeline, text.piece, is_queued)));
     };

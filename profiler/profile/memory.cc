@@ -54,11 +54,13 @@ Memory memory(const Timeline& timeline) {
       r.freed -= m.bytes;
     }
     d.live = m.total;
+    // The first time that the peak was reached names the line.
     if (m.total > d.peak) d.peak = m.total, d.peak_line = line;
     r.line = std::move(line);
   }
   Memory out;
   for (auto& [key, row] : rows) out.rows.push_back(std::move(row));
+  // By what was allocated: a line that frees what others made comes behind them.
   std::stable_sort(out.rows.begin(), out.rows.end(), [](const MemoryRow& a, const MemoryRow& b) {
     return a.allocated != b.allocated ? a.allocated > b.allocated : a.freed > b.freed;
   });

@@ -102,6 +102,7 @@ class OpsMaker {
     OpRow& r = row(i);
     ++r.calls;
     r.self_cpu += duration;
+    // Recursion would count the inner call's time twice.
     if (!is_inside_itself(i)) r.cpu += duration;
     if (node(i).parent >= 0)
       row(node(i).parent).self_cpu -= duration;
@@ -116,6 +117,7 @@ class OpsMaker {
   /// The nearest row at or around a span.
   int row_node(int span) const {
     if (span < 0) return -1;
+    // A span that is no row stands for the row around it.
     return node(span).row >= 0 ? span : node(span).parent;
   }
 
@@ -152,6 +154,7 @@ class OpsMaker {
       n.parent = row_node(c.span);
       int& before = last.try_emplace(c.thread, -1).first->second;
       int outer = before;
+      // A call that ended before this one does not enclose it: calls of a thread come by start.
       while (outer >= static_cast<int>(t_.spans.size()) && ends[static_cast<size_t>(outer)] < c.end)
         outer = node(outer).parent;
       if (outer >= static_cast<int>(t_.spans.size())) n.parent = outer;
@@ -166,6 +169,7 @@ class OpsMaker {
   void add_work(const Work& w) {
     Totals& total = out_.totals;
     const Ns time = w.is_lost() ? 0 : w.duration();
+    // What is lost counts as a launch, without a time.
     total.device += time;
     total.lost += w.is_lost();
     switch (w.kind) {
@@ -183,6 +187,7 @@ class OpsMaker {
       total.unattributed += time;
     } else {
       row(launcher).self_device += time;
+      // A set, since a row may enclose itself at several depths.
       std::set<int> seen;  // a row that contains itself counts it once
       for (int p = launcher; p >= 0; p = node(p).parent)
         if (seen.insert(node(p).row).second) row(p).device += time;
@@ -240,6 +245,7 @@ class OpsMaker {
       const auto calls = static_cast<double>(r.calls);
       if (options_.flop >= 0) r.flop = options_.flop * calls;
       if (options_.bytes >= 0) r.bytes = options_.bytes * calls;
+      // Else nobody knows how the declared work is shared among kernels.
       if (kernels == 1 && only->calls == r.calls) only->flop = r.flop, only->bytes = r.bytes;
     }
   }
@@ -248,11 +254,13 @@ class OpsMaker {
     Totals& total = out_.totals;
     total.window = t_.end - t_.start;
     total.dropped = t_.dropped;
+    // Work may end after the profile did.
     for (TimeRange& r : ran_) r = clipped(r, {t_.start, t_.end});
     total.busy = union_of(std::move(ran_));
     std::set<std::pair<int, int>> launches;
     for (const Work& w : t_.work)
       if (w.kind == WorkKind::kKernel)
+        // Work whose call is not known counts as a launch of its own.
         launches.insert({w.call, w.call < 0 ? static_cast<int>(&w - t_.work.data()) : 0});
     total.launches = static_cast<int64_t>(launches.size());
   }
@@ -346,6 +354,7 @@ constexpr SortName kTorchSortNames[] = {
 Result<OpSort> parse_op_sort(std::string_view text) {
   for (const SortName& s : kSortNames)
     if (s.name == text) return s.sort;
+  // torch's names are taken too, so that sort_by of its profiler works.
   for (const SortName& s : kTorchSortNames)
     if (s.name == text) return s.sort;
   std::vector<std::string> names;
@@ -359,6 +368,7 @@ Result<OpSort> parse_op_sort(std::string_view text) {
 
 Ops ops(const Timeline& timeline, const OpsOptions& options) {
   Ops out = OpsMaker(timeline, options).make();
+  // By the device's time where there is any: that is what a profile of a GPU is asked for.
   const OpSort by = options.sort.value_or(out.totals.device > 0 ? OpSort::kDevice : OpSort::kCpu);
   sort_rows(out.ops, by);
   sort_rows(out.work, by);

@@ -30,6 +30,7 @@ Overlap overlap_of(const Timeline& t) {
     changes.push_back({w.start, kernel, !kernel});
     changes.push_back({w.end, -int{kernel}, -int{!kernel}});
   }
+  // Equal times in any order: between them lies no time.
   std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) { return a.at < b.at; });
   Overlap out;
   int kernels = 0, copies = 0;

@@ -13,6 +13,7 @@ namespace kiln::profiler {
 std::vector<NamedTable> profile_tables(const Timeline& timeline, const ProfileView& view) {
   std::vector<NamedTable> out;
   OpsOptions rows = view.ops;
+  // Asked for as columns of operations, or as tables of their own: the columns come with both.
   rows.memory = rows.memory || view.memory;
   const Ops all = ops(timeline, rows);
   out.push_back({"operations", ops_table(timeline, all, rows)});
@@ -46,6 +47,7 @@ report::Table cycles_table(std::span<const Timeline> cycles) {
     const std::string why = why_no_device_work(cycles[i]);
     table.add_row({Cell::of(static_cast<int64_t>(i) + 1), time_cell(t.window),
                    why.empty() ? Cell::of(t.busy_fraction() * 100, 1) : Cell::unknown(why), time_cell(t.cpu),
+                   // The reason stands under the table once; an empty one adds no second note.
                    why.empty() ? time_cell(t.device) : Cell::unknown({})});
   }
   table.add_note("the other tables are of the last cycle");
@@ -59,6 +61,7 @@ std::string tables_json(const Timeline& timeline, std::span<const NamedTable> ta
   doc["hardware"] = timeline.hardware;
   doc["target"] = timeline.target;
   doc["driver"] = timeline.driver;
+  // By way of the text of each table, so that its rows and units have the form that every reader knows.
   for (const NamedTable& t : tables) doc["tables"][t.name] = ordered_json::parse(report::to_json(t.table));
   return doc.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }

@@ -28,6 +28,7 @@ Scale scale_of(Range r, bool log) {
   if (log) r = {std::log10(r.low), std::log10(r.high)};
   // One value, or values that differ by rounding only.
   if (r.high - r.low <= 1e-9 * std::max(std::abs(r.low), std::abs(r.high))) {
+    // Some room, so that the value lies in the middle of the axis.
     const double room = log ? 0.5 : r.low == 0 ? 1 : std::abs(r.low) / 2;
     r = {r.low - room, r.high + room};
   }
@@ -36,6 +37,7 @@ Scale scale_of(Range r, bool log) {
 
 bool is_power_of_two(double v) {
   int exponent = 0;
+  // frexp gives powers of two the mantissa 0.5.
   return v >= 1 && std::frexp(v, &exponent) == 0.5;
 }
 
@@ -43,6 +45,7 @@ bool is_power_of_two(double v) {
 
 bool wants_log(const std::vector<double>& values) {
   if (values.empty()) return false;
+  // A factor of eight is three powers of two: sizes that double are read off a logarithmic axis.
   auto [low, high] = std::minmax_element(values.begin(), values.end());
   return *low > 0 && *high > 8 * *low;
 }
@@ -55,6 +58,7 @@ std::vector<PlotLine> drawable(const Plot& plot) {
       if (!std::isfinite(p.x) || (plot.x_log && p.x <= 0)) continue;
       if (!std::isfinite(p.y) || (plot.y_log && p.y <= 0)) p.y = p.low = p.high = NAN;
       if (!std::isfinite(p.low) || !std::isfinite(p.high)) p.low = p.high = NAN;
+      // A bar that reaches 0 or less ends at its point: it has no logarithm.
       if (plot.y_log && p.low <= 0) p.low = p.y;
       kept.points.push_back(p);
     }
@@ -78,6 +82,7 @@ Scale x_scale(const Plot& plot, const std::vector<PlotLine>& lines) {
 Scale y_scale(const Plot& plot, const std::vector<PlotLine>& lines) {
   Range r;
   each_point(lines, [&](const PlotPoint& p) { r.add(p.y), r.add(p.low), r.add(p.high); });
+  // A single value from 0, too: alone it would fill the axis.
   if (!plot.y_log && r.low > 0 && (r.low == r.high || r.low < kFromZeroBelow * r.high)) r.low = 0;
   return scale_of(r, plot.y_log);
 }

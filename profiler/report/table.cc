@@ -52,6 +52,7 @@ std::string key_of(const Column& c) {
 
 std::string heading(const Column& c) { return c.unit.empty() ? c.name : c.name + " " + c.unit; }
 
+// An empty text in a column of numbers means that there is none: in JSON null, as "" would be of another type.
 bool is_missing(const Column& column, const Cell& cell) {
   return cell.is_unknown || (cell.text.empty() && column.align == Align::kRight);
 }
@@ -159,6 +160,7 @@ std::string to_csv(const Table& table) {
 std::string to_markdown(const Table& whole) {
   const Table table = whole.printed();
   std::string out = table.title().empty() ? "" : "**" + escape_markdown(table.title()) + "**\n\n";
+  // Markdown gives columns their side by the rule below the heading.
   std::string rule;
   for (const Column& c : table.columns()) {
     out += "| " + escape_markdown(heading(c)) + " ";
@@ -206,6 +208,7 @@ std::string to_json(const Table& table) {
     ordered_json object;
     for (size_t i = 0; i < row.size(); ++i) {
       ordered_json& value = object[key_of(table.columns()[i])];
+      // null rather than left out: every row has the same keys.
       if (is_missing(table.columns()[i], row[i]))
         value = nullptr;
       else if (row[i].number && row[i].is_integer)
@@ -265,12 +268,14 @@ std::string human_time(double us) {
 }
 
 bool wants_color(int fd) {
+  // NO_COLOR counts when it is set and not empty (no-color.org).
   const char *term = std::getenv("TERM"), *none = std::getenv("NO_COLOR");
   return isatty(fd) && !(none && *none) && !(term && std::string_view(term) == "dumb");
 }
 
 int terminal_columns(int fd) {
   winsize size{};
+  // Where the output is no terminal, whoever reads it may still say how wide it is.
   if (isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
   const char* columns = std::getenv("COLUMNS");
   return columns ? std::clamp(std::atoi(columns), 0, 10000) : 0;

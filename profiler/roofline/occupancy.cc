@@ -12,6 +12,7 @@ int64_t most_clusters(const Occupancy& occupancy, int multiprocessors, int block
 std::optional<OccupancyStep> fewer_registers(const target::Target& target, const BlockResources& block) {
   const int now = occupancy(target, block).blocks_per_sm;
   BlockResources fewer = block;
+  // Registers are handed out in units, so that most of these steps change nothing.
   for (int r = block.registers_per_thread - 1; r > 0; --r) {
     fewer.registers_per_thread = r;
     if (Occupancy o = occupancy(target, fewer); o.blocks_per_sm > now) return OccupancyStep{r, o};

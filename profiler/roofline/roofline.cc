@@ -21,6 +21,7 @@ std::string product_name(DType type) { return fmt::format("{} products", name(ty
 
 // The math ceiling over a point, with its name; nullptr when it was not measured.
 const Ceiling* math_over(const RooflineChart& chart, const RoofPoint& point) {
+  // A point of no product is held to f32 math outside of the tensor cores.
   if (!point.product) return chart.vector ? &*chart.vector : nullptr;
   auto found = chart.products.find(*point.product);
   return found == chart.products.end() ? nullptr : &found->second;
@@ -40,6 +41,7 @@ RateUnit unit_of(const RooflineChart& chart) {
 Cell amount(double value, Source from, const char* what, const char* unit) {
   if (value < 0) return Cell::unknown(fmt::format("not known; give {} or --measured", what));
   std::string text = report::human_bytes(value);
+  // Without the B at its end: the same prefixes serve FLOP.
   text.pop_back();
   text += unit;
   text += from == Source::kCounted ? " counted" : from == Source::kDeclared ? " declared" : "";
@@ -99,6 +101,7 @@ report::Table roofline_table(const RooflineChart& chart) {
       table.add_note(p.name +
                      ": well under both roofs, so latency, occupancy or a small grid limits it: "
                      "%counters with bundle=stalls shows why its warps stall");
+    // No more than the clock and the measured ceiling scatter, else it read less from memory than the model says.
     if (v.share > kAbove && v.bound == "memory")
       table.add_note(p.name + ": above the roof of memory, so part of its bytes came from a cache");
   }
@@ -151,6 +154,7 @@ report::Plot roofline_plot(const RooflineChart& chart) {
     for (const Math& b : memory) low = std::min(low, m.per_us / b.per_us), high = std::max(high, m.per_us / b.per_us);
   low /= 4, high *= 4;
   for (const Math& b : memory) {
+    // The slope ends where it meets the highest roof.
     const double end = most_math / b.per_us;
     plot.lines.push_back({fmt::format("{}: {:.4g} GB/s", b.name, b.per_us / 1e3),
                           {{low, low * b.per_us / rate.per_us}, {end, most_math / rate.per_us}},
@@ -158,6 +162,7 @@ report::Plot roofline_plot(const RooflineChart& chart) {
   }
   for (const Math& m : math)
     plot.lines.push_back({fmt::format("{}: {:.4g} {}", m.name, m.per_us / rate.per_us, rate.name),
+                          // A roof begins where the fastest memory meets it.
                           {{m.per_us / fastest, m.per_us / rate.per_us}, {high, m.per_us / rate.per_us}},
                           report::PlotForm::kLine});
   for (const RoofPoint& p : chart.points) {

@@ -18,6 +18,7 @@ Result<std::unique_ptr<ProfileSession>> ProfileSession::start(const Device& devi
   const DeviceInfo info = device.info();
   t.device = device.name(), t.hardware = info.name, t.target = info.target, t.driver = info.driver;
   if (device.is_cuda()) t.multiprocessors = info.compute_units;
+  // What was queued before is not of the profile.
   KILN_CHECK_OK(device.synchronize());
   if (device.is_cuda() && options.device_work) {
     auto collector = cupti::make_activity_collector();
@@ -27,6 +28,7 @@ Result<std::unique_ptr<ProfileSession>> ProfileSession::start(const Device& devi
     else
       t.unknown.push_back({"the GPU's side: kernels, copies, calls of the driver", started.error().message});
   }
+  // After the collector, whose attaching takes milliseconds and is not the program's.
   if (!trace::start(options.details)) return error(ErrorKind::kValue, "a profile is being taken already");
   session->running_ = true;
   t.start = trace::now_ns();
@@ -42,6 +44,7 @@ Result<Timeline> ProfileSession::stop() {
   const Ns ending = trace::now_ns();
   add_events(timeline_, trace::stop());
   running_ = false;
+  // Work that is still running ends within the profile, with the wait for it at the end.
   Status idle = device_.synchronize();
   timeline_.end = trace::now_ns();
   if (collector_) {

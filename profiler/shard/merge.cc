@@ -35,6 +35,7 @@ std::vector<const ShardRecord*> by_speed(const std::vector<ShardRecord>& records
       std::ranges::all_of(records, [](const ShardRecord& r) { return r.cells[0].us <= 0 || speedup_of(r) > 0; });
   auto rank = [&](const ShardRecord* r) {
     const double us = r->cells[0].us;
+    // What failed comes last, whatever decides among the others.
     return std::tuple(us <= 0, ratios ? -speedup_of(*r) : us);
   };
   std::ranges::stable_sort(order, {}, rank);
@@ -75,6 +76,7 @@ std::vector<MergedList> merge_shards(const ShardRecords& all) {
     lists[place->second].records.push_back(r);
   }
   for (MergedList& list : lists) {
+    // Records of one number by time, so that the last that was measured counts.
     std::ranges::stable_sort(list.records, {}, [](const ShardRecord& r) { return std::tie(r.number, r.time); });
     // The last of each number.
     const auto again = std::ranges::unique(list.records.rbegin(), list.records.rend(), {}, &ShardRecord::number);
@@ -95,6 +97,7 @@ std::string number_ranges(const std::vector<size_t>& numbers) {
     size_t end = i + 1;
     while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
     out += fmt::format("{}{}", out.empty() ? "" : ", ", numbers[i]);
+    // "3–7", but "3, 4": a range of two saves nothing.
     if (end - i > 1) out += fmt::format("{}{}", end - i > 2 ? "–" : ", ", numbers[end - 1]);
     i = end;
   }

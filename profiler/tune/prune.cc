@@ -45,12 +45,14 @@ std::vector<std::string> prune(std::span<const Compiled* const> compiled, const 
     if (!compiled[i] || !gpu) continue;
     const KernelInfo& info = compiled[i]->info;
     reasons[i] = does_not_fit(info, limits);
+    // Only among those that fit: what cannot run sets no measure.
     if (reasons[i].empty() && info.spill_bytes >= 0) least_spills = std::min(least_spills, info.spill_bytes);
   }
   std::map<std::pair<std::string, std::string>, size_t> seen;
   for (size_t i = 0; i < compiled.size(); ++i) {
     if (!compiled[i] || !reasons[i].empty()) continue;
     const KernelInfo& info = compiled[i]->info;
+    // least_spills may be the largest number, which must not be multiplied.
     if (gpu && info.spill_bytes > kSpillBytes && info.spill_bytes / kSpillFactor > least_spills) {
       reasons[i] = fmt::format("{} bytes of spills, where another has {}", info.spill_bytes, least_spills);
       continue;

@@ -72,6 +72,7 @@ Result<Tuning> tune(const Kernel& kernel, const std::function<std::array<int64_t
     KILN_TRY(TuneCandidate c, candidate_of(kernel, grid, args, config));
     candidates.push_back(std::move(c));
   }
+  // The first tensor decides, as in a launch.
   Device device;
   for (const auto& arg : args)
     if (const Tensor* t = arg ? runtime::tensor_in(*arg) : nullptr; t && *t && !device) device = t->device();
@@ -94,6 +95,7 @@ Result<Tuning> tune(const Kernel& kernel, const std::function<std::array<int64_t
     engine.record_key = profiler::record_key(kernel, device, record_lines(candidates[0], options));
   }
   KILN_TRY(profiler::TuneResult result, profiler::tune(device, candidates, engine));
+  // The tensors get back what they held before the first launch, whatever came out.
   if (check) KILN_CHECK_OK(check->restore());
   if (result.best < 0) return nothing_works(kernel, result);
   Tuning out;

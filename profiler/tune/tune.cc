@@ -29,6 +29,7 @@ namespace kiln::profiler {
 namespace {
 
 constexpr double kCompileShare = 0.6;  // of the budget: configurations not compiled by then are skipped
+// How late a Ctrl-C or the end of the budget is seen while kernels compile.
 constexpr auto kPoll = std::chrono::milliseconds(50);
 
 constexpr std::string_view kStates[] = {"measured", "pruned", "failed", "wrong", "skipped"};
@@ -201,6 +202,7 @@ class Tuner {
     if (!options_.records || result_.interrupted || result_.best < 0) return;
     std::set<std::string> stored;  // a configuration that is listed twice is pruned the second time: the first counts
     for (size_t i = 0; i < candidates_.size(); ++i) {
+      // A skipped one is not known to be anything, and is tried the next time.
       if (row(i).from_record || row(i).state == TuneState::kSkipped) continue;
       const std::string identity = record_identity(i, is_verdict(row(i).state));
       if (stored.insert(identity).second) options_.records->store(options_.record_key, identity, row(i));
@@ -233,6 +235,7 @@ class Tuner {
       while (!stop && next < todo.size()) {
         const size_t at = next++;
         const TuneCandidate& c = candidates_[todo[at]];
+        // Once for each set of addresses: other warps and stages make the same accesses.
         const bool guard = options_.check_accesses && guarded.insert(accesses_text(c)).second;
         lock.unlock();
         const double from = steady_seconds();
@@ -270,6 +273,7 @@ class Tuner {
       report(TunePhase::kCompiling, 0, total);
       while (running > 0) {
         ready.wait_for(lock, kPoll);
+        // One is compiled at least, however small the budget is.
         stop = stopped() || (done > 0 && elapsed() > kCompileShare * options_.budget_s);
         const double spent = steady_seconds() - begin;
         report(TunePhase::kCompiling, done, total, done ? spent / done * (total - done) : 0);
@@ -347,6 +351,7 @@ class Tuner {
         continue;
       }
       // The first is tried whatever the time, so that there is something to measure.
+      // Half of what compiling may leave is for trying out.
       if (open_.front() != i && elapsed() > (1 + kCompileShare) / 2 * options_.budget_s) {
         drop(i, TuneState::kSkipped, kNoTime);
         continue;
@@ -355,6 +360,7 @@ class Tuner {
       auto look = [&] { return look_at_accesses(i); };
       Status status;
       std::string difference;
+      // Before the launch, which might fault or write over what the others read.
       if (options_.check_accesses && looked_at_.insert(accesses_text(candidates_[i])).second) status = look();
       if (!status.ok()) {
       } else if (!check) {
@@ -506,6 +512,7 @@ int best_row(std::span<const TuneRow> rows) {
     if (r.state != TuneState::kMeasured || r.us.empty()) continue;
     if (best >= 0) {
       const TuneRow& b = rows[static_cast<size_t>(best)];
+      // Whoever is in a later rung beat the others with more samples.
       if (r.rung < b.rung || (r.rung == b.rung && r.median_us() >= b.median_us())) continue;
     }
     best = static_cast<int>(i);
