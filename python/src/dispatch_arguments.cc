@@ -33,6 +33,7 @@ void DispatchArguments::add(const DispatchParam& param, PyObject* object) {
   if (param.is_constexpr) return constant(param, object);
   if (object == Py_None) return constant(param, object);
   if (param.is_annotated) return annotated(param, object);
+  // After bool, which is a subclass of int in Python.
   if (PyBool_Check(object)) return scalar(DType::kI1, object == Py_True, false);
   if (PyLong_Check(object)) return integer(param, object);
   if (PyFloat_Check(object))
@@ -44,6 +45,7 @@ void DispatchArguments::constant(const DispatchParam& param, PyObject* object) {
   value_ = object;
   if (object == Py_None) return tag(DispatchTag::kNone);
   if (PyBool_Check(object)) return tag(object == Py_True ? DispatchTag::kTrue : DispatchTag::kFalse);
+  // Exactly int: subclasses (IntEnum, numpy's) may compare and print in their own way, and go by identity below.
   if (PyLong_CheckExact(object)) {
     int overflow = 0;
     const long long v = PyLong_AsLongLongAndOverflow(object, &overflow);
@@ -61,6 +63,7 @@ void DispatchArguments::constant(const DispatchParam& param, PyObject* object) {
     value_ = object;
     return;
   }
+  // Equal objects are one key: the dictionary keeps the first of them alive, and its address stands in the key.
   PyObject* known = PyDict_GetItemWithError(objects_, object);
   if (!known) {
     if (PyErr_Occurred()) {
@@ -92,6 +95,7 @@ void DispatchArguments::integer(const DispatchParam& param, PyObject* object) {
     return scalar(DType::kU64, large, param.specialize && large % 16 == 0);
   }
   if (v == 1 && param.specialize) {
+    // 1 is a constant to Triton, so that strides of 1 leave addresses.
     static PyObject* const one = PyLong_FromLong(1);
     return constant(param, one);
   }
@@ -111,6 +115,7 @@ void DispatchArguments::annotated(const DispatchParam& param, PyObject* object) 
     from_double(dtype, real_of(object), &slot);
     return scalar(dtype, slot, false);
   }
+  // __index__ and not __int__: a float must not lose its fraction.
   const Ref whole = Ref::take(PyNumber_Index(object));
   if (dtype == DType::kI1) return scalar(dtype, PyObject_IsTrue(whole.get()) == 1, false);
   int overflow = 0;
@@ -139,6 +144,7 @@ void DispatchArguments::pointer(const DispatchParam& param, DType dtype, uint64_
            "is on " + device_text(device) + ", and '" + std::string(text_of(first.get())) + "' is on " +
                device_text(device_));
   }
+  // Triton specialises pointers and integers by multiples of 16.
   const bool divisible = param.specialize && address % 16 == 0;
   tag(DispatchTag::kPointer), raw(dtype), raw(divisible);
   slots_.push_back(address);
@@ -224,6 +230,7 @@ void DispatchArguments::array(const DispatchParam& param, PyObject* object, PyOb
   const Ref fields = Ref::take(PyObject_GetAttr(object, interface_name));
   PyObject* data = PyDict_Check(fields.get()) ? PyDict_GetItemString(fields.get(), "data") : nullptr;
   PyObject* typestr = PyDict_Check(fields.get()) ? PyDict_GetItemString(fields.get(), "typestr") : nullptr;
+  // numpy's PyArrayInterface: NPY_ARRAY_NOTSWAPPED, and a version of 2 in its first field.
   if (!data || !typestr || !PyTuple_Check(data)) refuse(param, PyExc_TypeError, "has no usable array interface");
   const std::optional<DType> dtype = typestr_dtype(text_of(typestr));
   if (!dtype)
@@ -251,6 +258,7 @@ void DispatchArguments::dlpack(const DispatchParam& param, PyObject* object) {
 }
 
 void DispatchArguments::finish(const CodeOptions& options) {
+// The options as bytes: each is a number of fixed size, so no two keys run together.
 #define KILN_LAUNCH_OPTION(NAME, ...) raw(options.NAME);
 #include "kiln/launch_option.def"
   raw(device_);

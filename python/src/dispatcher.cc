@@ -55,6 +55,7 @@ std::array<int64_t, 3> grid_of(const Dispatcher& kernel, PyObject* grid, std::sp
   if (PyCallable_Check(grid)) {
     const Ref meta = Ref::take(PyDict_New());
     for (size_t i = 0; i < values.size(); ++i)
+      // As Triton's grid functions get them: by name, constexprs and others.
       check(PyDict_SetItem(meta.get(), kernel.params[i].name.get(), values[i]));
     computed = Ref::take(PyObject_CallFunctionObjArgs(grid, meta.get(), nullptr));
     grid = computed.get();
@@ -74,6 +75,7 @@ LoadedImage compiled(Dispatcher& kernel, PyObject* compile, std::span<PyObject* 
                      const CodeOptions& options, const KnownDevice& known) {
   const Ref descriptions = Ref::take(PyList_New(0)), chosen = Ref::take(PyDict_New());
   for (size_t i = 0; i < values.size(); ++i) {
+    // One by one, since a key does not say which argument its bytes belong to.
     DispatchArguments one(kernel.name, kernel.objects.get());
     one.add(kernel.params[i], values[i]);
     check(PyList_Append(descriptions.get(), one.description().get()));
@@ -107,11 +109,13 @@ PyObject* run(PyObject* bound, PyObject* const* args, Py_ssize_t given, PyObject
     if (count > kInline) many.resize(count), values = many.data();
     for (size_t i = 0; i < count; ++i) values[i] = i < static_cast<size_t>(given) ? args[i] : nullptr;
     CodeOptions options;
+    // Asserts of the source are off unless debug=True asks, as in Triton.
     options.debug = false;
     const Py_ssize_t named = names ? length(names) : 0;
     for (Py_ssize_t k = 0; k < named; ++k) {
       PyObject *keyword = item(names, k), *value = args[given + k];
       size_t at = 0;
+      // Names of calls are interned by Python, and those of parameters here: pointers compare in nearly all calls.
       while (at < count && kernel.params[at].name.get() != keyword) ++at;
       if (at == count)  // not interned: **{"a" + "b": …}
         for (at = 0; at < count && PyUnicode_Compare(kernel.params[at].name.get(), keyword) != 0;) ++at;
@@ -139,6 +143,7 @@ PyObject* run(PyObject* bound, PyObject* const* args, Py_ssize_t given, PyObject
     KnownDevice& known = device_at(index);
     const LoadedImage* code = kernel.last;
     if (!code || *kernel.last_key != arguments.key()) {
+      // Python's own code may run in between, and launch this kernel: the map keeps its elements where they are.
       auto found = kernel.code.find(arguments.key());
       if (found == kernel.code.end())
         found = kernel.code

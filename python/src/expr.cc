@@ -21,6 +21,7 @@ DType named_dtype(std::string_view name) {
 std::shared_ptr<void> keeper_of(PyObject* object) {
   Py_INCREF(object);
   return std::shared_ptr<void>(object, [](void* kept) {
+    // At exit, memory may be let go when there is no interpreter to count references; it leaks then.
     if (!Py_IsInitialized()) return;
     const WithGil held;
     Py_DECREF(static_cast<PyObject*>(kept));
@@ -31,6 +32,7 @@ std::shared_ptr<void> keeper_of(PyObject* object) {
 PyObject* leaf(PyObject*, PyObject* object) {
   return guarded([&] {
     const ForeignTensor t = read_foreign(object);
+    // Views have no negative strides in Kiln, as in torch.
     for (int64_t step : t.steps())
       if (step < 0) raise(PyExc_ValueError, "an array with negative strides; copy it first");
     const ForeignMemory memory = {t.address, t.bytes(), keeper_of(object)};
@@ -49,6 +51,7 @@ PyObject* placeholder(PyObject*, PyObject* args) {
     const std::vector<int64_t> sizes = ints_of(shape);
     int64_t bytes = size_of(element);
     for (int64_t n : sizes) bytes *= n;
+    // An address that no device gives out; nothing reads it.
     constexpr uint64_t kNobodysAddress = uint64_t{1} << 40;
     return wrapped(
         value_of(tensor_from_memory(device_at(device).device, element, sizes, {}, {kNobodysAddress, bytes})));
@@ -116,6 +119,7 @@ PyObject* apply_op(PyObject*, PyObject* args) {
     PyObject *operands = nullptr, *given = nullptr;
     if (!PyArg_ParseTuple(args, "sOO!", &op_name, &operands, &PyDict_Type, &given)) throw Raised();
     const std::optional<ExprOp> op = parse_expr_op(op_name);
+    // Leaves have their own functions, and a jit function comes with its source.
     if (!op || *op == ExprOp::kInput || *op == ExprOp::kScalar || *op == ExprOp::kCall)
       raise(PyExc_ValueError, "expressions have no operation '%s'", op_name);
     ExprAttributes attributes;
@@ -136,6 +140,7 @@ PyObject* plan_of(PyObject* self, PyObject* variant) {
     const Expr& expr = expr_of(self);
     const ExprVariant which = variant_of(variant);
     Result<ExprPlan> made = [&] {
+      // Planning takes milliseconds and no Python object: other threads may run.
       const WithoutGil free;
       return plan(expr, which);
     }();
@@ -225,6 +230,7 @@ PyObject* is_apart(PyObject*, PyObject* args) {
     PyObject *given = nullptr, *tensors = nullptr;
     if (!PyArg_ParseTuple(args, "OO", &given, &tensors)) throw Raised();
     const ForeignTensor out = read_foreign(given);
+    // As wide as the widest access, so that kernels are compiled for aligned addresses.
     bool apart = out.address % 16 == 0;
     int64_t step = 1;
     for (int d = out.rank; d-- > 0; step *= out.shape[static_cast<size_t>(d)])

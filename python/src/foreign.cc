@@ -44,6 +44,7 @@ bool finds_exchange_api(PyTypeObject* type) {
   const Ref capsule = Ref::take(found);
   const auto* api = static_cast<const ExchangeApi*>(PyCapsule_GetPointer(found, "dlpack_exchange_api"));
   if (!api) return PyErr_Clear(), false;
+  // A table of another major version has other fields.
   if (api->major != 1 || !api->read) return false;
   exchange_api = api;
   return true;
@@ -79,6 +80,7 @@ Receiver receiver_of(PyObject* object) {
   for (const Row& row : rows)
     if (row.type == type) return row.receiver;
   const Receiver found = find_receiver(type);
+  // A program with more types than this asks anew each time, and keeps none of them alive.
   constexpr size_t kMost = 64;
   if (rows.size() < kMost) {
     Py_INCREF(reinterpret_cast<PyObject*>(type));
@@ -94,6 +96,7 @@ std::optional<DType> torch_dtype(PyObject* dtype) {
   };
   static std::vector<Row> rows;
   for (const Row& row : rows)
+    // dtypes of torch are singletons, so their addresses say which they are.
     if (row.object == dtype) return row.dtype;
   const Ref shown = Ref::take(PyObject_Str(dtype));
   std::string_view name = text_of(shown.get());
@@ -116,11 +119,13 @@ std::optional<DType> array_dtype(char kind, int bytes) {
 }
 
 std::optional<DType> typestr_dtype(std::string_view text) {
+  // "<f4", "|u1": '>' is the byte order that kernels do not read.
   if (text.size() != 3 || text[0] == '>') return std::nullopt;
   return array_dtype(text[1], text[2] - '0');
 }
 
 std::optional<DType> dlpack_dtype(uint8_t code, uint8_t bits) {
+  // Codes of DLPack: 0 int, 1 uint, 2 float, 4 bfloat, 6 bool.
   if (code == 6 && bits == 8) return DType::kI1;
   if (code == 2 && bits == 32) return DType::kF32;
   if (code == 4 && bits == 16) return DType::kBF16;
@@ -250,6 +255,7 @@ void read_cuda_array(PyObject* object, ForeignTensor& out) {
   if (PyErr_Occurred()) throw Raised();
   set_rank(out, length(shape));
   for (int d = 0; d < out.rank; ++d) out.shape[static_cast<size_t>(d)] = integer_of(item(shape, d));
+  // None stands for row-major, as in numpy's interface.
   if (!strides || strides == Py_None) return set_row_major(out);
   for (int d = 0; d < out.rank; ++d) set_byte_stride(out, static_cast<size_t>(d), integer_of(item(strides, d)));
 }

@@ -26,6 +26,7 @@ PyObject* add(PyObject* self, PyObject* args) {
 /// What a Python function says to the arguments of a call; its exception is the error.
 Result<NameValue> ask(PyObject* function, std::span<const NameValue> positional,
                       std::span<const std::pair<std::string, NameValue>> keywords) {
+  // The compiler calls from a thread without the GIL.
   WithGil gil;
   try {
     const Ref args = Ref::take(PyList_New(0)), named = Ref::take(PyDict_New());
@@ -36,6 +37,7 @@ Result<NameValue> ask(PyObject* function, std::span<const NameValue> positional,
     PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
+    // With the limited API of 3.10 an exception comes in three references, of which each is owned.
     const Ref owned_type = Ref::share(type);
     Py_XDECREF(type);
     Py_XDECREF(trace);
@@ -118,8 +120,10 @@ PyObject* compile(PyObject* self, PyObject* args) {
 #include "kiln/launch_option.def"
       if (!known) raise(PyExc_KeyError, "Kiln has no launch option %R", key);
     }
+    // A copy shares the functions: the Python object may go while other threads run.
     const FunctionTable kept = table(self);
     std::vector<std::string> printed;
+    // Kept, since printing needs the GIL, which the compiler's thread does not have.
     request.on_static_print = [&](const std::string& line) { printed.push_back(line); };
     auto compiled = [&] {
       WithoutGil without;

@@ -73,6 +73,7 @@ PyType_Spec spec = {"kiln._kiln.Image", sizeof(Boxed<Image>), 0, Py_TPFLAGS_DEFA
 Ref image_object(Image image) { return boxed(image_type, std::move(image)); }
 
 const Image& image_of(PyObject* object) {
+  // An image has no subclasses, so comparing types is enough.
   if (Py_TYPE(object) != image_type) raise(PyExc_TypeError, "expected an image, got %R", object);
   return unboxed<Image>(object);
 }

@@ -69,6 +69,7 @@ size_t slots_of(const Step& step) {
     case Step::Kind::kSkip:
       return 0;
     case Step::Kind::kDescriptor:
+      // A base, `rank` sizes, and all strides but the last.
       return static_cast<size_t>(2 * step.rank);
     case Step::Kind::kTuple:
       for (const Step& i : step.items) n += slots_of(i);
@@ -82,6 +83,7 @@ struct Words {
   PyObject *data_ptr, *base, *shape, *strides, *padding, *round_f32_to_tf32;
 };
 const Words& words() {
+  // Interned once: looking an attribute up then compares pointers.
   static const Words kWords = {PyUnicode_InternFromString("data_ptr"), PyUnicode_InternFromString("base"),
                                PyUnicode_InternFromString("shape"),    PyUnicode_InternFromString("strides"),
                                PyUnicode_InternFromString("padding"),  PyUnicode_InternFromString("round_f32_to_tf32")};
@@ -108,6 +110,7 @@ class Arguments {
         break;
       }
       case Kind::kUnsigned: {
+        // Not checked, as in Triton's launcher: -1 is the greatest unsigned number.
         const unsigned long long v = PyLong_AsUnsignedLongLongMask(object);
         if (PyErr_Occurred()) throw Raised();
         put(v);
@@ -139,6 +142,7 @@ class Arguments {
         break;
       }
     }
+    // Triton's message counts all arguments, also those without a slot.
     ++index_;
   }
 
@@ -163,6 +167,7 @@ class Arguments {
       raise(PyExc_TypeError, "data_ptr method of Pointer object must return 64-bit int");
     const unsigned long long v = PyLong_AsUnsignedLongLong(address.get());
     if (PyErr_Occurred()) throw Raised();
+    // Asks the driver, since a tensor of the CPU that is not mapped would fault in the kernel.
     Result<uint64_t> reached = launcher_.code.device_address(v);
     if (reached.ok()) return *reached;
     if (reached.error().kind == ErrorKind::kValue)
@@ -221,6 +226,7 @@ PyObject* launch(PyObject* self, PyObject* const* args, Py_ssize_t n) {
     void* const stream = handle(args[3]);
     void* const function = handle(args[4]);
     PyObject *metadata = args[6], *enter = args[7], *leave = args[8];
+    // Hooks of Triton's (proton) around the launch.
     if (enter != Py_None) Ref::take(PyObject_CallFunctionObjArgs(enter, metadata, nullptr));
     constexpr size_t kInline = 64;
     uint64_t few[kInline];

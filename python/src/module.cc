@@ -41,6 +41,7 @@ std::string_view kind_name(ErrorKind kind) {
 
 void raise(const Diagnostic& error) {
   std::string rendered = render(error);
+  // Python's tracebacks end the line themselves.
   while (rendered.ends_with('\n')) rendered.pop_back();
   const Ref raised = Ref::take(PyObject_CallFunctionObjArgs(error_type, text(rendered).get(), nullptr));
   auto set = [&](const char* name, const Ref& value) {
@@ -56,6 +57,7 @@ void raise(const Diagnostic& error) {
 }
 
 void add_errors(PyObject* module) {
+  // Never given back: exceptions of this type may be in flight until Python ends.
   error_type = Ref::take(PyErr_NewExceptionWithDoc(
                              "kiln.Error",
                              "An error of Kiln: str() is its text with the place in the source.\n\n"
@@ -76,6 +78,7 @@ PyTypeObject* add_type(PyObject* module, PyType_Spec& spec, const char* name) {
 
 PyMODINIT_FUNC PyInit__kiln() {
   using namespace kiln::python;
+  // Without a state per interpreter (-1): types and caches are global, so a process has one such module.
   static PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                                    "kiln._kiln",
                                    "libkiln for the package kiln.",

@@ -58,6 +58,7 @@ PyObject* dlpack(PyObject* self, PyObject*, PyObject*) {
       const WithoutGil free;
       return tensor.device().synchronize();
     }());
+    // The capsule owns it until a consumer renames the capsule, as DLPack asks.
     DLManagedTensor* managed = value_of(to_dlpack(tensor));
     PyObject* capsule = PyCapsule_New(managed, kUnused, delete_unused);
     if (!capsule) managed->deleter(managed);
@@ -68,6 +69,7 @@ PyObject* dlpack(PyObject* self, PyObject*, PyObject*) {
 PyObject* dlpack_device(PyObject* self, PyObject*) {
   return guarded([&] {
     DLManagedTensor* managed = value_of(to_dlpack(tensor_of(self)));
+    // DLPack's numbers of a device come with an export, which is let go at once.
     const runtime::dlpack::Device device = managed->tensor.device;
     managed->deleter(managed);
     return Ref::take(PyTuple_Pack(2, number(device.type).get(), number(device.id).get()));
@@ -144,6 +146,7 @@ class Held {
   /// work(Session&) without the GIL. Throws what the output raised meanwhile.
   template <class Work>
   auto with(Work work) {
+    // The output may call back into the session, which waits for itself then.
     if (owner_ == std::this_thread::get_id())
       raise(PyExc_RuntimeError, "the session runs already, in this call's callers");
     auto result = [&] {
@@ -155,6 +158,7 @@ class Held {
       stay_if_python_ends();
       return done;
     }();
+    // The first exception of the output ended the work; it is raised where the caller sees it.
     if (const Ref raised = std::exchange(raised_, {})) {
       PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised.get())), raised.get());
       throw Raised();
@@ -174,6 +178,7 @@ class Held {
       Py_DECREF(result);
       return;
     }
+    // Kept for with(): the session's code in between knows no Python exceptions.
     raised_ = take_exception();
     session_->interrupt();
   }
@@ -271,6 +276,7 @@ PyObject* set(PyObject* self, PyObject* args) {
     auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(object, kUnused));
     if (!managed) throw Raised();
     const Tensor tensor = value_of(from_dlpack(managed, runtime_of_module()));
+    // So a consumer says that the tensor is taken: the capsule's destructor leaves it alone.
     check(PyCapsule_SetName(object, "used_dltensor"));
     return done(held(self).with([&](Session& s) { return s.set(name, tensor); }));
   });
@@ -306,12 +312,14 @@ PyObject* complete(PyObject* self, PyObject* argument) {
     const std::string before(text_of(argument));
     const SessionCompletion found = held(self).with([&](Session& s) { return s.complete(before); });
     const std::string_view replaced = std::string_view(before).substr(before.size() - found.replaced);
+    // Python counts characters, the session bytes.
     const auto characters = std::ranges::count_if(replaced, [](char c) { return (c & 0xc0) != 0x80; });
     return Ref::take(PyTuple_Pack(2, text_list(found.candidates).get(), number(characters).get()));
   });
 }
 
 PyObject* interrupt(PyObject* self, PyObject*) {
+  // Without the lock, which the thread that is to be interrupted has.
   held(self).interrupt();
   return none().release();
 }

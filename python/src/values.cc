@@ -25,6 +25,7 @@ NameValue to_value(PyObject* object) {
   if (PyBool_Check(object)) return object == Py_True;
   if (PyLong_Check(object)) {
     int overflow = 0;
+    // A Python int has any size: what int64 cannot hold may still be a uint64, as hashes and seeds are.
     const long long v = PyLong_AsLongLongAndOverflow(object, &overflow);
     if (!overflow) return static_cast<int64_t>(v);
     const unsigned long long large = PyLong_AsUnsignedLongLong(object);
@@ -33,6 +34,7 @@ NameValue to_value(PyObject* object) {
   }
   if (PyFloat_Check(object)) return PyFloat_AsDouble(object);
   if (PyUnicode_Check(object)) return std::string(text_of(object));
+  // What Python has no type for comes tagged: ("dtype", "fp16"), ("function", 3), ("tuple", items, fields).
   if (!PyTuple_Check(object) || length(object) < 2) raise(PyExc_TypeError, "no value of a kernel's name: %R", object);
   const std::string_view tag = text_of(item(object, 0));
   PyObject* payload = item(object, 1);
@@ -69,6 +71,7 @@ Ref from_value(const NameValue& value) {
 }
 
 ImageArgument to_argument(PyObject* object) {
+  // "type" is an argument at run time, "value" a constexpr, "tuple" one of both.
   if (!PyTuple_Check(object) || length(object) < 2) raise(PyExc_TypeError, "no argument of a compilation: %R", object);
   const std::string_view tag = text_of(item(object, 0));
   PyObject* payload = item(object, 1);
