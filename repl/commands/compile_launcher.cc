@@ -17,6 +17,7 @@ namespace {
 // --- parameters and expressions over them ----------------------------------------------------------------------------
 
 std::string c_int_type(int width, bool is_signed_type) {
+  // A bool is passed as a byte, as kernels take it.
   return fmt::format("{}int{}_t", is_signed_type ? "" : "u", std::max(width, 8));
 }
 
@@ -41,6 +42,7 @@ std::string c_name(const std::string& name) {
 }
 
 std::string normalised(const std::string& value, DType type) {
+  // As the interpreter of host expressions computes: wrapped to the type after each step.
   if (type == DType::kI1) return fmt::format("({} & 1)", value);
   if (bits(type) >= 64) return value;
   return fmt::format("(int64_t)({}){}", c_int_type(bits(type), is_signed(type)), value);
@@ -272,12 +274,14 @@ std::string c_expression(const HostExpression& e, std::span<const KernelParam> p
   for (const HostExpression::Step& s : e.steps) {
     const auto taken = static_cast<size_t>(kHostOpValues[static_cast<size_t>(s.op)]);
     std::vector<std::string> v(stack.end() - static_cast<std::ptrdiff_t>(taken), stack.end());
+    // An operation's values are the last ones of the stack, in their order.
     stack.resize(stack.size() - taken);
     const bool is_u64 = s.type == DType::kU64;
     auto wrapping = [&](char op) {
       return normalised(fmt::format("(int64_t)((uint64_t){} {} (uint64_t){})", v[0], op, v[1]), s.type);
     };
     auto compared = [&](std::string_view op) {
+      // Values are kept as int64, so that uint64 alone compares differently.
       const char* as = is_u64 ? "(uint64_t)" : "";
       return fmt::format("({}{} {} {}{})", as, v[0], op, as, v[1]);
     };
@@ -290,6 +294,7 @@ std::string c_expression(const HostExpression& e, std::span<const KernelParam> p
     switch (s.op) {
       case HostOp::kConstant: {
         const int64_t n = s.number;
+        // C has no literal of the smallest integer: it reads a minus and a number that is too large.
         out = n == INT64_MIN ? "(-INT64_C(9223372036854775807) - 1)"
               : n < 0        ? fmt::format("(-INT64_C({}))", -n)
                              : fmt::format("INT64_C({})", n);
@@ -388,6 +393,7 @@ Result<std::string> c_launcher(std::span<const CompiledKernel> compiled, const s
                                  c_name(p.name));
   for (const CompiledKernel& k : compiled) {
     const target::Target* target = target::find(k.target);
+    // One function for all variants needs one list of parameters.
     if (!target || !target->is_cuda())
       return error(ErrorKind::kValue, "--emit c is for GPUs, and {} is none", k.target);
     if (!std::ranges::equal(k.params, params, [](auto& a, auto& b) { return a.name == b.name && a.type == b.type; }))
@@ -397,6 +403,7 @@ Result<std::string> c_launcher(std::span<const CompiledKernel> compiled, const s
     most_maps = std::max(most_maps, k.tensor_maps.size());
     any_pdl = any_pdl || k.launch_pdl;
     const bool is_cubin = !k.cubin.empty();
+    // PTX is a text to the driver, and ends with a 0.
     images += fmt::format("static const unsigned char {}_{}[] = {{{}{}\n}};\n\n", k.name, k.target,
                           bytes_of(is_cubin ? k.cubin : k.ptx), is_cubin ? "" : "\n    0");
     rows += fmt::format("    {{{}, {}, {}, {}, {}, {}, {}, {}, {}_{}}},\n", target->sm, k.target.ends_with('a') ? 1 : 0,
@@ -405,6 +412,7 @@ Result<std::string> c_launcher(std::span<const CompiledKernel> compiled, const s
   }
 
   std::string encodes;
+  // A variant's maps are filled in only where it is launched.
   for (size_t v = 0; v < compiled.size(); ++v) {
     if (compiled[v].tensor_maps.empty()) continue;
     encodes += fmt::format("    case {}:\n", v);
@@ -434,6 +442,7 @@ Result<std::string> c_launcher(std::span<const CompiledKernel> compiled, const s
   std::vector<std::string> addresses;
   for (const KernelParam& p : params) addresses.push_back("&" + c_name(p.name));
   for (size_t i = 0; i < most_maps; ++i) addresses.push_back(fmt::format("&kiln_maps[{}]", i));
+  // C has no empty array.
   if (addresses.empty()) addresses.push_back("NULL");
   out += fmt::format("  void* kiln_params[] = {{{}}};\n", fmt::join(addresses, ", "));
   if (most_maps > 0) out += "  switch (kernel->variant) {\n" + encodes + "    default:\n      break;\n  }\n";

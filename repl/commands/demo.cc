@@ -65,6 +65,7 @@ std::vector<DemoSetting> demo_settings(const std::vector<const Case*>& cases, bo
   std::vector<DemoSetting> out;
   for (const Case* c : cases) {
     std::vector<kernels::Shape> shapes = gpu ? c->gpu_sizes() : c->host_sizes();
+    // Kernels over rows are shown for bf16 alone, to keep the table short.
     bool rows = shapes[0].size() > 1;
     if (!gpu) {
       out.push_back({c, DType::kF32, shapes[0]});
@@ -111,6 +112,7 @@ Result<bool> measure_setting(const DemoSetting& s, const Device& device, kernels
   profiler::CompareOptions options;
   options.timeout_s = timeout_s;
   options.max_pairs = 30;
+  // The baseline against itself would double the time of a demo.
   options.control = false;
   KILN_TRY(profiler::Comparison r,
            profiler::compare(launchable("fused", problems[0]), launchable("unfused", problems[1]), options));
@@ -145,6 +147,7 @@ Status static_figures(const std::vector<const Case*>& cases, const Device& devic
   for (const DemoSetting& s : demo_settings(cases, true)) {
     // One row, or one block, of the real size decides the code.
     kernels::Shape small = s.shape;
+    // Compiled for the CPU's memory: the arguments of a launch need tensors, and nothing runs.
     small[0] = small.size() > 1 ? 1 : 1 << 14;
     KILN_TRY(Problem p, s.which->make(sources, {cpu, s.dtype, small, kSeed, Variant::kFused, true}));
     const kernels::Launch& l = p.launches[0];
@@ -172,6 +175,7 @@ Result<int> demo_command(const DemoArgs& args, const Device& device, bool json) 
   copy_options.max_noise = 0.01;
   KILN_TRY(profiler::Measurement copied, profiler::measure(copy, copy_options));
   double copy_gb_s = gb_per_s(2.0 * static_cast<double>(copy_bytes), copied.us.median);
+  // Its gigabytes are free again for the kernels.
   copy = {};
 
   Table table({{"kernel", "", Align::kLeft},

@@ -43,6 +43,7 @@ Table devices_table(const Device& current) {
     return Cell::shown(report::human_bytes(static_cast<double>(n)), n);
   };
   for (const std::string& name : Device::list()) {
+    // A GPU that cannot be opened is named with its reason; the others are still listed.
     auto device = current.runtime().open(name);
     if (!device.ok()) {
       table.add_note(fmt::format("{}: {}", name, device.error().message));
@@ -54,6 +55,7 @@ Table devices_table(const Device& current) {
                    bytes(info.l2_bytes, "unknown to the system"),
                    info.shared_bytes ? bytes(info.shared_bytes, "") : Cell("no limit"), info.driver});
   }
+  // Also where the driver listed none, which is what people want to know the reason of.
   if (auto gpu = current.runtime().open("cuda"); !gpu.ok()) table.add_note("no GPU: " + gpu.error().message);
   for (const BlasLibrary& lib : blas_libraries())
     table.add_note(lib.available()
@@ -72,6 +74,7 @@ std::string banner(const Device& device, int width) {
     return fmt::format("kiln {} · CPU: {} ({}) · ? for help", KILN_VERSION, info.name, reason);
   };
   std::string whole = line(why);
+  // In one line, where it fits: the reason up to its first colon says what is missing.
   if (width == 0 || report::display_width(whole) <= width) return whole;
   return line(std::string_view(why).substr(0, why.find(':')));  // %doctor tells the rest
 }

@@ -23,6 +23,7 @@ std::vector<NamedTable> with_findings(const ProfileResult& r) {
 }  // namespace
 
 Status ProfileFiles::check() const {
+  // Before the program runs: an hour of profiling must not end with a file that cannot be written.
   if (!csv.empty()) KILN_CHECK_OK(make_directories(csv));
   for (const std::string& file : {html, trace, json, csv.empty() ? "" : csv + "/totals.csv"})
     if (!file.empty()) KILN_CHECK_OK(check_writable(file));
@@ -38,6 +39,7 @@ profiler::HtmlReport page_of(const ProfileResult& r) {
   for (const NamedTable& t : r.tables) {
     page.tables.push_back(t.table);
     std::string name = t.name;
+    // Names of tables in JSON are words; a page has titles.
     for (char& c : name)
       if (c == '_') c = ' ';
     if (t.table.title().empty()) page.tables.back().set_title(name);
@@ -60,6 +62,7 @@ void add_roofline(const Device& device, const profiler::OpsOptions& options, Pro
 
 Status write_files(const ProfileFiles& files, const ProfileResult& r) {
   Status first;
+  // The first failure is told, and the other files are written still.
   auto keep = [&](Status written) {
     if (first.ok() && !written.ok()) first = std::move(written);
   };

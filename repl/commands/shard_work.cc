@@ -49,11 +49,13 @@ std::optional<int> ShardWork::open() {
     if (!text.ok()) return failed(text.error(), kExitUsage);
     program_ = *std::move(text);
     if (const int code = shell_.run_program(program_, args.file)) return code;
+    // exit() in the program ends the program, not the sweep.
     shell_.session().take_exit_code();
   }
   auto device = shell_.session().device();
   if (!device.ok()) return failed(device.error(), kExitError);
   device_ = *device;
+  // From here on Ctrl-C ends the item that is measured, and what is done is kept.
   guard_.emplace(shell_.session(), options_.interrupts);
   return std::nullopt;
 }
@@ -82,6 +84,7 @@ Result<std::vector<size_t>> ShardWork::begin(profiler::ShardedList list) {
     file_.emplace(std::move(file));
     KILN_TRY(profiler::ShardRecords there, profiler::read_shards(options_.shard.out));
     const std::string device = device_.info().name;
+    // Records of this list on this GPU count, whoever wrote them.
     for (ShardRecord& r : there.records)
       if (r.list == list_id_ && r.device == device && r.number < known.size() && shard_.owns(r.number)) {
         known_ += known[r.number] ? 0 : 1;
@@ -101,6 +104,7 @@ Result<std::vector<size_t>> ShardWork::begin(profiler::ShardedList list) {
 Result<profiler::DeviceLock> ShardWork::lock() {
   return profiler::DeviceLock::take(
       device_, [this] { return is_interrupted(); },
+      // Said once, when the lock is not to be had at once: another process may hold it for minutes.
       [this] {
         if (shows_progress(shell_.session())) tell_progress(shell_.session(), "");
         put(stderr, fmt::format("waiting for {}: another process measures on it\n", device_.name()));
@@ -118,6 +122,7 @@ Status ShardWork::keep(size_t number, std::vector<std::pair<std::string, std::st
   r.device = info.name, r.driver = info.driver, r.version = KILN_VERSION, r.time = time_now();
   r.shard = shard_.text();
   r.cells = std::move(cells);
+  // Written at once, so that a process that ends loses nothing that was measured.
   if (file_) KILN_CHECK_OK(file_->append(r));
   records_.push_back(std::move(r));
   return {};
@@ -125,6 +130,7 @@ Status ShardWork::keep(size_t number, std::vector<std::pair<std::string, std::st
 
 int ShardWork::finish(bool interrupted) {
   if (shows_progress(shell_.session())) tell_progress(shell_.session(), "");
+  // A Ctrl-C that ended the work must not end the printing of what it made.
   shell_.session().forget_interrupt();
   std::vector<profiler::MergedList> lists = profiler::merge_shards({std::move(records_)});
   const std::string_view what = list_.kind == profiler::ShardedKind::kSweep ? "points" : "configurations";

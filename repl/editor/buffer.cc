@@ -11,6 +11,7 @@ namespace {
 
 bool is_word(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+         // All of UTF-8 beyond ASCII counts as letters, whole characters being what the cursor moves by.
          static_cast<unsigned char>(c) >= 0x80;
 }
 
@@ -77,6 +78,7 @@ void Buffer::line_end() { move(line_end_of(cursor_)); }
 void Buffer::smart_home() {
   const size_t start = line_start_of(cursor_);
   const size_t content = std::min(text_.find_first_not_of(" \t", start), line_end_of(cursor_));
+  // At the first character the line's own start, else the first character.
   move(cursor_ == content ? start : content);
 }
 
@@ -104,6 +106,7 @@ void Buffer::down() { vertical(false); }
 
 void Buffer::vertical(bool up) {
   const size_t start = line_start_of(cursor_), end = line_end_of(cursor_);
+  // A column to come back to: shorter lines in between do not change it.
   if (last_ != Step::kVertical) column_ = text_width(std::string_view(text_).substr(start, cursor_ - start));
   if (up ? start == 0 : end == text_.size()) return;
   size_t at = up ? line_start_of(start - 1) : end + 1;
@@ -123,6 +126,7 @@ void Buffer::erase_left() {
   const size_t start = line_start_of(cursor_);
   const std::string_view lead = std::string_view(text_).substr(start, cursor_ - start);
   size_t length = last_cluster_length(before_cursor());
+  // In the indentation one step of it, so that a block is left with one key.
   if (!lead.empty() && lead.find_first_not_of(' ') == std::string_view::npos) length = (lead.size() - 1) % kIndent + 1;
   remember(Step::kOther);
   erase(cursor_ - length, cursor_);
@@ -136,6 +140,7 @@ void Buffer::erase_right() {
 
 void Buffer::kill_line_end() {
   const size_t end = line_end_of(cursor_);
+  // At the end of a line the line break goes, as in readline.
   kill(cursor_, end == cursor_ ? std::min(end + 1, text_.size()) : end, false);
 }
 
@@ -156,6 +161,7 @@ void Buffer::kill_blank_word_left() {
 
 void Buffer::kill(size_t begin, size_t end, bool in_front) {
   if (begin == end) return;
+  // Kills in a row are one text, in the order of the line.
   const bool joins = last_ == Step::kKilled && !kills_.empty();
   const std::string cut = text_.substr(begin, end - begin);
   remember(Step::kKilled);
@@ -163,6 +169,7 @@ void Buffer::kill(size_t begin, size_t end, bool in_front) {
     kills_.push_front(cut);
   else
     kills_.front() = in_front ? cut + kills_.front() : kills_.front() + cut;
+  // The oldest of the ring goes.
   if (kills_.size() > kMostKills) kills_.pop_back();
   erase(begin, end);
 }
@@ -187,6 +194,7 @@ void Buffer::yank_previous() {
 void Buffer::transpose() {
   const size_t start = line_start_of(cursor_);
   size_t at = cursor_;
+  // At the end of a line the last two characters change places, as in readline.
   if (at == line_end_of(cursor_)) at -= last_cluster_length(std::string_view(text_).substr(start, at - start));
   if (at <= start) return;
   const size_t one = last_cluster_length(std::string_view(text_).substr(start, at - start));
@@ -209,6 +217,7 @@ void Buffer::change_word(F&& change) {
 }
 
 namespace {
+// ASCII alone: other letters may change their length.
 char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 }  // namespace
@@ -230,6 +239,7 @@ void Buffer::indent_line(bool in) {
   const size_t wanted = in ? blanks / kIndent * kIndent + kIndent : blanks == 0 ? 0 : (blanks - 1) / kIndent * kIndent;
   if (wanted == blanks) return;
   remember(Step::kOther);
+  // The cursor stays at its character, or at the first one when it stood within the blanks.
   const size_t from_end = cursor_ > content ? cursor_ - content : 0;
   text_.replace(start, blanks, std::string(wanted, ' '));
   cursor_ = start + wanted + from_end;
@@ -242,6 +252,7 @@ void Buffer::remember(Step step, bool joins) {
   if (continues) return;
   undo_.push_back({text_, cursor_});
   undo_bytes_ += text_.size();
+  // Whole texts are kept for each step; an entry of a megabyte would else take them all.
   while (undo_.size() > kMostUndo || (undo_bytes_ > kMostUndoBytes && undo_.size() > 1)) {
     undo_bytes_ -= undo_.front().text.size();
     undo_.pop_front();

@@ -71,6 +71,7 @@ Editor::Input Editor::read(std::string first_prompt, std::string next_prompt) {
         decoder_.feed(bytes);
         break;
       case Terminal::Wake::kTimeout:
+        // An Escape that nothing followed is the key itself.
         decoder_.give_up();
         break;
       case Terminal::Wake::kInterrupt:
@@ -78,6 +79,7 @@ Editor::Input Editor::read(std::string first_prompt, std::string next_prompt) {
         break;
       case Terminal::Wake::kResize:
         size_ = terminal_.size();
+        // Drawn for the old width, so erased by the new one: the terminal has wrapped its rows.
         terminal_.write(renderer_.erase(size_));
         break;
       case Terminal::Wake::kSuspend:
@@ -86,6 +88,7 @@ Editor::Input Editor::read(std::string first_prompt, std::string next_prompt) {
       case Terminal::Wake::kResume:
         terminal_.leave();
         if (!terminal_.enter().ok()) return {};
+        // Another program may have drawn in between.
         renderer_.forget();
         break;
       case Terminal::Wake::kClosed:
@@ -110,6 +113,7 @@ std::optional<Editor::Done> Editor::handle(KeyEvent& event) {
   if (event.is_paste) {
     menu_.reset();
     if (search_)
+      // A search has one line.
       search_->query += event.paste.substr(0, event.paste.find('\n')), search_again(history_.size(), false);
     else
       paste(std::move(event.paste));
@@ -131,6 +135,7 @@ void Editor::insert_character(char32_t c) {
   if (c != ':' || unmarked_paste_) return;
   // `else:` and its like go back to the statement that they continue.
   const int blanks =
+      // On the last line only: elsewhere the lines around it have their indentation.
       buffer_.on_last_line() ? indent_of_clause(buffer_.before_cursor().substr(0, buffer_.cursor() - 1)) : -1;
   if (blanks < 0 || is_blank_text(buffer_.before_cursor())) return;
   const std::string_view before = buffer_.before_cursor();
@@ -151,10 +156,12 @@ std::optional<Editor::Done> Editor::act(Action action) {
     case Action::kInterrupt:
       return Done::kDropped;
     case Action::kEndOfInput:
+      // As a shell: Ctrl-D ends an empty entry, and erases in another.
       if (buffer_.text().empty()) return Done::kEnd;
       buffer_.erase_right();
       break;
     case Action::kSuspend:
+      // What is on the screen stays as a record, and the entry is drawn anew below.
       finish();
       note(terminal_.suspend());
       size_ = terminal_.size();
@@ -167,6 +174,7 @@ std::optional<Editor::Done> Editor::act(Action action) {
       break;
     case Action::kSearch:
       refresh_history();
+      // The text comes back when the search is given up.
       search_ = Search{{}, std::nullopt, buffer_.text(), buffer_.cursor()};
       break;
     case Action::kSearchForward:
@@ -264,6 +272,7 @@ std::optional<Editor::Done> Editor::enter() {
   const std::string& text = buffer_.text();
   const bool one_line = text.find('\n') == std::string::npos;
   const bool inside = !one_line && !is_blank_text(buffer_.after_cursor());
+  // Enter within several lines goes on with them, wherever the last one is complete.
   if (!inside && !(language_.is_incomplete && language_.is_incomplete(text + "\n"))) return Done::kEntry;
   insert_line();
   return std::nullopt;
@@ -298,6 +307,7 @@ void Editor::paste(std::string text) {
       const size_t content = text.find_first_not_of(' ', at + 1);
       if (content != std::string::npos && text[content] != '\n') least = std::min(least, content - at - 1);
     }
+    // An opening line asks for a deeper block, whatever the pasted lines bring along.
     const bool opens = first_end > 0 && text[first_end - 1] == ':';
     if (opens || least < lead.size()) {
       std::string indented;
@@ -326,6 +336,7 @@ void Editor::tab() {
   const auto rest = found.candidates.begin() + static_cast<std::ptrdiff_t>(found.leading);
   for (const auto& part :
        {std::ranges::subrange(found.candidates.begin(), rest), std::ranges::subrange(rest, found.candidates.end())})
+    // Names that were used before come first, in each of the two groups.
     std::ranges::stable_sort(part, std::greater(), [&](const std::string& c) { return history_.uses(c); });
   const std::string common = common_prefix(found.candidates);
   const std::string_view typed = before.substr(before.size() - std::min(found.replaced, before.size()));
@@ -352,6 +363,7 @@ bool Editor::handle_in_menu(std::optional<Action> action) {
   if (chosen && action == Action::kUp) return step_menu(-1, true), true;
   if (action == Action::kCancel && chosen) buffer_.undo();
   menu_.reset();
+  // Enter takes the candidate; without one it runs the entry.
   return action == Action::kCancel || (chosen && action == Action::kEnter);
 }
 
@@ -360,6 +372,7 @@ bool Editor::handle_in_menu(std::optional<Action> action) {
 /// An entry that was changed stays so until the end of this one, and what it begins with is what is looked for.
 void Editor::keep_edit() {
   if (buffer_.text() == recalled_) return;
+  // Until the entry is run, since history itself does not change.
   edited_[entry_] = buffer_.text();
   prefix_ = std::string(buffer_.before_cursor().substr(0, buffer_.before_cursor().find('\n')));
 }
@@ -368,14 +381,17 @@ void Editor::recall(size_t index, bool to_end) {
   entry_ = index;
   auto edited = edited_.find(index);
   recalled_ = edited != edited_.end() ? edited->second : index < history_.size() ? history_[index] : std::string();
+  // What the new entry begins with is what is looked for, when it comes back.
   if (index == history_.size()) prefix_ = recalled_.substr(0, recalled_.find('\n'));
   buffer_.reset(recalled_);
+  // Going down, the cursor stays on the first line, where the next Down leaves the entry.
   if (!to_end) buffer_.set_cursor(std::min(recalled_.find('\n'), recalled_.size()));
 }
 
 /// Entries of other sessions since the last look; they shift the numbers of this session's.
 void Editor::refresh_history() {
   const size_t before = history_.size();
+  // Only from the new entry: numbers of others would shift below the cursor.
   if (entry_ != before) return;
   note(history_.refresh());
   if (history_.size() == before) return;
@@ -411,8 +427,10 @@ bool Editor::handle_in_search(const KeyEvent& event, std::optional<Action> actio
     search_again(newest, false);
   } else if (!action && event.key.special == Special::kNone && !event.key.ctrl && !event.key.alt) {
     append_utf8(search_->query, event.key.character);
+    // Looks at the same entry first, which may hold the longer text, too.
     search_again(search_->match ? *search_->match + 1 : newest, false);
   } else {
+    // Any other key takes the entry that was found, and then does what it does.
     end_search(true);
     return false;
   }
@@ -458,6 +476,7 @@ void Editor::end_search(bool keep) {
 
 Frame Editor::frame(bool final) {
   const std::string& text = buffer_.text();
+  // Highlighting parses the text, which most keys leave alone.
   if (language_.highlight && styled_text_ != text) {
     styles_ = language_.highlight(text);
     styled_text_ = text;
@@ -470,6 +489,7 @@ Frame Editor::frame(bool final) {
     }
   Frame out = layout_block(block, size_.columns);
   if (final) return out;
+  // Half of the screen for what stands below, at most.
   const int room = std::min(size_.rows - 1, std::max(size_.rows / 2, 1));
   if (search_ && room > 0) {
     Frame line;

@@ -34,6 +34,7 @@ Result<Prepared> prepare(const ShowRequest& request) {
   p.function = runtime::function_of(request.kernel);
   p.options.target = request.target;
   std::shared_ptr<const runtime::LaunchedAs> launched = runtime::launched_as(request.kernel);
+  // What was launched, exactly: the same specialisation, with divisibility and constants.
   if (request.overrides.empty() && launched) {
     p.args = launched->args;
     p.options.frontend = launched->options;
@@ -63,6 +64,7 @@ Result<Prepared> prepare(const ShowRequest& request) {
       if (i == p.args.size())
         return error(ErrorKind::kName, "kernel '{}' has no parameter '{}'", request.kernel.name(), name);
       p.args[i] = frontend::ArgSpec{};
+      // A constexpr may have been an argument at the launch.
       p.args[i].is_constexpr = true;
       p.args[i].value = value;
     }
@@ -85,6 +87,7 @@ std::string launched_target(const Kernel& kernel) {
   return launched ? launched->target : std::string();
 }
 
+// Names of both pipelines, each once, in their order.
 std::vector<std::string_view> pass_names() {
   std::vector<std::string_view> names;
   for (target::Kind kind : {target::Kind::kCuda, target::Kind::kHost})
@@ -119,6 +122,7 @@ Result<Shown> show_stage(const ShowRequest& request, std::string_view stage) {
   p.options.want_asm = stage == "asm";
   p.options.on_stage = [&](std::string_view name, const std::string& text) { stages[std::string(name)] = text; };
   Result<CompiledKernel> compiled = compile(*p.function, p.args, p.options);
+  // Also when compiling failed further on: a stage that was reached is shown.
   if (auto it = stages.find(stage); it != stages.end()) return Shown{it->second, p.assumptions};
   if (!compiled.ok()) return compiled.error();
   std::string text = stage == "ptx"     ? compiled->ptx
@@ -126,6 +130,7 @@ Result<Shown> show_stage(const ShowRequest& request, std::string_view stage) {
                      : stage == "asm"   ? compiled->text
                                         : "";
   if (!text.empty()) return Shown{std::move(text), p.assumptions};
+  // A cubin needs an assembler; the rest is made by what is linked in.
   if (stage == "cubin" && request.target != "host")
     return error(ErrorKind::kDevice,
                  "there is no cubin: neither nvJitLink nor ptxas was found (CUDA_HOME, /usr/local/cuda, PATH)");
@@ -146,6 +151,7 @@ Result<ShownRemarks> show_remarks(const ShowRequest& request) {
   passes::Remarks remarks;
   p.options.remarks = &remarks;
   const Result<CompiledKernel> compiled = compile(*p.function, p.args, p.options);
+  // Remarks until the failure are worth showing, with the failure.
   ShownRemarks shown{{}, std::move(p.assumptions), compiled.ok() ? Status() : Status(compiled.error())};
   for (const passes::Remark& r : remarks.by_place()) {
     const passes::RemarkRow& row = passes::row_of(r.reason);

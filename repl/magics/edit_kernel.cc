@@ -14,6 +14,7 @@ Status edit_kernel(MagicContext& context, const std::string& name, std::string f
   const script::Value before = session.variable(name);
   if (before.missing()) return error(ErrorKind::kValue, "%edit needs a kernel's own name, not '{}'", name);
   KILN_TRY(std::string source, session.source_of(name));
+  // Editors add it, and the text would count as changed.
   if (!source.ends_with('\n')) source += '\n';
   const bool is_given = !file.empty();
   if (!is_given) {
@@ -26,6 +27,7 @@ Status edit_kernel(MagicContext& context, const std::string& name, std::string f
     context.say(fmt::format("{}: {} is as it was\n", file, name));
     return {};
   }
+  // Asked before the text runs, which replaces the kernel.
   const std::optional<std::string> launch = session.last_launch(name);
   auto restored = [&](Diagnostic d) {
     session.set_variable(name, before);
@@ -33,12 +35,14 @@ Status edit_kernel(MagicContext& context, const std::string& name, std::string f
                      fmt::format("help: {} stays as it was; change {} and give --file {}", name, file, file));
   };
   if (Status s = session.run(text, file); !s.ok()) return restored(std::move(s.error()));
+  // The text may define other names alone.
   if (session.variable(name).same(before) || !session.kernel(name).ok())
     return restored(error(ErrorKind::kName, "{} defines no kernel {}", file, name));
   const std::string old_name = name + "_before";
   session.set_variable(old_name, before);
   context.say(fmt::format("{}: {} is compiled from it; {} is the one before\n", file, name, old_name));
   if (!launch) return {};
+  // With checks first: the comparison launches it many times.
   if (Status s = run_magic(context, "%check " + *launch); !s.ok()) return restored(std::move(s.error()));
   return compare_expressions(
       context, fmt::format("{}{}, {} {}", old_name, launch->substr(name.size()), *launch, options), {old_name, name});

@@ -17,6 +17,7 @@ LineParts parts_of(std::string_view text, Between separators, Groups groups) {
   LineParts out;
   const bool code = groups == Groups::kCode;
   auto problem = [&](Diagnostic d) {
+    // The first problem is the one to tell: those behind it mostly follow from it.
     if (out.closed.ok()) out.closed = std::move(d);
   };
   std::string open;
@@ -25,9 +26,11 @@ LineParts parts_of(std::string_view text, Between separators, Groups groups) {
     const char c = text[i];
     if (c == '"' || c == '\'') {
       size_t end = i + 1;
+      // Code has escapes in its strings; a word's quotes are a shell's, where a backslash is a character.
       while (end < text.size() && text[end] != c) end += code && text[end] == '\\' ? 2 : 1;
       if (end >= text.size())
         problem(error(ErrorKind::kSyntax, "{} is not closed: {}", code ? "a string" : "a quote", text.substr(i)));
+      // Goes on behind the quote; the end of the text counts as its end.
       i = std::min(end, text.size() - 1);
     } else if (code && (c == '(' || c == '[' || c == '{')) {
       open += c;
@@ -43,6 +46,7 @@ LineParts parts_of(std::string_view text, Between separators, Groups groups) {
     }
   }
   if (!open.empty()) problem(error(ErrorKind::kSyntax, "'{}' is not closed", open.back()));
+  // The last part is there even if it is empty, so that `parts` is never empty.
   out.parts.push_back(text.substr(begin));
   return out;
 }
@@ -62,6 +66,7 @@ Result<std::vector<std::string>> split_words(std::string_view text) {
   std::vector<std::string> out;
   for (std::string_view word : split.words()) {
     std::string& bare = out.emplace_back();
+    // Quotes may begin within a word, as a shell's do: --file="a b".
     char quote = 0;
     for (char c : word) {
       if (quote ? c == quote : c == '"' || c == '\'')

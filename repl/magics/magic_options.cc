@@ -76,6 +76,7 @@ std::string MagicOption::shown() const {
 }
 
 std::span<const MagicOption> magic_options(std::string_view magic) {
+  // Made at the first use and never destroyed: completion may ask while the process ends.
   static const auto* all = [] {
     auto* made = new ByMagic<MagicOption>;
 #define KILN_MAGIC_OPTION(MAGIC, FORM, NAME, LEGAL, WORDS, DEFAULT, HELP) \
@@ -123,6 +124,7 @@ std::vector<MagicOption> kernel_overrides(std::string_view magic) {
   using Form = MagicOption::Form;
   std::vector<MagicOption> out = {
       {.form = Form::kValue, .name = "NAME", .help = "a constexpr parameter of the kernel"}};
+  // Only those that a tuner may choose: the others do not change the code that is shown.
   for (const LaunchOption& o : kLaunchOptions)
     if (o.is_tuned()) out.push_back({.form = Form::kValue, .name = o.name, .legal = Legal::kCount, .help = o.help});
   out.push_back({.form = Form::kValue,

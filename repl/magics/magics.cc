@@ -133,7 +133,8 @@ const Magic* find(std::string_view name) {
   return nullptr;
 }
 
-/// Commands of IPython that Kiln has otherwise.
+/// Commands of IPython that Kiln has otherwise. They have rows of their own, since nearest_name() finds nothing like
+/// them among the commands.
 struct OtherWay {
   std::string_view name, help;
 };
@@ -192,6 +193,7 @@ Diagnostic unknown(std::string_view name) {
   for (const Magic& m : kMagics) names.push_back(m.name);
   Diagnostic d = with_other_way(error(ErrorKind::kName, "there is no command %{}", name), name);
   if (!d.notes.empty()) return d;
+  // "%%name": cells of a notebook.
   if (name.starts_with('%'))
     return with_note(std::move(d),
                      fmt::format("help: a command has one line; %run FILE runs several: %{}", name.substr(1)));
@@ -202,6 +204,7 @@ Diagnostic unknown(std::string_view name) {
 /// What a list has room for.
 std::string first_words(std::string_view synopsis) {
   constexpr size_t kRoom = 20;
+  // A synopsis shows the operands; options begin with the first bracket.
   if (synopsis.size() <= kRoom) return std::string(synopsis);
   size_t end = synopsis.rfind(' ', kRoom);
   if (const size_t open = synopsis.find(" ["); open < end) end = open;
@@ -223,6 +226,7 @@ Status magic_help(MagicContext& context, std::string_view arguments) {
     const Magic* magic = find(arguments);
     if (!magic) return unknown(arguments);
     if (context.format == report::Format::kText && !context.is_assigned)
+      // Text reads better as lines, and a value has to be a table.
       context.say(describe_magic(*magic));
     else
       context.print(magic_table(*magic));
@@ -246,6 +250,7 @@ Status magic_help(MagicContext& context, std::string_view arguments) {
 
 void MagicContext::print(const report::Table& table, std::string name) {
   yield.tables.push_back({std::move(name), table});
+  // What a variable takes is not printed.
   if (!is_assigned) output(report::format(table, format, style()));
 }
 
@@ -261,6 +266,7 @@ Status run_magic(MagicContext& context, std::string_view line) {
                    arguments = end == std::string_view::npos ? std::string_view{} : trimmed(line.substr(end));
   const Magic* magic = find(name);
   if (!magic) return unknown(name);
+  // A synopsis that begins with a bracket has nothing but options.
   if (arguments.empty() && !magic->synopsis.empty() && magic->synopsis[0] != '[')
     return error(ErrorKind::kValue, "%{} needs {}", magic->name, magic->synopsis);
   if (!arguments.empty() && magic->synopsis.empty())
@@ -275,6 +281,7 @@ MagicResult run_magic_for_value(MagicContext& context, std::string_view line, bo
   MagicResult result;
   {
     std::optional<Redirected> captured;
+    // An assigned command's text is the value where it has no tables.
     if (is_assigned) captured.emplace(context, [&text](std::string_view part) { text += part; });
     result.status = run_magic(context, line);
   }

@@ -31,6 +31,7 @@ Status set_format(MagicContext& c, std::string_view value) {
 std::string get_target(const MagicContext& c) { return c.target; }
 Status set_target(MagicContext& c, std::string_view value) {
   if (!value.empty()) return magic_target(c, value);
+  // "" puts the default back, which is the target of the last launch.
   c.target.clear();
   return {};
 }
@@ -48,6 +49,7 @@ std::string get_width(const MagicContext& c) { return std::to_string(c.width); }
 Status set_width(MagicContext& c, std::string_view value) {
   int width = 0;
   const auto [end, code] = std::from_chars(value.data(), value.data() + value.size(), width);
+  // Narrower tables show nothing.
   if (code != std::errc{} || end != value.data() + value.size() || (width != 0 && (width < 20 || width > 10000)))
     return error(ErrorKind::kValue, "width is 0 or a number of columns from 20 to 10000, not '{}'", value);
   c.width = width;
@@ -133,6 +135,7 @@ Result<ConfigLine> parse_config_line(std::string_view line) {
   } else {
     out.value = trimmed(out.value.substr(0, out.value.find('#')));
     if (out.value.empty()) return error(ErrorKind::kSyntax, "{} has no value", out.name);
+    // TOML's own words for switches.
     if (out.value == "true" || out.value == "false") out.value = out.value == "true" ? "on" : "off";
   }
   return out;
@@ -154,6 +157,7 @@ void for_each_line(std::string_view text, Line&& line) {
 
 /// The text of a file; empty when there is none.
 Result<std::string> text_if_any(const std::string& file) {
+  // A folder that cannot be read is an error, a file that is not there is none.
   if (::access(file.c_str(), F_OK) != 0 && errno == ENOENT) return std::string();
   return read_file(file);
 }
@@ -188,6 +192,7 @@ std::vector<Diagnostic> read_config(MagicContext& context, const std::string& fi
       return setting->set(context, parsed.value);
     };
     if (Status s = take(); !s.ok()) {
+      // A config of a later version must not keep this one from starting.
       s.error().message = fmt::format("{}:{}: {}; the line is ignored", file, number, s.error().message);
       problems.push_back(std::move(s.error()));
     }
@@ -202,6 +207,7 @@ Status write_config(const MagicContext& context, const std::string& file) {
   std::vector<std::string_view> named;
   for_each_line(before, [&](std::string_view line) {
     auto parsed = parse_config_line(line);
+    // Lines that this version does not know stay, with their comments.
     auto setting = parsed.ok() ? find_setting(parsed->name) : Result<const Setting*>(nullptr);
     if (setting.ok() && *setting) {
       named.push_back((*setting)->name);
@@ -211,6 +217,7 @@ Status write_config(const MagicContext& context, const std::string& file) {
     }
   });
   for (const Setting& s : kSettings)
+    // What is as it was from the beginning is not written: a later default may be better.
     if (std::find(named.begin(), named.end(), s.name) == named.end() && s.get(context) != s.initial)
       after += config_line(context, s);
   KILN_CHECK_OK(make_directories(std::filesystem::path(file).parent_path().string()));

@@ -42,6 +42,7 @@ Result<TuneArguments> parse_arguments(std::string_view text) {
     return read_tune_arguments(given);
   };
   auto parsed = parse();
+  // An error about a value says enough; others are about the form of the line.
   if (parsed.ok() || parsed.error().kind == ErrorKind::kValue) return parsed;
   return with_note(std::move(parsed.error()), kUsage);
 }
@@ -60,6 +61,7 @@ class ProgressLine {
       last_ = p.phase;
       return;
     }
+    // Ten times a second: drawing costs the CPU that compiles.
     if (last_ == p.phase && p.elapsed_s - shown_s_ < kRedraw_s) return;
     last_ = p.phase;
     shown_s_ = p.elapsed_s;
@@ -110,6 +112,7 @@ Table rows_table(const script::TuneOutcome& o, bool verbose) {
   auto rank = [&](size_t i) {
     const TuneRow& row = r.rows[i];
     const bool measured = row.state == TuneState::kMeasured;
+    // The best, then what was measured (those that came farthest first), then the rest by state.
     return std::tuple(static_cast<int>(i) != r.best, !measured, measured ? -row.rung : static_cast<int>(row.state),
                       row.median_us());
   };
@@ -119,6 +122,7 @@ Table rows_table(const script::TuneOutcome& o, bool verbose) {
   for (size_t i : order) {
     const TuneRow& row = r.rows[i];
     const bool measured = row.state == TuneState::kMeasured, is_present = static_cast<int>(i) == o.present;
+    // The launch as it stands is shown wherever it comes.
     if (!verbose && (!measured || (shown >= kShownRows && !is_present))) continue;
     ++shown;
     const double us = row.median_us();
@@ -126,6 +130,7 @@ Table rows_table(const script::TuneOutcome& o, bool verbose) {
     std::vector<Cell> cells = {row.config + (is_present ? " (now)" : ""), figure(measured, us, us < 100 ? 2 : 1),
                                figure(measured, profiler::summarize(row.us).spread() * 100, 1),
                                measured ? Cell::of(static_cast<int64_t>(row.us.size())) : Cell(""),
+                               // Above 1: faster than the launch as it stands.
                                figure(measured && now > 0, now / us, 2)};
     if (gpu) {
       constexpr const char* kWhy = "it did not compile, or there is no linker to tell";
@@ -167,6 +172,7 @@ void add_state_notes(Table& table, const script::TuneOutcome& o) {
 
 std::string verdict_text(const script::TuneOutcome& o) {
   const std::string now = o.result.rows[static_cast<size_t>(o.present)].config;
+  // With nothing to compare there is no verdict.
   if (o.result.best == o.present) return fmt::format("the launch as it stands ({}) is the best of these", now);
   if (!o.against) return "";
   const profiler::Comparison& c = *o.against;
@@ -190,6 +196,7 @@ std::string outcome_json(const script::TuneOutcome& o) {
 }
 
 Status forget(MagicContext& context, const std::string& launch) {
+  // "kernel[grid](…)": records are kept by the kernel's name.
   const std::string kernel = launch.substr(0, launch.find_first_of("[("));
   KILN_TRY(int count, script::tune_records(context.session.interp()).forget(kernel));
   context.output(fmt::format("{} tuning record{} removed\n", count, count == 1 ? "" : "s"));

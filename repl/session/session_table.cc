@@ -9,6 +9,7 @@ using report::Align;
 
 Json cell_to_json(const report::Cell& c) {
   Json out = {{"text", c.text}};
+  // A double holds integers up to 2^53 only, so the word says which of both it was.
   if (c.number) out[c.is_integer ? "integer" : "number"] = *c.number;
   if (c.is_unknown) out["unknown"] = c.reason;
   return out;
@@ -20,6 +21,7 @@ std::string text_of(const Json& j, const char* key) {
 }
 
 const Json& list_of(const Json& j, const char* key) {
+  // Kept for the process: a reference to it is given out.
   static const Json kNone = Json::array();
   const auto it = j.find(key);
   return it != j.end() && it->is_array() ? *it : kNone;
@@ -41,6 +43,7 @@ std::vector<std::string> own_notes(const report::Table& table) {
   for (const auto& row : table.rows())
     for (size_t i = 0; i < row.size(); ++i)
       if (!row[i].reason.empty()) {
+        // Reasons come out as "– column: reason" (report::Table::notes).
         const std::string end = " " + table.columns()[i].name + ": " + row[i].reason;
         std::erase_if(notes, [&](const std::string& note) { return note.ends_with(end); });
       }
@@ -70,6 +73,7 @@ Json table_to_json(const TableObject& table, const std::function<std::optional<J
     if (dict)
       for (const Table::Entry& e : dict->table.live())
         if (auto* key = e.key.get<Str>())
+          // A figure that cannot be saved is left out; the rest of the table is still worth keeping.
           if (auto v = value(e.value)) pairs.push_back({key->text, *std::move(v)});
     return pairs;
   };
@@ -82,6 +86,7 @@ Json table_to_json(const TableObject& table, const std::function<std::optional<J
 }
 
 Ref<TableObject> table_from_json(const Json& json, const std::function<Value(const Json&)>& value, int depth) {
+  // Tables of a table have none of their own: deeper ones are no file of ours.
   if (!json.is_object() || depth > 1) return {};
   std::vector<report::Column> columns;
   for (const Json& c : list_of(json, "columns")) {
@@ -95,6 +100,7 @@ Ref<TableObject> table_from_json(const Json& json, const std::function<Value(con
   report::Table table(std::move(columns));
   table.set_title(text_of(json, "title"));
   for (const Json& row : list_of(json, "rows")) {
+    // The file may be anybody's: add_row() asserts the number of cells.
     if (!row.is_array() || row.size() != width) return {};
     std::vector<report::Cell> cells;
     for (const Json& c : row) cells.push_back(cell_from_json(c));
@@ -113,6 +119,7 @@ Ref<TableObject> table_from_json(const Json& json, const std::function<Value(con
     return dict;
   };
   const Json& details = list_of(json, "details");
+  // Details belong to rows by their place.
   if (details.size() == rows)
     for (const Json& row : details) out->details.push_back(figures(row));
   if (const Json& fields = list_of(json, "fields"); !fields.empty()) out->fields = figures(fields);

@@ -59,8 +59,10 @@ int prompt(const Options& o) {
   put(stdout, banner(*device, report::terminal_columns(STDOUT_FILENO)) + "\n");
   Shell shell(o, nullptr);
   shell.session().set_device(*device);
+  // What is wrong with the settings keeps nobody from the prompt.
   for (const Diagnostic& d : read_config(shell.context(), config_file())) print_error(d, o.json);
   const char* term = std::getenv("TERM");
+  // Without a terminal, or with one that cannot move the cursor, lines are read as they come.
   const bool can_edit = isatty(STDOUT_FILENO) && std::string_view(term ? term : "") != "dumb";
   auto entries = can_edit
                      ? make_editor_source({.complete = [&](std::string_view before) { return shell.complete(before); },
@@ -122,6 +124,7 @@ int run_command(Options& o) {
     case Command::kCompare:
       return compare_command(o.compare, o.json);
     case Command::kProfile:
+      // It changes the environment, which is safe only before there are threads.
       profiler::cupti::name_nvtx_listener();
       return profile_command(o);
     case Command::kDemo: {
@@ -143,9 +146,11 @@ int run_command(Options& o) {
 }  // namespace
 
 int run(int argc, const char* const* argv) {
+  // First of all: a file that is opened must not get the number of a closed stdout.
   keep_standard_streams();
   faults::install();
   signal(SIGXFSZ, SIG_IGN);  // a file that `ulimit -f` lets grow no further is an error of that write
+  // The terminal is put back also when a fault ends the process.
   faults::set_last_act(editor::restore_terminal);
   leave_drivers_code_cache_off();
   ParsedOptions parsed = parse_options(argc, argv);
@@ -155,10 +160,12 @@ int run(int argc, const char* const* argv) {
   const Runtime devices;
   if (parsed.options) parsed.options->runtime = devices;
   int code = parsed.options ? run_command(*parsed.options) : parsed.exit_code;
+  // What is still buffered may not be writable any more: a full disk is an error of the program.
   if (Status s = finish_output(); !s.ok()) {
     print_error(s.error(), parsed.options && parsed.options->json);
     if (code == kExitOk) code = kExitError;
   }
+  // Their threads hold locks that static destructors would wait for.
   if (hung_devices > 0 || work_left_aside() > 0) _exit(code);
   return code;
 }

@@ -24,6 +24,7 @@ constexpr int kBarWidth = 12;
 constexpr int kMostGap = 3;  // lines without code between lines with code that are still shown
 
 std::string_view without_dot(std::string_view file) {
+  // Compilers write the path as it was given, with or without "./".
   while (file.starts_with("./")) file.remove_prefix(2);
   return file;
 }
@@ -74,6 +75,7 @@ std::string_view SourceLines::line(std::string_view file, int number) const {
 }
 
 std::string SourceLines::place(std::string_view file, int number) const {
+  // Lines of the kernel's own file need no name.
   const bool own = !texts_.empty() && text(file) == texts_.front().get();
   if (own) return std::to_string(number);
   file = without_dot(file);
@@ -95,6 +97,7 @@ Table static_lines_table(const StaticLines& code, const SourceLines& sources) {
     std::vector<Cell> cells = {sources.place(place.first, place.second)};
     if (machine) cells.push_back(Cell::of(m.instructions));
     cells.push_back(Cell::of(p.instructions));
+    // The machine's opcodes are what runs; PTX stands in where nothing assembled it.
     cells.emplace_back(opcodes_text(m.opcodes.empty() ? p : m));
     cells.emplace_back(std::string(sources.line(place.first, place.second)));
     table.add_row(std::move(cells));
@@ -135,6 +138,7 @@ Table annotated_source_table(const LineProfile& profile, const SourceLines& sour
     if (l.file < 0) continue;
     const std::string& file = profile.files[static_cast<size_t>(l.file)];
     if (before && before->file == l.file) {
+      // Short gaps are filled, so that a statement of several lines can be read.
       const bool gap = l.line - before->line > kMostGap + 1;
       for (int n = before->line + 1; !gap && n < l.line; ++n)
         table.add_row({sources.place(file, n), "", "", "", std::string(sources.line(file, n))});
@@ -162,6 +166,7 @@ Table hot_instructions_table(const profiler::SampledFunction& samples, const Lin
   std::stable_sort(order.begin(), order.end(),
                    [](const auto* a, const auto* b) { return a->counts.total() > b->counts.total(); });
   order.resize(std::min(top, order.size()));
+  // The hottest, then by address: neighbours are read together.
   std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->pc < b->pc; });
   for (const profiler::SampledPc* s : order) {
     const Instruction* i = machine.find(s->pc);
@@ -177,6 +182,7 @@ Table hot_instructions_table(const profiler::SampledFunction& samples, const Lin
 std::string sass_listing(const LineTable& machine, const SourceLines& sources) {
   size_t width = 0;
   for (const Instruction& i : machine.code) width = std::max(width, i.text.size());
+  // A long instruction pushes its own line out, not those of all.
   width = std::min<size_t>(width, 64);
   std::string text;
   std::pair<int, int> last{-1, -1};
@@ -186,6 +192,7 @@ std::string sass_listing(const LineTable& machine, const SourceLines& sources) {
     if (i.file >= 0) {
       const std::string& file = machine.files[static_cast<size_t>(i.file)];
       row += fmt::format("  {:>4}", sources.place(file, i.line));
+      // The text of a line once, as long as its instructions follow one another.
       if (std::pair(i.file, i.line) != last) row += fmt::format(" | {}", sources.line(file, i.line));
     }
     last = {i.file, i.line};

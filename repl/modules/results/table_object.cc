@@ -34,6 +34,7 @@ std::optional<size_t> TableObject::find_column(std::string_view name) const {
   // As they are written in other tools, and in tables that have less room.
   constexpr std::pair<std::string_view, std::string_view> kShort[] = {{"regs", "registers"}, {"occ", "occupancy"}};
   const std::vector<report::Column>& columns = table.columns();
+  // Keys first: a heading may be another column's key.
   for (size_t i = 0; i < columns.size(); ++i)
     if (report::key_of(columns[i]) == name) return i;
   for (size_t i = 0; i < columns.size(); ++i)
@@ -70,6 +71,7 @@ Value TableObject::cell(size_t row, size_t column) const {
 }
 
 Value TableObject::figure(size_t row, std::string_view name) const {
+  // Details have more than the cells show, under the same names.
   if (Value* v = row < details.size() ? details[row]->table.find(name) : nullptr) return *v;
   auto column = find_column(name);
   return column ? cell(row, *column) : Value();
@@ -124,7 +126,9 @@ Value TableObject::row_list() {
 Value TableObject::iterate(Interp& in) { return row_list().object()->iterate(in); }
 
 std::optional<Value> TableObject::attribute(Interp& in, std::string_view name) {
+  // A column named `rows` must not hide the list of all rows.
   if (Value v = find(name); !v.missing() && name != "rows") return v;
+  // Methods are looked up by the caller.
   if (in.method(kKind, name)) return std::nullopt;
   if (name == "columns") return strings(keys());
   if (name == "notes") return strings(table.notes());
@@ -141,6 +145,7 @@ std::optional<Value> TableObject::attribute(Interp& in, std::string_view name) {
     for (const auto& [key, t] : others) tables->table.set(key, t);
     return tables;
   }
+  // Last, since a table's own names come first.
   for (const auto& [key, t] : others)
     if (key == name) return Value(t);
   return std::nullopt;
@@ -204,6 +209,7 @@ Value TableObject::item(Interp& in, const Value& index) {
 }
 
 std::optional<Value> TableObject::binary(Interp& in, ast::BinaryOp op, const Value& other, bool reflected) {
+  // Only `later - earlier`; the difference of a table and something else is nobody's.
   auto* earlier = other.get<TableObject>();
   if (op != ast::BinaryOp::kSub || !earlier || reflected) return std::nullopt;
   return Value(table_changes(in, *earlier, *this));
@@ -221,6 +227,7 @@ void RowObject::attribute_names(std::vector<std::string>& out) const {
 }
 
 Value RowObject::item(Interp& in, const Value& key) {
+  // Asks for details too, so that r["x"] gives what r.x gives.
   if (const std::string* name = text_of(key)) {
     if (Value v = table->figure(index, *name); !v.missing()) return v;
     return table->cell(index, table->column_index(in, *name));

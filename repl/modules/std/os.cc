@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 
 std::string path_text(Interp& in, const Value& v) {
   if (!v.get<Str>())
+    // pathlib's paths and classes with __fspath__.
     if (auto f = in.find_attribute(v, "__fspath__"); f && !v.get<TypeObject>()) return path_text(in, in.call(*f, {}));
   std::string text = in.to_text(v, "the path");
   if (text.find('\0') != std::string::npos) in.fail(ErrorKind::kValue, "a path has no character of code 0");
@@ -45,6 +46,7 @@ std::string path_argument(Interp& in, NativeArgs& a) {
                                        : "OSError";
   try {
     in.fail_as(type, "[Errno {}] {}: {}", code, std::strerror(code), ast::repr(ast::Constant(path)));
+    // OSError's args are (number, text, path), whatever str() shows.
   } catch (ScriptError& e) {
     e.exception.get<Instance>()->fields.set(
         "args",
@@ -87,6 +89,7 @@ Value getmtime(Interp& in, NativeArgs& a) {
   struct stat s;
   const std::string path = path_text(in, a[0]);
   if (!stat_of(path, s)) fail_errno(in, errno, path);
+  // With nanoseconds, as far as a double has them.
   return Value::real(static_cast<double>(s.st_mtim.tv_sec) + 1e-9 * static_cast<double>(s.st_mtim.tv_nsec));
 }
 Value path_join(Interp& in, NativeArgs& a) {
@@ -94,6 +97,7 @@ Value path_join(Interp& in, NativeArgs& a) {
   bool first = true;
   for (const Value& v : a[0].get<Tuple>()->items) {
     const std::string part = path_text(in, v);
+    // An absolute part starts anew, as in Python.
     if (!part.empty() && part[0] == '/') out.clear();
     if (!first && !out.empty() && out.back() != '/') out += '/';
     out += part;
@@ -103,6 +107,7 @@ Value path_join(Interp& in, NativeArgs& a) {
 }
 std::string folder_of(const std::string& p) {
   std::string head = p.substr(0, p.rfind('/') + 1);
+  // Slashes at the end go, unless the path is nothing else.
   if (head.find_first_not_of('/') != std::string::npos) head.erase(head.find_last_not_of('/') + 1);
   return head;
 }
@@ -121,6 +126,7 @@ Value path_split(Interp& in, NativeArgs& a) {
 Value path_splitext(Interp& in, NativeArgs& a) {
   const std::string p = path_text(in, a[0]);
   const size_t name = p.rfind('/') + 1, dot = p.rfind('.');
+  // A dot at the beginning of a name is no ending: ".bashrc" has none.
   const bool has = dot != std::string::npos && dot > name && p.find_first_not_of('.', name) < dot;
   return has ? two_texts(p.substr(0, dot), p.substr(dot)) : two_texts(p, "");
 }
@@ -135,6 +141,7 @@ template <class T>
 size_t common_elements(const std::vector<T>& all) {
   size_t n = all[0].size();
   for (const T& one : all) {
+    // The first is compared with itself, too, and shortens nothing.
     size_t same = 0;
     while (same < std::min(n, one.size()) && one[same] == all[0][same]) ++same;
     n = same;
@@ -188,6 +195,7 @@ Value path_abspath(Interp& in, NativeArgs& a) {
 Value path_realpath(Interp& in, NativeArgs& a) {
   const std::string p = path_text(in, a[0]);
   std::error_code bad;
+  // A part that is not there yet is kept as it is written.
   const fs::path real = fs::weakly_canonical(p.starts_with('/') ? p : current_folder(in) + "/" + p, bad);
   return bad ? path_abspath(in, a) : Value::str(normal(real.string()));
 }
@@ -219,6 +227,7 @@ Value os_listdir(Interp& in, NativeArgs& a) {
   for (fs::directory_iterator it(path, bad), end; !bad && it != end; it.increment(bad))
     names.push_back(it->path().filename().string());
   if (bad) fail_errno(in, bad.value(), path);
+  // Sorted, unlike Python's: what a script prints then is the same everywhere.
   std::sort(names.begin(), names.end());
   std::vector<Value> out;
   for (std::string& n : names) out.push_back(Value::str(std::move(n)));
@@ -245,6 +254,7 @@ Value os_makedirs(Interp& in, NativeArgs& a) {
   std::error_code bad;
   const bool made = fs::create_directories(path, bad);
   if (bad) fail_errno(in, bad.value(), path);
+  // exist_ok has the third place, behind the mode.
   if (!made && (a[2].missing() || !in.truth(a[2]))) fail_errno(in, EEXIST, path);
   return Value::none();
 }
@@ -377,6 +387,7 @@ TextFile& file(Interp& in, NativeArgs& a, bool to_write) {
 /// The bytes that no further ones can change: those of whole characters, without a '\r' that a '\n' may follow.
 size_t whole_part(std::string_view raw, bool translates) {
   size_t n = raw.size();
+  // A character has four bytes at most, so its beginning is among the last three, or it is whole.
   for (size_t back = 1; back <= std::min<size_t>(3, raw.size()); ++back) {
     const auto byte = static_cast<uint8_t>(raw[raw.size() - back]);
     if (byte < 0x80) break;
@@ -399,6 +410,7 @@ std::string with_plain_ends(std::string_view text) {
 /// Reads more; false at the end.
 bool fill(Interp& in, TextFile& f) {
   constexpr size_t kPiece = size_t{1} << 16;
+  // What was given is dropped here and not at each read, which would move the rest each time.
   if (f.at > 0) f.ahead.erase(0, std::exchange(f.at, 0));
   if (f.ahead.size() > kLargestFile) in.fail(ErrorKind::kMemory, "the file '{}' is too large to be read", f.path);
   char piece[kPiece];
@@ -410,6 +422,7 @@ bool fill(Interp& in, TextFile& f) {
   if (n < 0) fail_errno(in, errno, f.path);
   if (f.binary) return f.ahead.append(piece, static_cast<size_t>(n)), n > 0;
   f.raw.append(piece, static_cast<size_t>(n));
+  // At the end of the file, what is left is decoded as it is.
   const size_t whole = n > 0 ? whole_part(f.raw, f.translates) : f.raw.size();
   std::string text = decode_bytes(in, f.raw.substr(0, whole), f.encoding, f.errors);
   f.raw.erase(0, whole);
@@ -425,6 +438,7 @@ bool fill(Interp& in, TextFile& f) {
 int64_t unread(Interp& in, const TextFile& f) {
   const size_t ahead = f.ahead.size() - f.at;
   if (f.binary || ahead + f.raw.size() == 0) return static_cast<int64_t>(ahead);
+  // Characters that were changed do not tell how many bytes they had.
   if (f.has_translated || f.errors != "strict")
     in.fail_as("OSError", "the position in '{}' is not known: line ends or characters were replaced", f.path);
   return static_cast<int64_t>(encode_text(in, f.ahead.substr(f.at), f.encoding, f.errors).size() + f.raw.size());
@@ -435,6 +449,7 @@ bool read_line(Interp& in, TextFile& f, std::string& out) {
   const std::string_view mark = f.binary ? "\n" : std::string_view(f.line_end);
   while ((end = f.ahead.find(mark, f.at + from)) == std::string::npos) {
     const size_t left = f.ahead.size() - f.at;
+    // A mark of two bytes may lie across two pieces.
     from = left < mark.size() ? 0 : left - (mark.size() - 1);
     if (!fill(in, f)) {
       end = f.ahead.find(mark, f.at + from);
@@ -500,6 +515,7 @@ Value file_write(Interp& in, NativeArgs& a) {
     f.ahead.clear(), f.at = 0;
   } else if (!f.binary) {
     encoded = encode_text(in, in.to_text(a[0], "write()'s text"), f.encoding, f.errors);
+    // newline="\r\n" writes it in place of each line end.
     if (f.line_end != "\n")
       for (size_t at = 0; (at = encoded.find('\n', at)) != std::string::npos; at += f.line_end.size())
         encoded.replace(at, 1, f.line_end);
@@ -541,6 +557,7 @@ Value file_seek(Interp& in, NativeArgs& a) {
   if (f->fd < 0) in.fail(ErrorKind::kValue, "I/O operation on closed file");
   const int64_t whence = a[1].missing() ? 0 : in.to_int(a[1], "whence");
   const int64_t to = in.to_int(a[0], "the position") - (whence == 1 ? unread(in, *f) : 0);
+  // What was read ahead is of the old position.
   f->ahead.clear(), f->raw.clear();
   f->at = 0;
   const off_t now = ::lseek(f->fd, to, whence == 2 ? SEEK_END : whence == 1 ? SEEK_CUR : SEEK_SET);
@@ -619,6 +636,7 @@ Value open_file(Interp& in, NativeArgs& a) {
   if (stat_of(path, s) && S_ISDIR(s.st_mode)) fail_errno(in, EISDIR, path);
   f->fd = ::open(path.c_str(), flags | O_NONBLOCK, 0666);
   if (f->fd < 0) fail_errno(in, errno, path);
+  // Only the opening must not wait; reads and writes may.
   ::fcntl(f->fd, F_SETFL, ::fcntl(f->fd, F_GETFL) & ~O_NONBLOCK);
   return f;
 }

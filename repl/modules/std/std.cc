@@ -23,6 +23,7 @@ namespace {
 template <double (*F)(double)>
 Value real_function(Interp& in, NativeArgs& a) {
   double x = in.to_double(a[0], "the argument"), y = F(x);
+  // NaN of a number that is none: the C library sets no exception that could be caught.
   if (std::isnan(y) && !std::isnan(x))
     in.fail(ErrorKind::kValue, "{} is outside of the function's domain", ast::float_repr(x));
   if (std::isinf(y) && std::isfinite(x))
@@ -35,6 +36,7 @@ double trunc_of(double x) { return std::trunc(x); }
 template <double (*F)(double)>
 Value whole_function(Interp& in, NativeArgs& a) {
   const char* special_name = F == ceil_of ? "__ceil__" : F == floor_of ? "__floor__" : "__trunc__";
+  // A class may round itself.
   if (auto* o = a[0].object(); o && o->own_type())
     if (auto v = special(in, o, special_name, {})) return *v;
   if (a[0].kind() == Kind::kInt || a[0].kind() == Kind::kBool) return in.unary(ast::UnaryOp::kPlus, a[0]);
@@ -100,6 +102,7 @@ Value isclose(Interp& in, NativeArgs& a) {
   double x = in.to_double(a[0], "a"), y = in.to_double(a[1], "b");
   double rel = a[2].missing() ? 1e-9 : in.to_double(a[2], "rel_tol"),
          abs = a[3].missing() ? 0 : in.to_double(a[3], "abs_tol");
+  // Equal infinities are close; two NaNs are not.
   return Value::boolean(x == y || (std::isfinite(x) && std::isfinite(y) &&
                                    std::fabs(x - y) <= std::max(rel * std::max(std::fabs(x), std::fabs(y)), abs)));
 }
@@ -123,6 +126,7 @@ Value isqrt(Interp& in, NativeArgs& a) {
   const int64_t n = in.to_int(a[0], "isqrt()'s argument");
   if (n < 0) in.fail(ErrorKind::kValue, "isqrt() of {}: it needs an int that is not negative", n);
   auto r = static_cast<int64_t>(std::sqrt(static_cast<double>(n)));
+  // The float's root may be off by one in both directions.
   while (ast::Int{r} * r > n) --r;
   while (ast::Int{r + 1} * (r + 1) <= n) ++r;
   return Value::integer(r);
@@ -133,11 +137,13 @@ Value arrangements(Interp& in, const Value& of, const Value& many, const char* n
   int64_t k = many.missing() || many.is_none() ? n : in.to_int(many, name);
   if (n < 0 || k < 0) in.fail(ErrorKind::kValue, "{}() needs ints that are not negative", name);
   if (k > n) return Value::integer(0);
+  // The shorter of both products, as C(n, k) is C(n, n - k).
   if (chosen) k = std::min(k, n - k);
   ast::Int r = 1;
   for (int64_t i = 0; i < k; ++i) {
     if (__builtin_mul_overflow(r, ast::Int{n - i}, &r))
       in.fail(ErrorKind::kValue, "{}() needs more than 128 bits, which Kiln's integers have", name);
+    // Whole at each step: the product of i + 1 numbers in a row divides by (i + 1)!.
     if (chosen) r /= i + 1;
   }
   return Value::wide(r);
@@ -154,6 +160,7 @@ Value fsum(Interp& in, NativeArgs& a) {
     sum = t;
     return true;
   });
+  // With an infinity among the elements, what was lost is NaN.
   return Value::real(std::isfinite(lost) ? sum + lost : sum);
 }
 Value degrees(Interp& in, NativeArgs& a) { return Value::real(in.to_double(a[0], "x") * (180 / M_PI)); }
@@ -162,6 +169,7 @@ Value dist(Interp& in, NativeArgs& a) {
   const std::vector<Value> p = in.to_vector(a[0]), q = in.to_vector(a[1]);
   if (p.size() != q.size()) in.fail(ErrorKind::kValue, "dist() needs points of the same dimension");
   double r = 0;
+  // hypot() scales, so that squares of large differences do not overflow.
   for (size_t i = 0; i < p.size(); ++i) r = std::hypot(r, in.to_double(p[i], "p") - in.to_double(q[i], "q"));
   return Value::real(r);
 }
@@ -172,6 +180,7 @@ Value frexp(Interp& in, NativeArgs& a) {
   return pair_of(m, Value::integer(exponent));
 }
 Value ldexp(Interp& in, NativeArgs& a) {
+  // Beyond this every float is 0 or infinite; the library's exponent is an int.
   const int64_t e = std::clamp<int64_t>(in.to_int(a[1], "the exponent"), -5000, 5000);
   return Value::real(std::ldexp(in.to_double(a[0], "x"), static_cast<int>(e)));
 }
@@ -362,6 +371,7 @@ Value sys_exit(Interp& in, NativeArgs& a) {
 }
 Value exc_info(Interp& in, NativeArgs&) {
   const Value e = in.handled();
+  // Without a traceback, which is None: errors name their lines themselves.
   if (e.missing()) return make<Tuple>(std::vector<Value>{Value::none(), Value::none(), Value::none()});
   return make<Tuple>(std::vector<Value>{Value(in.type_of(e)), e, Value::none()});
 }
@@ -447,6 +457,7 @@ class Twister {
   explicit Twister(const std::vector<uint32_t>& key) { seed(key); }
 
   void seed(const std::vector<uint32_t>& key) {
+    // init_by_array() of MT19937, with CPython's constants.
     state_[0] = 19650218;
     for (uint32_t i = 1; i < kSize; ++i) state_[i] = 1812433253u * (state_[i - 1] ^ state_[i - 1] >> 30) + i;
     uint32_t i = 1, j = 0;
@@ -477,6 +488,7 @@ class Twister {
   }
   double unit() {
     const uint32_t high = next() >> 5, low = next() >> 6;
+    // 53 random bits, as CPython's random() takes them from two words.
     return (high * 67108864.0 + low) / 9007199254740992.0;
   }
   std::vector<Value> numbers() const {
@@ -516,6 +528,7 @@ std::vector<uint32_t> seed_key(Interp& in, const Value& seed) {
   const auto constant = seed.constant();
   const auto* wide = constant ? std::get_if<ast::Int>(&*constant) : nullptr;
   if (wide)
+    // Negated as unsigned: the smallest int has no positive counterpart.
     words = *wide < 0 ? -static_cast<unsigned __int128>(*wide) : static_cast<unsigned __int128>(*wide);
   else
     words = seed.is_bool() ? seed.boolean() : in.hash(seed);
@@ -531,6 +544,7 @@ Value twister_bits(Interp& in, Twister& twister, const Value& count) {
   if (bits < 0) in.fail(ErrorKind::kValue, "number of bits must be non-negative");
   if (bits > 127) in.fail(ErrorKind::kValue, "getrandbits({}) needs more than the 128 bits of Kiln's ints", bits);
   ast::Int out = 0;
+  // The last word gives its upper bits, as in CPython.
   for (int at = 0; bits > 0; at += 32, bits -= 32) out |= ast::Int{twister.next() >> (bits < 32 ? 32 - bits : 0)} << at;
   return Value::wide(out);
 }

@@ -8,6 +8,7 @@ namespace kiln::script {
 bool is_dense(const Tensor& t) {
   std::vector<size_t> dims;
   for (size_t d = 0; d < t.shape().size(); ++d)
+    // A dimension of size 1 may have any stride.
     if (t.shape()[d] != 1) dims.push_back(d);
   std::sort(dims.begin(), dims.end(), [&](size_t a, size_t b) { return t.strides()[a] < t.strides()[b]; });
   int64_t step = 1;
@@ -21,6 +22,7 @@ bool is_dense(const Tensor& t) {
 std::vector<int> memory_order(const Tensor& t) {
   std::vector<int> order(t.shape().size());
   std::iota(order.begin(), order.end(), 0);
+  // Stable, so that equal strides stay in the order of the dimensions.
   std::ranges::stable_sort(order, std::ranges::greater(), [&](int d) { return t.strides()[static_cast<size_t>(d)]; });
   return order;
 }
@@ -32,7 +34,9 @@ std::vector<int> inverse(const std::vector<int>& order) {
 }
 
 Tensor in_memory_order(Interp& in, const Tensor& t, const std::function<Result<Tensor>(const Tensor&)>& make) {
+  // Not dense: there are elements in between, which belong to others.
   if (t.is_freed() || t.is_contiguous() || !is_dense(t)) return in.take(make(t));
+  // All elements are neighbours, so the operation sees one dimension, and the result takes the strides over.
   const int64_t elements[] = {t.numel()}, steps[] = {1};
   const Tensor flat = in.take(make(in.take(t.as_strided(elements, steps, t.offset()))));
   return in.take(flat.as_strided(t.shape(), t.strides(), flat.offset()));

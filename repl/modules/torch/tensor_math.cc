@@ -16,6 +16,7 @@ Tensor expanded(Interp& in, const Tensor& t, const Shape& shape) {
     in.fail_as("RuntimeError", "a tensor of shape [{}] does not broadcast to [{}]", fmt::join(t.shape(), ", "),
                fmt::join(shape, ", "));
   Shape strides(shape.size(), 0);
+  // A size of 1 is read again and again, by a stride of 0.
   size_t skip = shape.size() - t.shape().size();
   for (size_t i = skip; i < shape.size(); ++i) strides[i] = t.shape()[i - skip] == 1 ? 0 : t.strides()[i - skip];
   return taken(in, t.as_strided(shape, strides, t.offset()));
@@ -25,6 +26,7 @@ namespace {
 
 template <class T>
 std::vector<T> load(Interp& in, const Tensor& t, const Shape& shape, DType as) {
+  // For tests: what can be computed where the tensor is must not come by here.
   ++torch_state(in).host_reads;
   Tensor source =
       std::equal(shape.begin(), shape.end(), t.shape().begin(), t.shape().end()) ? t : expanded(in, t, shape);
@@ -78,6 +80,7 @@ std::vector<bool> close_elements(Interp& in, const Tensor& a, const Tensor& b, d
   for (size_t i = 0; i < x.size(); ++i) {
     in.check_interrupt();
     bool nans = std::isnan(x[i]) && std::isnan(y[i]);
+    // Equal infinities are close; their difference would be NaN.
     out[i] = x[i] == y[i] || (nans && equal_nan) ||
              (std::isfinite(x[i]) && std::isfinite(y[i]) && std::fabs(x[i] - y[i]) <= atol + rtol * std::fabs(y[i]));
   }
@@ -91,6 +94,7 @@ Value element_value(DType dtype, const void* element) {
     uint64_t v;
     std::memcpy(&v, element, sizeof v);
     return Value::wide(static_cast<ast::Int>(v));
+    // The other integers, in the width that Value has.
   }
   int64_t v = 0;
   runtime::convert_elements(dtype, element, DType::kI64, &v, 1);

@@ -18,6 +18,7 @@ namespace kiln::script {
 Ref<Dict> named_args(Launchable& k, const CallArgs& args) {
   auto dict = make<Dict>();
   auto params = k.innermost().kernel.params();
+  // Parameters of the kernel by place, then by name, as Triton gives them to hooks.
   for (size_t i = 0; i < std::min(params.size(), args.args.size()); ++i) dict->table.set(params[i].name, args.args[i]);
   for (const KeywordArg& a : args.keywords) dict->table.set(a.name, a.value);
   return dict;
@@ -41,6 +42,7 @@ Status caught(const std::function<void()>& run) {
 void Autotuner::launch(Interp& in, const Value& grid, CallArgs& args) {
   SourceRange site = in.where();
   Ref<ConfigObject> config = choose(in, grid, args);
+  // Choosing may have run code of the script: hooks and grids.
   in.set_where(site);
   if (!config->pre_hook.missing() && !config->pre_hook.is_none()) run_hook(in, *config, args);
   apply(in, *config, args);
@@ -91,6 +93,7 @@ Value Autotuner::key_of(Interp& in, const CallArgs& args) {
     Value* v = named->table.find(k);
     if (!v) continue;
     auto* t = v->get<TensorObject>();
+    // A tensor as a part of the key by its shape and dtype: its address differs in each launch.
     items.push_back(t ? Value::str(t->summary()) : *v);
   }
   for (const ParamDesc& p : innermost().kernel.params())
@@ -116,6 +119,7 @@ void Autotuner::apply(Interp& in, const ConfigObject& config, CallArgs& args) {
   for (const LaunchOption& o : kLaunchOptions) {
     if (!o.is_tuned()) continue;
     const bool given = std::ranges::find(args.keywords, o.name, &KeywordArg::name) != args.keywords.end();
+    // An option that may be None and stayed so is left to the launch.
     const bool chosen = !o.takes_none() || o.get(config.options) != o.get({});
     if (given && !chosen) continue;
     if (given)
@@ -154,6 +158,7 @@ std::vector<Ref<ConfigObject>> Autotuner::pruned(Interp& in, const CallArgs& arg
   }
   if (options_.perf_model.missing() || options_.perf_model.is_none()) return configs;
   double top = options_.top_k.missing() || options_.top_k.is_none() ? 1.0 : in.to_double(options_.top_k, "top_k");
+  // Triton: a float, or 1 and less, is a share of all configurations.
   size_t keep = options_.top_k.is_float() || top <= 1
                     ? static_cast<size_t>(std::ceil(top * static_cast<double>(options_.configs.size())))
                     : static_cast<size_t>(top);
@@ -174,6 +179,7 @@ std::vector<Ref<ConfigObject>> Autotuner::pruned(Interp& in, const CallArgs& arg
 
 Ref<ConfigObject> Autotuner::present(Interp& in, const CallArgs& args) {
   auto it = cache_.find(in.repr(key_of(in, args)));
+  // Asked for without tuning: the first one stands for what a launch would choose.
   return it == cache_.end() ? options_.configs[0] : it->second.config;
 }
 
@@ -189,6 +195,7 @@ std::vector<std::string> Autotuner::record_lines(Interp& in, const CallArgs& arg
 }
 
 Ref<ConfigObject> Autotuner::choose(Interp& in, const Value& grid, const CallArgs& args) {
+  // Nothing to choose, as in Triton.
   if (options_.configs.size() == 1) return best_ = options_.configs[0];
   auto it = cache_.find(in.repr(key_of(in, args)));
   if (it != cache_.end()) return best_ = it->second.config;
@@ -208,6 +215,7 @@ Autotuner::Field Autotuner::field(Interp& in, const Value& grid, const CallArgs&
   };
   std::vector<std::pair<Tensor, Tensor>> saved;
   for (const Tensor& t : tensors_named(options_.restore_value)) {
+    // A copy of each, since a configuration that is tried must find what the last one found.
     Tensor copy = in.take(Tensor::empty(t.device(), t.dtype(), t.shape()));
     in.check(copy.copy_from(t));
     saved.emplace_back(t, copy);
@@ -235,6 +243,7 @@ Autotuner::Field Autotuner::field(Interp& in, const Value& grid, const CallArgs&
     candidate.config = c->repr(in);
     const bool own_hook = !c->pre_hook.missing() && !c->pre_hook.is_none();
     if (has_hook || own_hook || !saved.empty() || !options_.reset_to_zero.empty())
+      // Called before each sample: what it holds by reference lives as long as the tuning.
       candidate.prepare = [this, &in, &args, c, reset, named, has_hook, own_hook]() -> Status {
         KILN_CHECK_OK(reset());
         return caught([&] {
@@ -262,6 +271,7 @@ Result<double> Autotuner::bench(Interp& in, const profiler::TuneCandidate& candi
     call.keywords.push_back(
         {"quantiles", make<Tuple>(std::vector<Value>{Value::real(0.5), Value::real(0.2), Value::real(0.8)}), {}});
     Value ms = in.call(options_.do_bench, call);
+    // do_bench may give a number, or one for each quantile, the median first.
     if (auto* list = ms.get<List>(); list && !list->items.empty()) ms = Value(list->items[0]);
     if (auto* tuple = ms.get<Tuple>(); tuple && !tuple->items.empty()) ms = Value(tuple->items[0]);
     us = in.to_double(ms, "the result of do_bench") * 1e3;
@@ -285,6 +295,7 @@ Ref<ConfigObject> Autotuner::tune(Interp& in, const Value& grid, const CallArgs&
     if (auto* t = e.key.missing() ? nullptr : e.value.get<TensorObject>()) device = t->device();
   if (options_.use_records && !has_bench) {
     options.records = &tune_records(in);
+    // Triton's key alone says what a result holds for; the grid may follow from the configuration.
     options.records_per_grid = false;
     options.record_key = profiler::record_key(innermost().kernel, device, record_lines(in, args));
   }

@@ -71,6 +71,7 @@ Value encode(Interp& in, NativeArgs& a) {
 /// Bytes to look for: those of a value, or the one that an int is.
 std::string needle(Interp& in, const Value& v) {
   if (!v.small_int_or_bool()) return to_bytes(in, v, "what is looked for");
+  // By way of a tuple, for the errors of a byte that is out of range.
   return gather_bytes(in, make<Tuple>(std::vector<Value>{v}));
 }
 Value byte_find(Interp& in, NativeArgs& a) {
@@ -168,6 +169,7 @@ Value byte_rstrip(Interp& in, NativeArgs& a) { return byte_strip(in, a, false, t
 Value byte_cased(NativeArgs& a, int (*change)(int)) {
   std::string out = bytes_of(a);
   for (char& c : out)
+    // As Python: bytes beyond ASCII have no case.
     if (static_cast<uint8_t>(c) < 0x80) c = static_cast<char>(change(c));
   return alike(a, std::move(out));
 }
@@ -235,9 +237,11 @@ Value int_to_bytes(Interp& in, NativeArgs& a) {
   const ast::Int v = c->index() == 1 ? ast::Int{std::get<bool>(*c)} : std::get<ast::Int>(*c);
   if (v < 0 && !is_signed) in.fail_as("OverflowError", "can't convert negative int to unsigned");
   const int64_t bits = 8 * n - (is_signed ? 1 : 0);
+  // What is left of the number's bits above the sign; of a negative one, those of its complement.
   const ast::Int beyond = bits < 0 ? (v < 0 ? ~v : v) + 1 : bits >= 127 ? 0 : (v < 0 ? ~v : v) >> bits;
   if (beyond != 0 && !(n == 0 && v == 0)) in.fail_as("OverflowError", "int too big to convert");
   std::string out;
+  // An ast::Int has 16 bytes; those behind repeat the sign.
   for (int64_t i = 0; i < n; ++i) out += static_cast<char>(i < 16 ? v >> (8 * i) : v < 0 ? -1 : 0);
   if (big) std::reverse(out.begin(), out.end());
   return make<Bytes>(std::move(out));
@@ -249,10 +253,12 @@ Value int_from_bytes(Interp& in, NativeArgs& a) {
   unsigned __int128 v = negative ? ~static_cast<unsigned __int128>(0) : 0;
   for (size_t i = data.size(); i-- > 0;) {
     const auto byte = static_cast<uint8_t>(data[i]);
+    // Bytes beyond the sixteenth may only repeat the sign.
     if (i >= 16 && byte != (negative ? 0xFF : 0))
       in.fail(ErrorKind::kValue, "the int needs more than 128 bits, which Kiln's integers have");
     v = v << 8 | byte;
   }
+  // The sign came out in the other way: the number needs a 129th bit.
   if ((static_cast<ast::Int>(v) < 0) != negative)
     in.fail(ErrorKind::kValue, "the int needs more than 128 bits, which Kiln's integers have");
   return Value::wide(static_cast<ast::Int>(v));

@@ -22,6 +22,7 @@ std::string changed(const std::string& s, Append&& append) {
   out.reserve(s.size());
   for (size_t i = 0; i < s.size();) {
     const Character c = first_character(std::string_view(s).substr(i));
+    // U+FFFD stands for a character as well as for what could not be read.
     if (c.code == 0xFFFD)
       out.append(s, i, c.bytes);  // also a byte that is no UTF-8
     else
@@ -49,6 +50,7 @@ Value casefold(Interp&, NativeArgs& a) {
 }
 
 Value capitalize(Interp&, NativeArgs& a) {
+  // Title case and not upper case: ǆ becomes ǅ.
   return Value::str(changed(self(a), [first = true](std::string& out, char32_t c, auto&& final) mutable {
     if (std::exchange(first, false))
       unicode::append_title(out, c);
@@ -111,6 +113,7 @@ Value strip_where(Interp& in, NativeArgs& a, bool left, bool right) {
   }
   while (right && begin < end) {
     size_t at = end - 1;
+    // Back to the first byte of the last character.
     while (at > begin && (static_cast<uint8_t>(s[at]) & 0xC0) == 0x80) --at;
     if (!goes(first_character(s.substr(at, end - at)).code)) break;
     end = at;
@@ -124,6 +127,7 @@ Value rstrip(Interp& in, NativeArgs& a) { return strip_where(in, a, false, true)
 /// The parts between runs of spaces, `limit` cuts at most (all: -1), from the left or from the right.
 Value split_at_spaces(const std::string& s, int64_t limit, bool from_right) {
   const std::vector<Placed> all = characters(s);
+  // From the right the same walk over the characters in reverse.
   auto space = [&](size_t i) { return unicode::is_space(all[from_right ? all.size() - 1 - i : i].code); };
   std::vector<Value> out;
   for (size_t i = 0; i < all.size();) {
@@ -165,6 +169,7 @@ Value rsplit(Interp& in, NativeArgs& a) {
   std::vector<Value> out;
   size_t end = s.size();
   while (limit-- != 0 && end >= separator.size()) {
+    // Found with its end at `end` at the latest: separators that overlap are cut off from the right.
     size_t hit = s.rfind(separator, end - separator.size());
     if (hit == std::string::npos) break;
     out.push_back(Value::str(s.substr(hit + separator.size(), end - hit - separator.size())));
@@ -186,6 +191,7 @@ Value splitlines(Interp& in, NativeArgs& a) {
       at += character_bytes(s, at);
       continue;
     }
+    // Line ends are those of Unicode, and a pair of \r\n is one.
     out.push_back(Value::str(s.substr(begin, at + (keep ? end : 0) - begin)));
     begin = at += end;
   }
@@ -210,6 +216,7 @@ Value replace(Interp& in, NativeArgs& a) {
                     &to = in.to_text(a[1], "replace()'s new");
   int64_t limit = a[2].missing() ? -1 : in.to_int(a[2], "replace()'s count");
   std::string out;
+  // An empty text stands before each character and behind the last.
   if (from.empty()) {
     for (size_t at = 0; at <= s.size();) {
       if (limit != 0) out += to, --limit;
@@ -271,6 +278,7 @@ int64_t position(Interp& in, NativeArgs& a, bool last) {
   const std::string& what = in.to_text(a[0], "the text to find");
   const auto w = window(in, a);
   if (!w) return -1;
+  // The text goes up to the window's end; the start is left to find(), for the count of characters below.
   const std::string_view within = std::string_view(s).substr(0, w->second);
   size_t hit = last ? within.rfind(what) : within.find(what, w->first);
   if (hit == std::string::npos || (last && hit < w->first)) return -1;
@@ -291,6 +299,7 @@ Value count(Interp& in, NativeArgs& a) {
   const auto within = windowed(in, a);
   if (!within) return Value::integer(0);
   const std::string_view s = *within;
+  // As Python: between all characters, before and behind.
   if (what.empty()) return Value::integer(static_cast<int64_t>(count_characters(s)) + 1);
   int64_t n = 0;
   for (size_t at = 0; (at = s.find(what, at)) != std::string::npos; at += what.size()) ++n;
@@ -323,6 +332,7 @@ Value zfill(Interp& in, NativeArgs& a) {
   const int64_t width = in.to_int(a[0], "zfill()'s width");
   const int64_t missing = std::max<int64_t>(width, 0) - static_cast<int64_t>(count_characters(s));
   if (missing > 1 << 20) in.fail(ErrorKind::kValue, "zfill()'s width is too large");
+  // Behind a sign.
   if (missing > 0) s.insert(!s.empty() && (s[0] == '-' || s[0] == '+') ? 1 : 0, static_cast<size_t>(missing), '0');
   return Value::str(std::move(s));
 }
@@ -330,6 +340,7 @@ Value zfill(Interp& in, NativeArgs& a) {
 template <class Test>
 Value test_all(NativeArgs& a, Test&& test) {
   const std::string& s = self(a);
+  // An empty text has no property, but for isprintable().
   for (size_t i = 0; i < s.size();) {
     const Character c = first_character(std::string_view(s).substr(i));
     if (!test(c.code)) return Value::boolean(false);
@@ -406,6 +417,7 @@ Value maketrans(Interp& in, NativeArgs& a) {
     if (!given) in.fail(ErrorKind::kType, "maketrans() with one argument needs a dict, got '{}'", in.type_name(a[0]));
     for (const auto& e : given->table.live()) {
       auto* s = e.key.get<Str>();
+      // Keys are code points; a character of one stands for its own.
       if (s && count_characters(s->text) != 1)
         in.fail(ErrorKind::kValue, "a key of maketrans()'s dict must be one character, got {}", in.repr(e.key));
       table->table.set(in, s ? code(s->text, 0) : e.key, e.value);
@@ -434,6 +446,7 @@ Value translate(Interp& in, NativeArgs& a) {
     const auto code = static_cast<int64_t>(first_character(std::string_view(s).substr(i)).code);
     const Value* to = table->table.find(in, Value::integer(code));
     if (!to)
+      // What the table does not have stays.
       out += s.substr(i, n);
     else if (auto* text = to->get<Str>())
       out += text->text;
@@ -459,6 +472,7 @@ Value expandtabs(Interp& in, NativeArgs& a) {
   int64_t column = 0;
   for (char c : self(a)) {
     if (c == '\t' && width > 0) {
+      // To the next column that is a multiple of the width.
       const int64_t n = width - column % width;
       out.append(static_cast<size_t>(n), ' ');
       column += n;
@@ -491,12 +505,14 @@ class Formatter {
     std::string out;
     for (size_t i = 0; i < text.size(); ++i) {
       char c = text[i];
+      // Two braces are one that stands for itself.
       if ((c == '{' || c == '}') && i + 1 < text.size() && text[i + 1] == c) {
         out += c;
         ++i;
       } else if (c == '}') {
         in_.fail(ErrorKind::kValue, "a single '}}' in format()'s text is written '}}}}'");
       } else if (c == '{') {
+        // The end of the field: braces of its specification nest.
         size_t end = i + 1;
         for (int open = 1; open > 0; ++end) {
           if (end >= text.size()) in_.fail(ErrorKind::kValue, "a '{{' in format()'s text has no '}}'");
@@ -516,6 +532,7 @@ class Formatter {
     size_t colon = f.find(':');
     std::string_view path = f.substr(0, colon);
     char conversion = 0;
+    // "!r" stands at the end of the path, in front of the colon.
     if (path.size() >= 2 && path[path.size() - 2] == '!') {
       conversion = path.back();
       path.remove_suffix(2);
@@ -543,6 +560,7 @@ class Formatter {
   }
   size_t number(std::string_view digits) {
     size_t n = 0;
+    // Nine digits: more name no value, and would overflow.
     for (char c : digits.substr(0, 9)) {
       if (!std::isdigit(static_cast<uint8_t>(c))) in_.fail(ErrorKind::kValue, "'{}' is no field of format()", digits);
       n = n * 10 + static_cast<size_t>(c - '0');

@@ -18,12 +18,14 @@ void sort_values(Interp& in, std::vector<Value>& items, const Value& key, bool r
   keyed.reserve(items.size());
   bool by_key = !key.missing() && !key.is_none();
   for (Value& v : items) {
+    // A key is asked for once per element, as Python does.
     in.check_interrupt();
     keyed.emplace_back(by_key ? in.call(key, {v}) : v, v);
   }
   // Merging never looks outside of the range when the script's comparison is inconsistent, as std::sort might.
   std::stable_sort(keyed.begin(), keyed.end(), [&](const auto& a, const auto& b) {
     in.check_interrupt();
+    // Reversed by comparing the other way: equal elements keep their order.
     return reverse ? in.less(b.first, a.first) : in.less(a.first, b.first);
   });
   for (size_t i = 0; i < items.size(); ++i) items[i] = std::move(keyed[i].second);
@@ -38,6 +40,7 @@ Value replaced_stdout(Interp& in) {
   const Ref<ModuleObject> sys = in.import_module("sys");
   const Value* now = sys ? sys->members.find("stdout") : nullptr;
   const Value* own = sys ? sys->members.find("__stdout__") : nullptr;
+  // sys.__stdout__ is what Kiln put there.
   return now && own && !now->is_none() && !now->same(*own) ? *now : Value();
 }
 
@@ -50,11 +53,13 @@ Value print(Interp& in, NativeArgs& a) {
   for (size_t i = 0; i < values.size(); ++i) {
     if (i) out += separator;
     const auto* text = values[i].get<Str>();
+    // A subclass of str may have its own __str__.
     if (!text || values[i].object()->own_type()) {
       out += in.str(values[i]);
       continue;
     }
     out.reserve(out.size() + text->text.size());
+    // In pieces, since a text may be of any size and Ctrl-C has to come in between.
     in.in_pieces(text->text.size(), [&](size_t first, size_t last) { out.append(text->text, first, last - first); });
   }
   out += option(2, "\n");
@@ -93,6 +98,7 @@ Value extreme(Interp& in, NativeArgs& a, bool largest) {
   Value best = items[0], best_key = by_key ? in.call(a[1], {best}) : best;
   for (size_t i = 1; i < items.size(); ++i) {
     Value key = by_key ? in.call(a[1], {items[i]}) : items[i];
+    // The first of equal ones stays.
     if (largest ? in.less(best_key, key) : in.less(key, best_key)) best = items[i], best_key = std::move(key);
   }
   return best;
@@ -121,6 +127,7 @@ Value abs(Interp& in, NativeArgs& a) {
 /// To a multiple of 10^digits, ties to even.
 Value rounded_int(ast::Int v, int64_t digits) {
   constexpr int64_t kMostDigits = 38;  // of 128 bits
+  // 10^39 is beyond 2^127: all digits are rounded away.
   if (digits > kMostDigits) return Value::integer(0);
   ast::Int unit = 1;
   for (int64_t i = 0; i < digits; ++i) unit *= 10;
@@ -131,6 +138,7 @@ Value rounded_int(ast::Int v, int64_t digits) {
 
 Value round(Interp& in, NativeArgs& a) {
   bool to_int = a[1].missing() || a[1].is_none();
+  // An int has no digits behind the point.
   if (a[0].small_int_or_bool() && (to_int || in.to_int(a[1], "round()'s digits") >= 0))
     return Value::integer(a[0].integer());
   if (a[0].get<Instance>())
@@ -142,6 +150,7 @@ Value round(Interp& in, NativeArgs& a) {
     if (std::isinf(v)) in.fail_as("OverflowError", "{} cannot be rounded to an int", ast::float_repr(v));
     if (std::isnan(v)) in.fail(ErrorKind::kValue, "nan cannot be rounded to an int");
     double r = std::nearbyint(v);
+    // As far as casts to 128 bits are defined.
     if (std::fabs(r) >= 0x1p126) in.fail(ErrorKind::kValue, "{} does not fit into an int", ast::float_repr(v));
     return Value::wide(static_cast<ast::Int>(r));
   }
@@ -151,6 +160,7 @@ Value round(Interp& in, NativeArgs& a) {
   if (auto* w = a[0].get<WideInt>()) return digits < 0 ? rounded_int(w->value, -digits) : a[0];
   if (digits < 0) {
     double scale = std::pow(10.0, static_cast<double>(-digits));
+    // The unit is beyond every float, so zero is nearest.
     if (std::isinf(scale) || !std::isfinite(v)) return Value::real(std::isfinite(v) ? std::copysign(0.0, v) : v);
     double r = std::nearbyint(v / scale) * scale;
     return Value::real(r);
@@ -177,6 +187,7 @@ Value is_subclass(Interp& in, NativeArgs& a) {
     }));
   auto* base = a[1].get<TypeObject>();
   if (!t || !base) in.fail(ErrorKind::kType, "issubclass() needs two types");
+  // Classes of the language that need a test of their own (abstract base classes) bring it along.
   if (Value* test = base->of_kind ? nullptr : base->find("__class_subclasscheck__"))
     return Value::boolean(in.truth(in.call(bound(in, Value(*test), nullptr, Ref<TypeObject>(base)), {a[0]})));
   const bool of_int = t->of_kind == Kind::kBool && base->of_kind == Kind::kInt;
@@ -223,6 +234,7 @@ class Zip : public IteratorObject {
     for (size_t i = 0; i < its_.size(); ++i) {
       if (its_[i]->next(in, items[i])) continue;
       Value more;
+      // Those in front of this one gave a further element; of those behind it, each is asked for one.
       for (size_t j = 0; strict_ && j < its_.size(); ++j)
         if (j < i || (j > i && its_[j]->next(in, more)))
           in.fail(ErrorKind::kValue, "zip(strict=True) got sequences of different lengths");
@@ -261,6 +273,7 @@ class FilterIterator : public IteratorObject {
  public:
   FilterIterator(Value fn, Ref<IteratorObject> it) : fn_(std::move(fn)), it_(std::move(it)) {}
   bool next(Interp& in, Value& out) override {
+    // Chains of iterators are as deep as the script made them.
     in.check_stack();
     while (it_->next(in, out))
       if (in.truth(fn_.is_none() ? out : in.call(fn_, {out}))) return true;
@@ -318,6 +331,7 @@ Value reversed(Interp& in, NativeArgs& a) {
   auto* o = a[0].object();
   if (o && o->own_type()) {
     TypeObject& type = **o->own_type();
+    // A class's own method first; else what has a length and items is read from its end.
     if (auto v = special(in, o, "__reversed__", {})) return *v;
     if (type.find("__getitem__") && type.find("__len__")) return make<ReversedItems>(a[0], in.length(a[0]));
   }
@@ -330,6 +344,7 @@ Value reversed(Interp& in, NativeArgs& a) {
 
 Value any(Interp& in, NativeArgs& a) {
   bool found = false;
+  // Stops at the first, and leaves the rest of an iterator to others.
   in.for_each(a[0], [&](const Value& v) { return !(found = in.truth(v)); });
   return Value::boolean(found);
 }
@@ -348,6 +363,7 @@ std::optional<Value> own_operation(Interp& in, const Value& self, std::string_vi
 }
 
 Value divmod(Interp& in, NativeArgs& a) {
+  // No operator stands for divmod(), so classes are asked here.
   if (auto v = own_operation(in, a[0], "__divmod__", {a[1]})) return *v;
   if (auto v = own_operation(in, a[1], "__rdivmod__", {a[0]})) return *v;
   return make<Tuple>(
@@ -357,6 +373,7 @@ Value divmod(Interp& in, NativeArgs& a) {
 Value pow(Interp& in, NativeArgs& a) {
   if (a[2].missing() || a[2].is_none()) return in.binary(ast::BinaryOp::kPow, a[0], a[1]);
   if (auto v = own_operation(in, a[0], "__pow__", {a[1], a[2]})) return *v;
+  // By squaring modulo the third argument: the power itself would not fit.
   return power_modulo(in, a[0], a[1], a[2]);
 }
 
@@ -371,6 +388,8 @@ Value bin(Interp& in, NativeArgs& a) { return in_base(in, a[0], "#b"); }
 
 Value id(Interp& in, NativeArgs& a) {
   return Value::integer(a[0].object() ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(a[0].object()))
+                                      // Plain values have no address; equal ones may share a number, as small ints do
+                                      // in Python.
                                       : static_cast<int64_t>(in.hash(a[0]) >> 1));
 }
 Value hash(Interp& in, NativeArgs& a) { return Value::integer(value_hash(in, a[0])); }
@@ -397,6 +416,7 @@ Value next(Interp& in, NativeArgs& a) {
   Value v;
   if (auto* it = a[0].get<IteratorObject>()) {
     if (it->next(in, v)) return v;
+    // The value of a generator's return travels in the exception.
     if (auto* g = dynamic_cast<FunctionGenerator*>(it); g && a[1].missing()) stop_iteration(in, g->result());
   } else if (auto f = in.find_attribute(a[0], "__next__")) {
     return in.call(*f, {});
@@ -409,6 +429,7 @@ Value next(Interp& in, NativeArgs& a) {
 
 Value chr(Interp& in, NativeArgs& a) {
   int64_t c = in.to_int(a[0], "chr()'s argument");
+  // Surrogates are no characters in UTF-8.
   if (c < 0 || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) in.fail(ErrorKind::kValue, "{} is no character", c);
   std::string out;
   auto push = [&](int64_t byte) { out += static_cast<char>(byte); };
@@ -427,6 +448,7 @@ Value ord(Interp& in, NativeArgs& a) {
   const std::string& s = in.to_text(a[0], "ord()'s argument");
   if (in.length(a[0]) != 1) in.fail(ErrorKind::kType, "ord() needs one character, got {}", in.length(a[0]));
   auto lead = static_cast<uint8_t>(s[0]);
+  // The first byte has as many marks in front as the character has bytes.
   int64_t c = s.size() == 1 ? lead : lead & (0x7F >> s.size());
   for (size_t i = 1; i < s.size(); ++i) c = c << 6 | (static_cast<uint8_t>(s[i]) & 0x3F);
   return Value::integer(c);
@@ -446,6 +468,7 @@ class GlobalsDict : public Dict {
   }
   void set_item(Interp& in, const Value& index, Value value) override {
     const std::string name = in.to_text(index, "the name of a variable");
+    // Both: the variable, and the dict, which shows what it was at the call.
     globals_[globals_.index(name)].value = value;
     table.set(name, std::move(value));
   }
@@ -482,6 +505,7 @@ Value dir(Interp& in, NativeArgs& a) {
     in.method_names(a[0].kind(), names);
     if (auto* o = a[0].object()) o->attribute_names(names);
   }
+  // Methods of the kind and attributes of the object may have one name.
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   std::vector<Value> out;
@@ -503,6 +527,7 @@ Value super(Interp& in, NativeArgs& a) {
 
 Value range_index(Interp& in, NativeArgs& a) {
   const auto& r = *a.self->get<Range>();
+  // By `in` first, which knows of steps and of floats.
   if (!in.truth(in.compare(ast::CompareOp::kIn, a[0], *a.self)))
     in.fail(ErrorKind::kValue, "the range does not hold {}", in.repr(a[0]));
   const ast::Int at = a[0].is_float() ? static_cast<ast::Int>(a[0].real()) : in.to_int(a[0], "index()'s number");

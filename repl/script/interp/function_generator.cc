@@ -28,6 +28,7 @@ const Yield* yield_of(const Stmt& s) {
 }  // namespace
 
 FunctionGenerator::FunctionGenerator(Interp& in, const Function& function)
+    // A weak handle: the interpreter may end before a generator that a cycle keeps.
     : function_(const_cast<Function*>(&function)), interp_(in.self()), frame_(*function.program, *function.code) {
   frame_.free = &function_->free;
   frame_.function = function_.get();
@@ -37,6 +38,7 @@ FunctionGenerator::FunctionGenerator(Interp& in, const Function& function)
 FunctionGenerator::~FunctionGenerator() {
   const std::shared_ptr<Interp*> in = interp_.lock();
   if (!in || !started_ || blocks_.empty()) return;
+  // A finally block runs wherever the last handle goes, and must not change what a diagnostic points at.
   const SourceRange where = (*in)->where();
   try {
     close(**in);
@@ -50,6 +52,7 @@ FunctionGenerator::~FunctionGenerator() {
 std::string FunctionGenerator::repr(Interp&) { return fmt::format("<generator object {}>", function_->name); }
 
 void FunctionGenerator::push(Form form, const Body& body, const Stmt& s, bool enter) {
+  // Loops begin behind their body: the first step is then the test, as after each round.
   blocks_.push_back({form, &body, enter ? 0 : body.size(), &s});
 }
 
@@ -81,8 +84,10 @@ bool FunctionGenerator::resume(Interp& in, const Value& sent, const ScriptError*
     }
   };
   Interp::Entered entered(in, {function_.get(), in.where_, function_->program.get()});
+  // Exceptions take calls away down to here.
   depth_ = in.calls_.size();
   Running running{in, *this};
+  // The exceptions that its handlers are in are those of its caller while it runs (`raise` alone).
   in.handled_.insert(in.handled_.end(), handled_.begin(), handled_.end());
   running_ = started_ = true;
   try {
@@ -91,6 +96,7 @@ bool FunctionGenerator::resume(Interp& in, const Value& sent, const ScriptError*
     running.ended = step == Step::kEnded;
   } catch (const ScriptError& e) {
     auto* raised = e.exception.get<Instance>();
+    // As PEP 479 has it: StopIteration within would else end the caller's loop in silence.
     if (raised && raised->type->derives_from(in.exception_type("StopIteration").get()))
       in.fail_as("RuntimeError", "generator raised StopIteration");
     throw;
@@ -100,6 +106,7 @@ bool FunctionGenerator::resume(Interp& in, const Value& sent, const ScriptError*
 
 FunctionGenerator::Step FunctionGenerator::go_on(Interp& in, const Value& sent, const ScriptError* thrown, Value& out) {
   std::optional<ScriptError> error;
+  // An exception is taken out of the catch block first: unwind() may run code of the script, which throws on its own.
   try {
     const Stmt* s = std::exchange(at_, nullptr);
     if (blocks_.back().form == Form::kDelegate) return delegate(in, sent, thrown, out);
@@ -127,6 +134,7 @@ FunctionGenerator::Step FunctionGenerator::advance(Interp& in, Value& out) {
 }
 
 FunctionGenerator::Step FunctionGenerator::start(Interp& in, const Stmt& s, Value& out) {
+  // Statements without a yield need no blocks: the interpreter runs them whole.
   if (!frame_.code.yielding.contains(&s)) {
     if (Flow flow = in.exec_one(s, frame_); flow != Flow::kNormal) leave(in, flow);
     return Step::kGoOn;
@@ -156,6 +164,7 @@ FunctionGenerator::Step FunctionGenerator::start(Interp& in, const Stmt& s, Valu
 }
 
 FunctionGenerator::Step FunctionGenerator::yield(Interp& in, const Stmt& s, const Yield& y, Value& out) {
+  // The old value is read before the yield, as Python does for `x += yield`.
   if (const auto* n = dyn_as<AugAssign>(&s)) augmented_ = in.eval(*n->target, frame_);
   Value v = y.value ? in.eval(*y.value, frame_) : Value::none();
   if (!y.from) {
@@ -165,6 +174,7 @@ FunctionGenerator::Step FunctionGenerator::yield(Interp& in, const Stmt& s, cons
   }
   in.set_where(y.range);
   Ref<IteratorObject> it = in.iterator(v);
+  // A block without statements, which stands for what it delegates to.
   static const Body kNothing;
   push(Form::kDelegate, kNothing, s);
   blocks_.back().items = std::move(it);
@@ -174,11 +184,13 @@ FunctionGenerator::Step FunctionGenerator::yield(Interp& in, const Stmt& s, cons
 FunctionGenerator::Step FunctionGenerator::delegate(Interp& in, const Value& sent, const ScriptError* thrown,
                                                     Value& out) {
   const Stmt& s = *blocks_.back().stmt;
+  // Kept here: the block may go while the inner generator runs.
   const Ref<IteratorObject> items = blocks_.back().items;
   auto* inner = dynamic_cast<FunctionGenerator*>(items.get());
   std::optional<ScriptError> error;
   Flow flow = Flow::kNormal;
   try {
+    // What is thrown or sent goes to the inner generator; a plain iterator takes neither.
     if (inner ? inner->resume(in, sent, thrown, out) : thrown ? throw ScriptError(*thrown) : items->next(in, out))
       return Step::kYielded;
     blocks_.pop_back();
@@ -238,6 +250,7 @@ void FunctionGenerator::end_block(Interp& in) {
     }
     case Form::kWith: {
       std::vector<Value> exits = std::move(b.exits);
+      // The exits go first: an exception in one of them is no longer for this block.
       blocks_.pop_back();
       in.leave_contexts(exits, Value());
       return;
@@ -257,6 +270,7 @@ void FunctionGenerator::end_block(Interp& in) {
       b.flow = Flow::kNormal;
       return;
     case Form::kFinally: {
+      // A return or an exception goes on behind its `finally`, unless that has ended otherwise.
       Block done = std::move(b);
       blocks_.pop_back();
       if (done.error) throw std::move(*done.error);
@@ -319,6 +333,7 @@ void FunctionGenerator::unwind(Interp& in, ScriptError error) {
 void FunctionGenerator::leave(Interp& in, Flow flow) {
   while (!blocks_.empty()) {
     Block& b = blocks_.back();
+    // break and continue are the innermost loop's; return goes through all.
     if (flow != Flow::kReturn && (b.form == Form::kFor || b.form == Form::kWhile)) {
       if (flow == Flow::kBreak)
         blocks_.pop_back();
@@ -332,6 +347,7 @@ void FunctionGenerator::leave(Interp& in, Flow flow) {
       b.body = &as<Try>(*b.stmt).finally_body;
       b.at = 0;
       b.flow = flow;
+      // Kept for the end of `finally`, which may return on its own.
       b.result = std::move(frame_.result);
       return;
     }
@@ -345,6 +361,7 @@ void FunctionGenerator::leave(Interp& in, Flow flow) {
 void FunctionGenerator::close(Interp& in) {
   if (running_) in.fail(ErrorKind::kValue, "generator already executing");
   if (!started_) blocks_.clear();
+  // One that has not started has nothing to end, as in Python.
   if (blocks_.empty()) return;
   ScriptError exit;
   exit.exception = make<Instance>(in.exception_type("GeneratorExit"));

@@ -46,6 +46,7 @@ Value Interp::load(const void* node, std::string_view name, SourceRange range, F
       break;
     case NameRef::Where::kGlobal: {
       Globals::Slot& slot = (*f.program.globals)[ref.index];
+      // A global hides a builtin of its name until it is deleted.
       v = slot.value.missing() ? &slot.builtin : &slot.value;
       break;
     }
@@ -55,6 +56,7 @@ Value Interp::load(const void* node, std::string_view name, SourceRange range, F
   }
   if (!v->missing()) return *v;
   where_ = range;
+  // Names of a class that are not bound there are looked for outside.
   if (f.code.is_class)
     if (Globals::Slot* slot = f.program.globals->find(name);
         slot && !(slot->value.missing() && slot->builtin.missing()))
@@ -65,11 +67,13 @@ Value Interp::load(const void* node, std::string_view name, SourceRange range, F
   std::vector<std::string> names;
   for (const auto& slot : f.program.globals->slots())
     if (!slot.value.missing() || !slot.builtin.missing()) names.push_back(slot.name);
+  // '#' marks slots of the interpreter's own, which no source can name.
   for (const std::string& local : f.code.slot_names)
     if (local.find('#') == std::string::npos) names.push_back(local);
   Diagnostic d = error(ErrorKind::kName, "the name '{}' is not defined", name);
   for (const OtherWay& w : kOtherWays)
     if (w.name == name) fail(with_note(std::move(d), fmt::format("help: Kiln has no {}: {}", name, w.way)));
+  // Only by now: comparing all names costs more than the look-up.
   std::string near = nearest_name(name, names);
   fail(near.empty() ? std::move(d) : with_note(std::move(d), fmt::format("help: did you mean '{}'?", near)));
 }
@@ -118,6 +122,7 @@ Value Interp::eval(const Expr& e, Frame& f) {
       Value v;
       for (const ExprPtr& operand : n.values) {
         v = eval(*operand, f);
+        // The value of `and` and `or` is an operand, not a bool.
         where_ = operand->range;
         if (truth(v) != n.is_and) return v;
       }
@@ -147,6 +152,7 @@ Value Interp::eval(const Expr& e, Frame& f) {
     case ExprKind::kSlice:
       return eval_slice(as<Slice>(e), f);
     case ExprKind::kLambda: {
+      // A lambda may be made many times; its code is resolved once, with the program.
       const auto& n = as<Lambda>(e);
       Value fn = make_function(*f.program.codes.at(&e), n.params, f, "<lambda>");
       fn.get<Function>()->body = n.body.get();
@@ -208,6 +214,7 @@ Value Interp::eval_compare(const Compare& e, Frame& f) {
   for (size_t i = 0; i < e.ops.size(); ++i) {
     Value right = eval(*e.rights[i], f);
     where_ = e.range;
+    // Each operand is evaluated once, also those between two comparisons.
     Value v = compare(e.ops[i], left, right);
     if (i + 1 == e.ops.size() || !truth(v)) return v;
     left = std::move(right);
@@ -227,6 +234,7 @@ Value Interp::eval_joined(const JoinedStr& e, Frame& f) {
   for (const JoinedStr::Piece& p : e.pieces) {
     out += p.literal;
     if (!p.value) continue;
+    // "f'{x=}'": the text of the expression, with its equals sign.
     out += p.debug_text;
     Value v = eval(*p.value, f);
     std::string spec = p.spec ? eval(*p.spec, f).get<Str>()->text : "";
@@ -272,6 +280,7 @@ void renew_cells(const Expr& target, Frame& f) {
 
 Value Interp::eval_comprehension(const Comprehension& e, Frame& f) {
   if (e.form != Comprehension::Form::kGenerator)
+    // So a lambda keeps the value of its own run (see renew_cells).
     for (const ForClause& c : e.clauses) renew_cells(*c.target, f);
   switch (e.form) {
     case Comprehension::Form::kList: {
@@ -283,6 +292,7 @@ Value Interp::eval_comprehension(const Comprehension& e, Frame& f) {
       return list;
     }
     case Comprehension::Form::kGenerator: {
+      // Python evaluates the first iterable at once, where the generator is made.
       const Expr& first = *e.clauses[0].iterable;
       const Value items = eval(first, f);
       where_ = first.range;

@@ -52,6 +52,7 @@ class ByteIterator : public IteratorObject {
 };
 
 std::string byte_repr(const std::string& data) {
+  // As Python: double quotes where they save an escape.
   const char quote = data.find('\'') != std::string::npos && data.find('"') == std::string::npos ? '"' : '\'';
   std::string out = {'b', quote};
   for (char c : data) {
@@ -63,6 +64,7 @@ std::string byte_repr(const std::string& data) {
       out += "\\r";
     else if (c == '\t')
       out += "\\t";
+    // char is signed here: bytes from 0x80 on are below 0x20.
     else if (c < 0x20 || c == 0x7F)
       out += fmt::format("\\x{:02x}", static_cast<uint8_t>(c));
     else
@@ -84,6 +86,7 @@ std::optional<Value> byte_binary(Interp& in, BinaryOp op, const std::string& dat
     return make<T>(reflected ? *more + data : data + *more);
   }
   if (op != BinaryOp::kMul || !other.small_int_or_bool()) return std::nullopt;
+  // Nothing repeated stays nothing, however often.
   const size_t n = data.empty() ? 0 : static_cast<size_t>(std::max<int64_t>(0, other.integer()));
   if (n > 0 && data.size() > kMaxBytes / n)
     in.fail(ErrorKind::kMemory, "the repeated bytes would be more than {}", kMaxBytes);
@@ -168,6 +171,7 @@ void ByteArray::set_item(Interp& in, const Value& index, Value value) {
   const std::string more = gather_bytes(in, value);
   const auto span = in.slice_span(*s, static_cast<int64_t>(data.size()));
   if (span.step == 1) {
+    // Places are taken again behind gather_bytes(), whose iterator may have changed the array.
     data.replace(std::min(data.size(), static_cast<size_t>(span.start)), static_cast<size_t>(span.count), more);
     return;
   }
@@ -228,6 +232,7 @@ std::string encode_text(Interp& in, const std::string& text, const std::string& 
   const char32_t last = e == Encoding::kAscii ? 0x7F : 0xFF;
   std::string out;
   for (size_t i = 0, position = 0; i < text.size(); ++position) {
+    // Text is kept as UTF-8, so positions of characters are counted here.
     const Character c = first_character(std::string_view(text).substr(i));
     i += c.bytes;
     if (c.code <= last)
@@ -248,6 +253,7 @@ std::string decode_bytes(Interp& in, const std::string& data, const std::string&
     const auto byte = static_cast<uint8_t>(data[i]);
     Character c{byte, 1};
     if (e == Encoding::kUtf8) c = first_character(std::string_view(data).substr(i));
+    // Also U+FFFD itself may be in the bytes; a character of one byte is a bad one.
     const bool bad = e == Encoding::kUtf8 ? c.code == 0xFFFD && c.bytes == 1 : e == Encoding::kAscii && byte > 0x7F;
     if (!bad)
       append_utf8(out, c.code);
@@ -271,6 +277,7 @@ std::optional<std::string> bytes_of_hex(std::string_view digits) {
   for (size_t i = 0; i < digits.size(); i += 2) {
     uint8_t byte = 0;
     const char* const end = digits.data() + i + 2;
+    // Asks for the end as well: from_chars is content with one digit of two.
     if (i + 2 > digits.size() || std::from_chars(digits.data() + i, end, byte, 16).ptr != end) return std::nullopt;
     out += static_cast<char>(byte);
   }

@@ -29,20 +29,24 @@ std::optional<Value> Super::attribute(Interp& in, std::string_view name) {
   const bool of_class = as_class && as_class->derives_from(owner_.get());
   const Ref<TypeObject> type = of_class ? Ref<TypeObject>(as_class) : in.type_of(self_);
   const Value* self = of_class ? nullptr : &self_;
+  // Looks from the class behind the owner on, in the order of the object's own class (C3).
   bool behind = type.get() == owner_.get();
   for (TypeObject* t : type->order) {
     if (behind)
       if (Value* v = t->members.find(name)) {
+        // A class method is bound to the class; __new__ is static.
         if (of_class && v->get<Function>() && name != "__new__") return Value(make<BoundMethod>(self_, *v));
         return name == "__new__" ? *v : bound(in, Value(*v), self, type);
       }
     behind |= t == owner_.get();
   }
+  // A class that derives from a type of the language (dict, str) goes on with that.
   if (type->base_kind && !of_class) {
     if (Native* m = in.method(*type->base_kind, name)) return Value(make<BoundMethod>(self_, Value(m)));
     if (auto v = special_of_value(in, self_, name)) return v;
   }
   auto* instance = self_.get<Instance>();
+  // Exceptions are objects of the language, with methods that no class lists.
   if (instance && is_exception(in, instance->type.get()))
     if (auto method = exception_method(in, name)) return bound(in, *method, &self_, instance->type);
   Value* v = in.type_of(Kind::kInstance)->members.find(name);
@@ -93,6 +97,7 @@ Value object_delattr(Interp& in, NativeArgs& a) {
 Value object_getattribute(Interp& in, NativeArgs& a) {
   const std::string& name = in.to_text(a[1], "the attribute's name");
   Object& self = instance_argument(in, a[0]);
+  // Without __getattr__, which this is called from.
   if (Value* v = fields_of(a[0])->table.find(name)) return *v;
   if (Value* v = (*self.own_type())->find(name)) return bound(in, Value(*v), &a[0], *self.own_type());
   in.fail_as("AttributeError", "'{}' has no attribute '{}'", in.type_name(a[0]), name);
@@ -103,6 +108,7 @@ Value object_new(Interp& in, NativeArgs& a) {
   if (!type || type->of_kind || !type->constructor.missing())
     in.fail(ErrorKind::kType, "__new__() needs a class that a script defines, got '{}'", in.repr(a[0]));
   CallArgs args;
+  // The arguments are the built-in base's, as of dict or str; object() takes none.
   if (type->base_kind)
     for (const Value& v : a[1].get<Tuple>()->items) args.args.push_back(v);
   return new_instance(in, Ref<TypeObject>(type), args);
@@ -111,6 +117,7 @@ Value object_repr(Interp& in, NativeArgs& a) { return Value::str(fmt::format("<{
 Value object_eq(Interp&, NativeArgs& a) { return Value::boolean(a[0].same(a[1])); }
 Value object_ne(Interp&, NativeArgs& a) { return Value::boolean(!a[0].same(a[1])); }
 Value object_hash(Interp&, NativeArgs& a) {
+  // Addresses are multiples of 16.
   return Value::integer(static_cast<int64_t>(reinterpret_cast<uintptr_t>(a[0].object()) >> 4));
 }
 
