@@ -73,6 +73,7 @@ void look_at_devices(const Runtime& runtime, Findings& f) {
          fmt::format("{} {}, {}", info.name, info.target, report::human_bytes(static_cast<double>(info.memory_bytes))));
     f.ok("CUDA driver", info.driver);
     f.say(
+        // NVML comes with the driver, but not in every container.
         "clock and throttling",
         [&]() -> Result<std::string> {
           KILN_TRY(profiler::Nvml nvml, profiler::Nvml::open(info.pci_bus));
@@ -97,6 +98,7 @@ void look_at_counters(Findings& f) {
   namespace cupti = profiler::cupti;
   auto found = std::make_shared<Result<std::string>>(std::string("counters, traces and line samples"));
   // It loads libraries of its own, of which one takes its time.
+  // On a thread that Ctrl-C can leave behind.
   const bool asked = run_aside([found] {
     const cupti::Metric* wanted[] = {&cupti::metric(cupti::MetricId::kOccupancy)};
     // Any chip that every CUPTI knows: only the library is asked.
@@ -104,6 +106,7 @@ void look_at_counters(Findings& f) {
   });
   if (!asked) return;
   f.say("CUPTI", *found, "profiles have no GPU times of kernels; no %counters and no samples in %lines");
+  // What the module was loaded with; only an administrator can change it.
   auto params = read_file("/proc/driver/nvidia/params");
   const auto restricted = params.ok() ? counters_for_root_alone(*params) : std::nullopt;
   if (!restricted) {
@@ -124,6 +127,7 @@ Result<std::string> find_program(std::string_view name) {
 
 void look_at_libraries(Findings& f) {
   std::vector<std::string> names;
+  // The newest first, as the compiler looks for them.
   for (const char* file : {"libnvJitLink.so.13", "libnvJitLink.so.12", "libnvJitLink.so"}) {
     for (const std::string& root : toolkit_roots()) names.push_back(root + "/lib64/" + file);
     names.push_back(file);
@@ -158,6 +162,7 @@ void look_at_folders(Findings& f) {
           KILN_TRY(std::vector<FileEntry> files, folder.list());
           int64_t bytes = 0;
           for (const FileEntry& e : files) bytes += e.bytes;
+          // Asked by writing: permissions do not tell of read-only mounts and full disks.
           KILN_CHECK_OK(check_writable(root + "/kernels/.doctor"));
           return fmt::format("{}/kernels: {} files, {}", root, files.size(),
                              report::human_bytes(static_cast<double>(bytes)));
@@ -175,8 +180,8 @@ void look_at_folders(Findings& f) {
       }(),
       "the prompt forgets its entries when it ends");
   const std::string config = config_file();
-  if (config.empty())
-    f.missing("settings", "neither XDG_CONFIG_HOME nor HOME is set", "%set --save has no place");
+  if (config.empty()) f.missing("settings", "neither XDG_CONFIG_HOME nor HOME is set", "%set --save has no place");
+  // No file is what most have.
   else if (::access(config.c_str(), F_OK) != 0)
     f.note("settings", config + ": not there, the defaults hold");
   else
@@ -216,6 +221,7 @@ Result<Table> doctor_table(const Runtime& runtime) {
   Findings f;
   look_at_devices(runtime, f);
   for (void (*look)(Findings&) : {look_at_counters, look_at_libraries, look_at_folders, look_at_terminal})
+    // Each of them may take seconds.
     if (!interrupt_requested()) look(f);
   // A library that was waited for when it came would be called missing.
   if (interrupt_requested()) return error(ErrorKind::kInterrupted, "interrupted");

@@ -41,6 +41,7 @@ void print(const ProfileResult& r, report::Format format, bool lines) {
     return;
   }
   for (const profiler::NamedTable& t : r.tables) {
+    // JSON has one document a line; other formats have a blank line between tables.
     if (format != report::Format::kJson) put(stdout, "\n");
     put(stdout, report::format(t.table, format, style));
   }
@@ -63,6 +64,7 @@ int profile_command(Options options) {
   if (!view.ok()) return refuse(view.error(), kExitUsage);
   auto text = read_text(args.file);
   if (!text.ok()) return refuse(text.error(), kExitUsage);
+  // Before the script runs, which may take hours.
   if (Status s = files.check(); !s.ok()) return refuse(s.error(), kExitUsage);
 
   options.args.insert(options.args.begin(), args.file);
@@ -72,10 +74,12 @@ int profile_command(Options options) {
   if (!device.ok()) return refuse(device.error(), kExitError);
   profiler::SessionOptions session;
   if (args.shapes) session.details |= trace::kShapes;
+  // A trace shows steps one by one, which tables only add up.
   if (!args.trace.empty() || !args.html.empty()) session.details |= trace::kSteps | trace::kShapes;
   auto profile = profiler::ProfileSession::start(*device, session);
   if (!profile.ok()) return refuse(profile.error(), kExitError);
   const int code = shell.run_program(*text, args.file);
+  // Also after an error of the script, which says itself what failed.
   auto timeline = (*profile)->stop();
   if (!timeline.ok()) return refuse(timeline.error(), code ? code : kExitError);
   if (auto kind = shell.ended_by())
@@ -89,6 +93,7 @@ int profile_command(Options options) {
         : args.markdown ? report::Format::kMarkdown
                         : report::Format::kText,
         args.lines);
+  // The script's own exit code goes first.
   if (Status s = write_files(files, result); !s.ok()) return refuse(s.error(), code ? code : kExitError);
   return code;
 }

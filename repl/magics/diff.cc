@@ -22,6 +22,7 @@ namespace kiln::repl {
 
 namespace {
 
+// In columns: two sides of 80.
 constexpr int kWidthWithoutTerminal = 160;
 
 int side_by_side_width(const MagicContext& context) {
@@ -68,6 +69,7 @@ Result<TensorOperands> tensor_operands(MagicContext& context, const std::vector<
       } else if (auto tile = option_in(word, "tile")) {
         const size_t times = std::min(tile->find('x'), tile->size());
         KILN_TRY(out.options.tile_rows, positive(tile->substr(0, times), "tile="));
+        // One number is a square.
         out.options.tile_columns = out.options.tile_rows;
         if (times < tile->size()) {
           KILN_TRY(out.options.tile_columns, positive(tile->substr(times + 1), "tile="));
@@ -131,6 +133,7 @@ Result<KernelSide> kernel_side(MagicContext& context, std::vector<std::string> w
   }
   if (out.request.target.empty()) {
     const std::string launched = launched_target(out.request.kernel);
+    // As it was launched, unless %target says otherwise.
     out.request.target = !context.target.empty() ? context.target : launched;
     if (out.request.target.empty()) {
       KILN_TRY(Device device, context.session.device());
@@ -169,6 +172,7 @@ Status diff_kernels(MagicContext& context, const std::vector<std::string>& parts
     }
     if (!words.empty()) sides.push_back(std::move(words));
   }
+  // Two kernels without a comma.
   if (sides.size() == 1 && sides[0].size() == 2) sides = {{sides[0][0]}, {sides[0][1]}};
   if (sides.size() != 2)
     return with_note(error(ErrorKind::kValue, "%diff compares two kernels, got {}", sides.size()),
@@ -188,6 +192,7 @@ Status diff_kernels(MagicContext& context, const std::vector<std::string>& parts
     }
     context.print(table);
   }
+  // Registers are numbered as they come: one more instruction would change all below it.
   const TextDiff diff = text_diff(a, b, without_numbers);
   if (diff.changed == 0) {
     context.output(
@@ -247,6 +252,7 @@ Status diff_variants(MagicContext& context, const std::vector<std::string>& part
     return {};
   }
   context.output(fmt::format("source: {} of {} lines differ\n", diff.changed, diff.rows.size()));
+  // No numbers to leave aside: sources name what they use.
   auto label = [](const VariantSide& side) { return fmt::format("{} ({})", side.expression, side.variant); };
   context.output(side_by_side(diff, {label(left), label(right), side_by_side_width(context), 3, context.color}));
   return {};
@@ -276,6 +282,7 @@ Status magic_diff(MagicContext& context, std::string_view arguments) {
   KILN_TRY(std::vector<std::string> parts, split_outside_brackets(arguments, Between::kCommas));
   if (parts.empty()) return error(ErrorKind::kSyntax, "%diff needs two tensors or kernels");
   KILN_TRY(std::vector<std::string> words, split_outside_brackets(parts[0], Between::kBlanks));
+  // variant= decides before anything is evaluated.
   if (std::ranges::any_of(parts, names_a_variant)) return diff_variants(context, parts);
   if (context.session.kernel(words[0]).ok()) return diff_kernels(context, parts);
   return diff_tensors(context, parts);

@@ -60,15 +60,18 @@ Status magic_profile(MagicContext& context, std::string_view text) {
 
   const std::string& statement = arguments.expressions[0];
   auto cycles = profile_cycles(context.session, statement, run);
+  // The statement's place in the magic's line is told with the error.
   if (!cycles.ok()) return explain_statement(std::move(cycles.error()), statement, magic_options("profile"));
   TakenProfile taken{statement, std::move(cycles->timelines.back()), view.ops, {}, {}, {}};
   const profiler::Timeline& timeline = taken.timeline;
+  // Counting runs the statement once more, which nobody wants after a Ctrl-C.
   if (cycles->interrupted.ok() && (arguments.has("counters") || arguments.has("bundle"))) {
     KILN_CHECK_OK(add_hardware_look(context, bundles_of(arguments), taken));
     view.ops = taken.ops;
   }
   std::vector<profiler::NamedTable> tables = profiler::profile_tables(timeline, view);
   if (cycles->timelines.size() > 1) {
+    // It may have been completed by the counters.
     cycles->timelines.back() = timeline;
     tables.insert(tables.begin(), {"cycles", profiler::cycles_table(cycles->timelines)});
   }
@@ -77,6 +80,7 @@ Status magic_profile(MagicContext& context, std::string_view text) {
   if (context.format != report::Format::kText || context.is_assigned || arguments.has("--json"))
     tables.push_back({"findings", profiler::findings_table(findings)});
   for (const profiler::NamedTable& t : tables) {
+    // People read findings as sentences below the tables.
     if (t.name == "findings" && context.format == report::Format::kText && !context.is_assigned) continue;
     if (&t != &tables.front() && context.format == report::Format::kText) context.output("\n");
     context.print(t.table, t.name);
@@ -86,6 +90,7 @@ Status magic_profile(MagicContext& context, std::string_view text) {
   if (const std::string* file = arguments.find("--json"))
     KILN_CHECK_OK(write_file_atomic(*file, profiler::tables_json(timeline, tables)));
   context.last_profile = std::make_shared<TakenProfile>(std::move(taken));
+  // Ctrl-C is told after what was seen until then.
   return std::move(cycles->interrupted);
 }
 

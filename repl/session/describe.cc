@@ -30,6 +30,7 @@ std::string signature_of(const Function& f, size_t without = 0) {
   bool named_only = false;
   for (size_t i = without; i < f.params->size(); ++i) {
     const ast::Param& p = (*f.params)[i];
+    // A lone star where keyword-only parameters begin without *args.
     if (p.kind == Kind::kKeywordOnly && !named_only) parts.push_back("*");
     named_only = named_only || p.kind == Kind::kKeywordOnly || p.kind == Kind::kArgs;
     parts.push_back(p.range.str());
@@ -46,6 +47,7 @@ std::string indented(std::string_view doc) {
     const size_t end = std::min(doc.find('\n', at), doc.size());
     lines.push_back(doc.substr(at, end - at));
     const size_t lead = lines.back().find_first_not_of(' ');
+    // The first line stands behind the quotes, and has no indentation to share (PEP 257).
     if (lines.size() > 1 && lead != std::string_view::npos) shared = std::min(shared, lead);
     at = end + 1;
   }
@@ -101,6 +103,7 @@ std::string describe_class(Interp& in, TypeObject& t) {
   } else {
     const Value* init = t.find("__init__");
     auto* f = init ? init->get<Function>() : nullptr;
+    // Without self.
     const std::string form = f ? signature_of(*f, 1) : std::string("()");
     out = t.name + form.substr(form.find('(')) + "\n";
     if (f) out += doc_of(in, *f);
@@ -115,6 +118,7 @@ std::string describe_module(const ModuleObject& m) {
   constexpr size_t kMostShown = 12;
   std::vector<std::string> names;
   m.attribute_names(names);
+  // What begins with an underscore is the module's own.
   std::erase_if(names, [](const std::string& n) { return n.empty() || n[0] == '_'; });
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
@@ -128,6 +132,7 @@ std::string describe_tensor(const TensorObject& t) {
   std::string out = t.description();
   const double bytes = static_cast<double>(t.numel()) * size_of(t.dtype());
   out += fmt::format("\n  {} elements, {}", t.numel(), report::human_bytes(bytes));
+  // Not computed for this: a description of what is pending must not launch it.
   const Expr held = t.expr();
   if (const Tensor* tensor = held.tensor())
     out += tensor->is_contiguous() ? ", contiguous" : fmt::format(", strides ({})", fmt::join(tensor->strides(), ", "));
@@ -148,6 +153,7 @@ std::string summary_of(Interp& in, const Value& v) {
 std::string describe_value(Interp& in, const Value& value) {
   Value v = value;
   const bool is_bound = v.get<BoundMethod>() != nullptr;
+  // A method is described as the function that it is bound to, without self.
   if (is_bound) v = v.get<BoundMethod>()->function;
   if (auto* n = v.get<Native>()) return describe_native(*n);
   if (auto* f = v.get<MethodFunction>()) {
@@ -168,6 +174,7 @@ std::string describe_value(Interp& in, const Value& value) {
   std::string out = one_line(in.repr(v)) + "\n";
   if (auto* instance = v.get<Instance>()) out += doc_of(*instance->type);
   out += in.type_name(v);
+  // A text's length is seen in its representation.
   if (!v.get<Str>() && v.object())
     if (auto length = v.object()->length(in)) out += fmt::format(", {} item{}", *length, *length == 1 ? "" : "s");
   return out + "\n";

@@ -21,6 +21,7 @@ using editor::Completion;
 
 void offer(Completion& to, std::string_view typed, std::string candidate, std::string note) {
   if (!candidate.starts_with(typed)) return;
+  // The note is shown beside the candidate while the menu is open.
   if (!note.empty()) to.notes.emplace(candidate, std::move(note));
   to.candidates.push_back(std::move(candidate));
 }
@@ -55,12 +56,15 @@ void offer_paths(Completion& to, std::string_view typed, PathForm form) {
                                  failed),
        end;
        !failed && it != end; it.increment(failed)) {
+    // A folder that cannot be read has no candidates; the prompt tells no errors while one types.
     const std::string name = it->path().filename().string();
     std::error_code ignored;
+    // Hidden files are offered once a dot was typed, as shells do.
     if (!name.starts_with(start) || (name.starts_with('.') && !start.starts_with('.'))) continue;
     const bool is_folder = it->is_directory(ignored);
     if (form.folders_only && !is_folder) continue;
     std::string path = folder + name + (is_folder ? "/" : "");
+    // The closing quote belongs to a file; a folder is gone on with.
     if (form.place == PathPlace::kQuoted && !is_folder) path += form.quote;
     // Quotes would keep a shell from finding the home folder.
     if (form.place == PathPlace::kWord)
@@ -80,6 +84,7 @@ void offer_programs(Completion& to, std::string_view typed) {
     std::error_code failed;
     for (fs::directory_iterator it(path.substr(at, end - at), failed), last; !failed && it != last;
          it.increment(failed)) {
+      // One program may stand in several folders.
       std::string name = it->path().filename().string();
       if (name.starts_with(typed) && access(it->path().c_str(), X_OK) == 0) found.insert(std::move(name));
     }
@@ -124,6 +129,7 @@ void offer_values(script::Session& session, Completion& to, std::string_view typ
       return;
     case Legal::kMetric:
       for (const profiler::cupti::Metric& m : profiler::cupti::metrics()) {
+        // The name that newer chips have stands first.
         const std::string_view first = m.names.substr(0, m.names.find(' '));
         offer(to, typed, before + std::string(first), std::string(m.meaning));
       }
@@ -152,6 +158,7 @@ std::vector<std::string> launch_values(std::string_view option) {
   const LaunchOption* o = find_launch_option(option);
   if (!o) return {};
   if (o->flag) return {"True", "False"};
+  // A menu of all numbers of warps or registers would hide the names.
   constexpr int kMostOffered = 32;
   std::vector<std::string> out;
   for (int v = o->least; v <= std::min(o->most, kMostOffered); ++v)
@@ -163,6 +170,7 @@ CursorPlace cursor_place(std::string_view text) {
   CursorPlace at;
   std::vector<size_t> brackets;
   size_t width = 0;  // of the quote
+  // Goes forward from the beginning: only so it is known what stands within a string.
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (at.string != std::string_view::npos) {
@@ -170,6 +178,7 @@ CursorPlace cursor_place(std::string_view text) {
         ++i;
       else if (text.substr(i, width) == text.substr(at.string - width, width))
         i += width - 1, at.string = std::string_view::npos;
+      // A string of one line ends with it: it is not closed yet.
       else if (c == '\n' && width == 1)
         at.string = std::string_view::npos;
     } else if (c == '#') {
@@ -196,6 +205,7 @@ std::string_view path_before(std::string_view text) {
 
 std::string_view chain_before(std::string_view text) {
   size_t start = text.size();
+  // Through brackets: in `a[f(x)].b`, the chain begins at `a`.
   for (;;) {
     start -= path_before(text.substr(0, start)).size();
     if (start == 0 || text[start - 1] != ']') return text.substr(start);
@@ -211,6 +221,7 @@ std::string_view word_before(std::string_view text) {
 }
 
 bool is_name_character(char c) {
+  // All of UTF-8 beyond ASCII may be in a name.
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || static_cast<unsigned char>(c) >= 0x80;
 }
 

@@ -56,6 +56,7 @@ std::string error_json(const Diagnostic& d) {
 }
 
 void print_error(const Diagnostic& d, bool json, std::optional<bool> color) {
+  // What was printed before the error stands before it also where both go to one place.
   std::fflush(stdout);
   const int columns = isatty(STDERR_FILENO) ? report::terminal_columns(STDERR_FILENO) : 0;
   std::string text = json ? "{\"error\":" + error_json(d) + "}\n"
@@ -64,6 +65,7 @@ void print_error(const Diagnostic& d, bool json, std::optional<bool> color) {
   std::fflush(stderr);
 }
 
+// Results that differ are the one failure that scripts of others ask for by its number.
 int exit_code_of(const Diagnostic& d) { return d.kind == ErrorKind::kMismatch ? kExitMismatch : kExitError; }
 
 }  // namespace kiln::repl

@@ -20,6 +20,7 @@ Result<std::string> read_stdin() {
   char buffer[1 << 16];
   while (size_t n = std::fread(buffer, 1, sizeof buffer, stdin)) {
     text.append(buffer, n);
+    // A pipe has no end that could be asked for.
     if (text.size() > kLargestFile)
       return error(ErrorKind::kIo, "cannot read standard input: {}", std::strerror(EFBIG));
   }
@@ -32,6 +33,7 @@ Result<std::string> read_stdin() {
 Result<std::string> read_text(const std::string& path) {
   KILN_TRY(std::string text, path == "-" ? read_stdin() : read_file(path));
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  // As some editors write it; Python skips it, too.
   if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   return text;
 }
@@ -39,12 +41,14 @@ Result<std::string> read_text(const std::string& path) {
 void keep_standard_streams() {
   for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) [[maybe_unused]]
+      // The other direction: reading a closed stdin and writing to a closed stdout fail as before.
       int taken = open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
 void put(std::FILE* stream, std::string_view text) { std::fwrite(text.data(), 1, text.size(), stream); }
 
 Status finish_output() {
+  // A stream knows that it failed, and not why.
   errno = 0;
   const bool flushed = std::fflush(stdout) == 0;
   if (flushed && !std::ferror(stdout)) return {};

@@ -22,6 +22,7 @@ constexpr size_t kMostColumns = 12;  // more metrics than this stand below each 
 Cell value_cell(const cupti::Metric* m, double value) {
   if (std::isnan(value)) return Cell::unknown("the chip gave no value");
   if (m) return Cell::of(value * m->scale, m->digits);
+  // A metric asked for by its own name has no unit that is known: whole numbers without a point.
   return Cell::of(value, value != std::floor(value) ? 3 : 0);
 }
 
@@ -39,6 +40,7 @@ std::vector<Row> rows_of(const cupti::Collected& c, const CountersShown& r) {
     if (r.each) {
       rows.push_back({k.kernel, 1, k.values});
       continue;
+      // The first launch names the row; medians are over all launches of that name.
     }
     auto found = std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row.kernel == k.kernel; });
     if (found != rows.end()) {
@@ -91,6 +93,7 @@ Result<CountersAsked> counters_asked(const std::string& chip, const std::vector<
                                      const std::vector<std::string>& metrics) {
   CountersAsked a;
   auto add = [&](const std::string& name, const cupti::Metric* metric) {
+    // Bundles overlap; a metric is counted once.
     if (std::find(a.names.begin(), a.names.end(), name) != a.names.end()) return;
     a.names.push_back(name);
     a.known.push_back(metric);
@@ -105,6 +108,7 @@ Result<CountersAsked> counters_asked(const std::string& chip, const std::vector<
   };
   if (bundles.empty() && metrics.empty()) KILN_CHECK_OK(add_bundle("default"));
   for (const std::string& name : bundles) KILN_CHECK_OK(add_bundle(name));
+  // Names as they are given: whether the chip has them, CUPTI says.
   for (const std::string& name : metrics) add(name, nullptr);
   return a;
 }
@@ -137,6 +141,7 @@ Table uncounted_table(const CountersAsked& a, const std::vector<std::string>& la
   std::vector<std::string> kernels;
   for (const std::string& name : launched)
     if (std::find(kernels.begin(), kernels.end(), name) == kernels.end()) kernels.push_back(name);
+  // Even without names the columns tell what was asked for.
   if (kernels.empty() && !a.names.empty()) kernels.push_back("(names unknown)");
   for (const std::string& name : kernels) {
     std::vector<Cell> cells = {

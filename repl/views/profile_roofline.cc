@@ -36,6 +36,7 @@ struct Products {
 };
 
 Products products_of(const Device& device, const Timeline& t, std::string_view range) {
+  // The innermost range of that name, at any depth above the kernel.
   std::set<std::string> kernels;
   Products found;
   auto is_in = [&](int span) {
@@ -48,6 +49,7 @@ Products products_of(const Device& device, const Timeline& t, std::string_view r
     if (w.kind == profiler::WorkKind::kKernel && is_in(w.span)) kernels.insert(w.name);
   for (size_t i = 0; i < t.spans.size(); ++i)
     if (t.spans[i].step == Step::kLibrary && is_in(static_cast<int>(i))) found.is_library = true;
+  // Names of kernels lead to their PTX, as long as they are loaded.
   for (const auto& code : runtime::loaded_code(device))
     if (kernels.contains(code->name))
       if (auto dtype = product_in_ptx(code->ptx)) found.dtype = dtype;
@@ -61,6 +63,7 @@ std::optional<DType> product_in_ptx(std::string_view ptx) {
     const size_t at = ptx.find(instruction);
     if (at == std::string_view::npos) continue;
     std::string_view words = ptx.substr(at, ptx.find_first_of(" \t\n{", at) - at);
+    // The first type names the result; the operands follow.
     for (bool result = true; !words.empty();) {
       const size_t end = std::min(words.find('.'), words.size());
       const std::string_view word = words.substr(0, end);
@@ -78,6 +81,7 @@ std::vector<RoofPoint> declared_points(const Device& device, const Timeline& tim
                                        const profiler::OpsOptions& options) {
   std::vector<RoofPoint> points;
   profiler::OpsOptions each = options;
+  // One point for each range: rows by shape or line would divide it.
   each.by_shape = each.lines = false, each.stack = 0;
   const profiler::Ops rows = profiler::ops(timeline, each);
   for (const profiler::OpRow& r : rows.ops) {
@@ -93,6 +97,7 @@ std::vector<RoofPoint> declared_points(const Device& device, const Timeline& tim
       p.problem = why.empty() ? "no kernel is known to have run in it" : why;
     }
     const bool is_step = r.name == profiler::kStepRange;
+    // What %profile's own options declare holds for the step, not for a range of that name.
     const std::string declared = is_step ? std::string() : r.operands;
     if (!declared.empty()) p.product = parse_dtype(declared);
     if (is_step && options.product) p.product = options.product;
@@ -100,6 +105,7 @@ std::vector<RoofPoint> declared_points(const Device& device, const Timeline& tim
     const Products products = products_of(device, timeline, r.name);
     p.product = products.dtype;
     if (!p.product && products.is_library && p.problem.empty())
+      // The kernel of a library cannot be asked for its types.
       p.problem = "a library multiplies in it, and dtype= does not say what";
   }
   return points;

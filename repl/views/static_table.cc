@@ -17,6 +17,7 @@ using report::Cell;
 using report::Table;
 
 profiler::BlockResources resources(const KernelInfo& info) {
+  // The threads of a block are those of producer warps, too.
   return {.threads = (info.num_warps + info.extra_warps) * 32,
           .registers_per_thread = info.registers,
           .shared_bytes = info.shared_bytes};
@@ -68,6 +69,7 @@ void add_static_row(Table& table, const std::string& label, const KernelInfo& in
 Table without_assembler(const Table& table) {
   std::vector<size_t> known;
   for (size_t i = 0; i < table.columns().size(); ++i) {
+    // A column is left out for all rows: half of a table would invite comparisons.
     const bool is_unknown = std::ranges::any_of(table.rows(), [&](const auto& row) { return row[i].is_unknown; });
     if (!is_unknown) known.push_back(i);
   }
@@ -93,6 +95,7 @@ Result<Table> occupancy_table(const KernelInfo& info, int multiprocessors) {
                {"blocks/SM", ""},
                {"for one block more", "", Align::kLeft}});
   std::string fewer = "none would";
+  // What limits is the least of the four; the others have room for a block more.
   if (now.by_registers > now.blocks_per_sm)
     fewer = "fits already";
   else if (int r = profiler::registers_for(*target, block, now.blocks_per_sm + 1))
@@ -115,6 +118,7 @@ Result<Table> occupancy_table(const KernelInfo& info, int multiprocessors) {
     const std::string most = multiprocessors > 0
                                  ? fmt::format("{} SMs hold at most {}", multiprocessors,
                                                profiler::most_clusters(now, multiprocessors, info.num_ctas))
+                                 // Without a GPU the number of SMs is not known: the formula stands in for it.
                                  : fmt::format("S SMs hold at most S × {} / {}", now.blocks_per_sm, info.num_ctas);
     table.add_note(
         fmt::format("clusters of {} blocks: {} at once, and fewer where a cluster's size does not divide what a "
@@ -143,11 +147,13 @@ Table occupancy_by_warps(const std::vector<WarpsRow>& rows) {
   };
   for (const WarpsRow& row : rows) {
     Cell warps = Cell::of(int64_t{row.num_warps});
+    // The mark is for people; the cell's number stays a number.
     if (row.is_current) warps.text += " *";
     const target::Target* target = row.info.ok() ? target::find(row.info->target) : nullptr;
     if (!target || row.info->registers < 0) {
       const std::string why = row.info.ok() ? kNoLinker : row.info.error().message;
       std::vector<Cell> cells = {warps};
+      // The reason is each cell's, and printed once below.
       while (cells.size() < table.columns().size())
         cells.push_back(Cell::unknown(fmt::format("num_warps={}: {}", row.num_warps, why)));
       table.add_row(std::move(cells));

@@ -32,8 +32,10 @@ void ProfileObject::enter(Interp& in) {
 
 void ProfileObject::begin_step(Interp& in) {
   const StepAction now = action();
+  // While it waits nothing is attached, so that these steps run at full speed.
   if (now == StepAction::kWait) return;
   if (warming_ && now == StepAction::kActive) {
+    // A session of its own for the warm-up: attaching is what warms up most.
     in.take(session_->stop());  // what the warm-up did is forgotten
     session_.reset();
   }
@@ -41,6 +43,7 @@ void ProfileObject::begin_step(Interp& in) {
   if (!session_) {
     auto started = ProfileSession::start(torch_state(in).device(), settings_.session);
     if (!started.ok()) {
+      // Kept for timeline(), which is asked after the block has failed.
       problem_ = started.error().message;
       in.fail(std::move(started.error()));
     }
@@ -50,6 +53,7 @@ void ProfileObject::begin_step(Interp& in) {
 }
 
 void ProfileObject::end_step() {
+  // A warm-up has no range of its own.
   if (step_start_ == 0) return;
   trace::Event event;
   event.step = trace::Step::kRange;
@@ -82,6 +86,7 @@ void ProfileObject::step(Interp& in) {
   const bool ends = settings_.schedule && settings_.schedule->ends_cycle(step_);
   ++step_;
   if (ends) {
+    // Before on_ready, whose own work belongs to no step.
     in.check(stop());
     ready(in);
   }
@@ -106,6 +111,7 @@ void ProfileObject::leave(Interp& in, const std::string& raised) {
   }
   Status stopped = stop();
   if (failed) {
+    // What was seen until then is worth showing, with the reason why it ends.
     if (timeline_) timeline_->unknown.push_back(profiler::cut_short(raised));
     return;
   }
@@ -147,6 +153,7 @@ Value enter(Interp& in, NativeArgs& a) {
 }
 Value leave(Interp& in, NativeArgs& a) {
   const std::vector<Value>& about = a[0].get<Tuple>()->items;
+  // The exception goes on: profiles swallow nothing.
   const bool raised = !about.empty() && !about[0].is_none();
   self_of(a).leave(in, raised ? in.str(in.attribute(about[0], "__name__")) : "");
   return Value::boolean(false);
@@ -231,6 +238,7 @@ Value events(Interp& in, NativeArgs& a) {
     add(s.name.empty() ? std::string(trace::name(s.step)) : s.name, trace::name(s.step), "cpu", s.start, s.end,
         s.thread);
   for (const profiler::ApiCall& c : t.calls) add(c.name, "driver call", "cpu", c.start, c.end, c.thread);
+  // On the CPU kernels are spans already.
   if (t.is_cuda())
     for (const profiler::Work& w : t.work)
       if (!w.is_lost())
@@ -301,6 +309,7 @@ Value averages_table(Interp& in, NativeArgs& a) {
   view.ops.stack = averages.options.stack;
   view.ops.memory = view.memory;
   const profiler::Timeline& t = averages.profile->timeline(in);
+  // torch's tables have these columns or not by what was profiled.
   const profiler::Ops ops = profiler::ops(t, view.ops);
   std::string out = a[5].missing() || a[5].is_none() ? "" : in.to_text(a[5], "header") + "\n";
   out += report::to_text(profiler::ops_table(t, ops, view.ops));

@@ -16,6 +16,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool null() override { return add(Value::none()); }
   bool boolean(bool v) override { return add(Value::boolean(v)); }
   bool number_integer(number_integer_t v) override { return add(Value::integer(v)); }
+  // Up to 2^64 - 1; beyond, the parser gives a float.
   bool number_unsigned(number_unsigned_t v) override { return add(Value::wide(ast::Int{v})); }
   bool number_float(number_float_t v, const string_t&) override { return add(Value::real(v)); }
   bool string(string_t& v) override { return add(Value::str(std::move(v))); }
@@ -45,12 +46,14 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     } else if (auto* list = open_.back().get<List>()) {
       list->items.push_back(std::move(v));
     } else {
+      // The key waits until its value is there, since the value may be an object itself.
       open_.back().get<Dict>()->table.set(in_, std::exchange(keys_.back(), Value()), std::move(v));
       keys_.pop_back();
     }
     return true;
   }
   bool open(const Value& v) {
+    // Into its place first: it is filled through the second reference.
     add(v);
     open_.push_back(v);
     return true;
@@ -88,6 +91,7 @@ struct Writer {
     for (int i = 0; i < depth; ++i) out += indent;
   }
   void write(const Value& v, int depth) {
+    // Nothing else stops a list that holds itself.
     in.check_stack();
     in.check_interrupt();
     if (v.is_none()) {
@@ -95,6 +99,7 @@ struct Writer {
     } else if (v.is_bool()) {
       out += v.boolean() ? "true" : "false";
     } else if (v.is_float()) {
+      // No JSON, but what Python writes.
       out += std::isnan(v.real())   ? "NaN"
              : std::isinf(v.real()) ? (v.real() > 0 ? "Infinity" : "-Infinity")
                                     : ast::float_repr(v.real());
@@ -109,6 +114,7 @@ struct Writer {
     } else if (v.get<List>() || v.get<Tuple>()) {
       array(in.to_vector(v), depth);
     } else if (!otherwise.missing() && !otherwise.is_none()) {
+      // One deeper, so that a function that gives its argument back ends with the stack.
       write(in.call(otherwise, {v}), depth + 1);
     } else {
       in.fail(ErrorKind::kType, "Object of type {} is not JSON serializable", in.type_name(v));
@@ -139,6 +145,7 @@ struct Writer {
       for (const auto& e : entries) keys.push_back(e.key);
       sort_values(in, keys, Value(), false);
       entries.clear();
+      // Sorted are keys; a value may have no order.
       for (const Value& k : keys)
         if (Value* found = dict.table.find(in, k)) entries.push_back({k, *found, 0});
     }
@@ -169,6 +176,7 @@ std::string to_json(Interp& in, const Value& v, const NativeArgs& a, size_t opti
   auto given = [&](size_t i) { return !a[options + i].missing() && !a[options + i].is_none(); };
   Writer w{in, "", false, false, true, ", ", ": ", {}, {}};
   if (given(0)) {
+    // With line breaks no blank follows a comma, as in Python.
     w.pretty = true;
     w.comma = ",";
     if (auto* text = a[options].get<Str>()) {
@@ -241,6 +249,7 @@ Value parameters(Interp& in, NativeArgs& a) {
   std::vector<Value> out;
   for (size_t i = 0; i < f.params->size(); ++i) {
     const ast::Param& p = (*f.params)[i];
+    // A tuple of one or none, so that None may be a default.
     std::vector<Value> value;
     if (!f.defaults[i].missing()) value.push_back(f.defaults[i]);
     Value* annotation = annotations.get<Dict>()->table.find(p.name);
@@ -253,6 +262,7 @@ Value parameters(Interp& in, NativeArgs& a) {
 
 Value source(Interp& in, NativeArgs& a) {
   const Function& f = function_argument(in, a[0]);
+  // Decorators stand in front of the function.
   const SourceRange range = f.def ? f.def->full_range : f.body->range;
   const size_t line = range.text->line_of(range.begin);
   std::string text(range.str());
@@ -276,6 +286,7 @@ constexpr NativeDef kKiln[] = {
 
 void fill_json(Interp& in, ModuleObject& m) {
   add_functions(m, kJson);
+  // Caught by its own name, and as the ValueError that it is.
   m.members.set("JSONDecodeError", in.exception_type("ValueError"));
 }
 void fill_kiln(Interp&, ModuleObject& m) { add_functions(m, kKiln); }

@@ -24,6 +24,7 @@ void StreamObject::attribute_names(std::vector<std::string>& out) const {
 std::optional<Value> StreamObject::compare(Interp&, ast::CompareOp op, const Value& other) {
   auto* s = other.get<StreamObject>();
   if (op != ast::CompareOp::kEq && op != ast::CompareOp::kNe) return std::nullopt;
+  // Handles differ; the stream behind them counts.
   const bool same = s && s->stream.impl() == stream.impl();
   return Value::boolean(same == (op == ast::CompareOp::kEq));
 }
@@ -52,8 +53,10 @@ namespace {
 
 // --- the device
 
+// Asked by scripts that choose where to run: the session's device decides.
 Value cuda_available(Interp& in, NativeArgs&) { return Value::boolean(torch_state(in).device().is_cuda()); }
 Value synchronize(Interp& in, NativeArgs&) {
+  // What was only planned is work of the script, too.
   torch_state(in).pending()->run_all(in);
   in.check(torch_state(in).device().synchronize());
   return Value::none();
@@ -71,6 +74,7 @@ Value nothing(Interp&, NativeArgs&) { return Value::none(); }
 Value capability(Interp& in, NativeArgs&) {
   std::string target = torch_state(in).device().info().target;
   int number = 0;
+  // "sm_90a": capability and a suffix.
   if (target.starts_with("sm_")) std::from_chars(target.data() + 3, target.data() + target.size(), number);
   if (!number) in.fail(ErrorKind::kDevice, "'{}' has no compute capability", torch_state(in).device().name());
   return make<Tuple>(std::vector<Value>{Value::integer(number / 10), Value::integer(number % 10)});
@@ -115,6 +119,7 @@ Value default_stream(Interp& in, NativeArgs& a) {
   return make<StreamObject>(device, device.default_stream());
 }
 Value set_stream(Interp& in, NativeArgs& a) {
+  // Without an end: the stream stays until another one is set.
   if (given(a[0])) torch_state(in).enter_stream(stream_in(in, a[0], "set_stream()").stream, false);
   return Value::none();
 }
@@ -138,6 +143,7 @@ Value leave(Interp& in, NativeArgs&) {
   return Value::boolean(false);
 }
 Value wait_for_stream(Interp& in, NativeArgs& a) {
+  // The stream's work is all that was written before, also what is not launched yet.
   torch_state(in).pending()->run_all(in);
   in.check(this_stream(a).stream.synchronize());
   return Value::none();
@@ -154,6 +160,7 @@ Value wait_stream(Interp& in, NativeArgs& a) {
   return Value::none();
 }
 Value record(Interp& in, EventObject& event, const Stream& stream) {
+  // An event stands behind what was written before it.
   torch_state(in).pending()->run_all(in);
   event.event = in.take(event.device.record(stream));
   return Value::none();
@@ -167,6 +174,7 @@ Value record_event(Interp& in, NativeArgs& a) {
 
 Value record_on(Interp& in, NativeArgs& a) { return record(in, this_event(a), none_or_stream(in, a[0], "record()")); }
 Value wait_for_event(Interp& in, NativeArgs& a) {
+  // An event that was not recorded has nothing to wait for, as in CUDA.
   if (this_event(a).event.impl()) in.check(this_event(a).event.synchronize());
   return Value::none();
 }
@@ -206,6 +214,7 @@ void end_capture(Interp& in, GraphObject& g) {
   struct Drop {
     Interp& in;
     GraphObject& graph;
+    // Also when the capture fails: later work must not be recorded.
     ~Drop() { drop_capture(in, graph); }
   } drop{in, g};
   torch_state(in).pending()->run_all(in);
@@ -224,6 +233,7 @@ Value replay(Interp& in, NativeArgs& a) {
   if (!g.graph)
     in.fail(with_note(error(ErrorKind::kValue, "replay(): the graph was not captured yet"),
                       "help: with torch.cuda.graph(g): …"));
+  // Pending work comes before the replay, as it was written before.
   torch_state(in).pending()->run_all(in);
   in.check(g.graph.launch());
   return Value::none();

@@ -19,6 +19,7 @@ std::string stripped(std::string_view s) {
     const Character c = first_character(s.substr(i));
     const bool space = unicode::is_space(c.code);
     if (!space || !out.empty()) {
+      // Digits of other scripts count as those of ASCII, as in Python.
       if (unicode::is_decimal(c.code))
         out += static_cast<char>('0' + unicode::decimal_value(c.code));
       else
@@ -41,6 +42,7 @@ Value parse_int(Interp& in, const std::string& text, int64_t base) {
                      : s[1] == 'o' || s[1] == 'O' ? 8
                      : s[1] == 'b' || s[1] == 'B' ? 2
                                                   : 0;
+    // A prefix is taken only where the base allows it: in base 16, "0b1" is 0xb1.
     if (prefix && (base == 0 || base == prefix)) {
       base = prefix;
       s.erase(0, 2);
@@ -48,6 +50,7 @@ Value parse_int(Interp& in, const std::string& text, int64_t base) {
   }
   if (base == 0) base = 10;
   if (base < 2 || base > 36) in.fail(ErrorKind::kValue, "int()'s base must be 0 or from 2 to 36, got {}", base);
+  // Underscores stand between digits.
   if (s.empty() || s.front() == '_' || s.back() == '_') bad();
   ast::Int value = 0;
   for (char c : s) {
@@ -73,6 +76,7 @@ ast::Int whole(Interp& in, const Value& v, std::string_view from) {
 Value make_int(Interp& in, NativeArgs& a) {
   if (a[0].missing()) return Value::integer(0);
   if (auto* o = a[0].object(); o && o->own_type() && a[1].missing()) {
+    // In Python's order.
     for (const char* name : {"__int__", "__index__", "__trunc__"})
       if (auto v = special(in, o, name, {})) return Value::wide(whole(in, *v, name));
     if (!a[0].get<Str>() && !a[0].get<WideInt>())
@@ -82,6 +86,7 @@ Value make_int(Interp& in, NativeArgs& a) {
   if (!a[1].missing()) in.fail(ErrorKind::kType, "int() takes a base only with a str");
   if (a[0].small_int_or_bool()) return Value::integer(a[0].integer());
   if (auto* w = a[0].get<WideInt>()) return Value::wide(w->value);
+  // Tensors and arrays convert themselves.
   if (!a[0].is_float())
     if (auto f = in.find_attribute(a[0], "__int__"); f && a[0].kind() != Kind::kType) return in.call(*f, {});
   double v = in.to_double(a[0], "int()'s argument");
@@ -102,6 +107,7 @@ Value make_float(Interp& in, NativeArgs& a) {
   auto* s = a[0].get<Str>();
   if (!s) return Value::real(in.to_double(a[0], "float()'s argument"));
   std::string text = stripped(s->text), digits;
+  // Underscores between digits are no part of the number.
   for (char c : text)
     if (c != '_') digits += c;
   char* end = nullptr;
@@ -119,6 +125,7 @@ Value make_list(Interp& in, NativeArgs& a) {
 }
 
 Value make_tuple(Interp& in, NativeArgs& a) {
+  // A plain tuple does not change, so it is its own copy.
   if (auto* t = a[0].missing() ? nullptr : a[0].get<Tuple>(); t && t->class_name.empty() && !t->own_type()) return a[0];
   return make<Tuple>(a[0].missing() ? std::vector<Value>() : in.to_vector(a[0]));
 }
@@ -157,6 +164,7 @@ Value make_dict(Interp& in, NativeArgs& a) {
       });
     }
   }
+  // Keywords replace keys of the same name.
   for (const auto& e : a[1].get<Dict>()->table.live()) dict->table.set(in, e.key, e.value);
   return dict;
 }
@@ -169,6 +177,7 @@ Value make_slice(Interp& in, NativeArgs& a) {
                        : make<SliceObject>(v[0], v[1], v.size() == 3 ? v[2] : none);
 }
 
+// With one argument type() asks, with three it makes a class.
 Value make_type(Interp& in, NativeArgs& a) {
   if (a[1].missing() && a[2].missing()) return in.type_of(a[0]);
   auto* members = a[2].missing() ? nullptr : a[2].get<Dict>();

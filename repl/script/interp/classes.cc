@@ -21,6 +21,7 @@ bool can_be_base(Kind k) {
 bool linearize(TypeObject& type) {
   std::vector<std::vector<TypeObject*>> lists;
   std::vector<TypeObject*> direct;
+  // Each base's own order, and the order of the bases themselves, must all be kept.
   for (const auto& b : type.bases) {
     lists.push_back({b.get()});
     lists.back().insert(lists.back().end(), b->order.begin(), b->order.end());
@@ -33,6 +34,7 @@ bool linearize(TypeObject& type) {
     for (const auto& list : lists) {
       if (list.empty()) continue;
       left = true;
+      // It must stand in no list behind another: that one comes first.
       const bool behind = std::any_of(lists.begin(), lists.end(), [&](const auto& other) {
         return std::find(other.begin() + (other.empty() ? 0 : 1), other.end(), list[0]) != other.end();
       });
@@ -64,6 +66,7 @@ Ref<Dict> annotations_of(const Body& body) {
     if (!name) continue;
     const auto* quoted = dyn_as<ConstantExpr>(a->annotation.get());
     const auto* text = quoted ? std::get_if<std::string>(&quoted->value) : nullptr;
+    // As text, which is what annotations are to scripts here (PEP 563).
     out->table.set(name->id, Value::str(text ? *text : std::string(a->annotation->range.str())));
   }
   return out;
@@ -77,14 +80,17 @@ Ref<TypeObject> Interp::make_class(std::string name, const std::vector<Value>& b
   for (const Value& base : bases) {
     auto* t = base.get<TypeObject>();
     if (!t) fail(ErrorKind::kType, "a base class must be a class, got '{}'", type_name(base));
+    // Every class derives from it; it adds nothing.
     if (t->of_kind == Kind::kInstance) continue;  // object
     if (t->of_kind && !can_be_base(*t->of_kind))
       fail(ErrorKind::kUnsupported, "deriving from the built-in type '{}' is not supported", t->name);
     const auto kind = t->of_kind ? t->of_kind : t->base_kind;
+    // A value has one form of memory: that of its built-in base.
     if (kind && type->base_kind && kind != type->base_kind)
       fail(ErrorKind::kType, "a class cannot derive from both '{}' and '{}'", kind_name(*type->base_kind),
            kind_name(*kind));
     if (kind) type->base_kind = kind;
+    // An error of the language keeps its kind in subclasses.
     if (t->error) type->error = t->error;
     type->bases.emplace_back(t);
   }
@@ -96,8 +102,10 @@ Ref<TypeObject> Interp::make_class(std::string name, const std::vector<Value>& b
     type->qualified_name = qualified->get<Str>()->text;
     type->members.erase("__qualname__");
   }
+  // Python: objects that compare by value have no hash unless they say so.
   if (type->members.find("__eq__") && !type->members.find("__hash__")) type->members.set("__hash__", Value::none());
   for (const auto& e : type->members.live()) {
+    // For super() without arguments.
     if (auto* fn = e.value.get<Function>(); fn && !fn->owner) fn->owner = type->self;
     for (const Value* inner : {e.value.get<ClassMethod>() ? &e.value.get<ClassMethod>()->function : nullptr,
                                e.value.get<StaticMethod>() ? &e.value.get<StaticMethod>()->function : nullptr,
@@ -114,6 +122,7 @@ Ref<TypeObject> Interp::make_class(std::string name, const std::vector<Value>& b
     for (std::string& slot : slots)
       if (slot.starts_with("__") && !slot.ends_with("__"))
         slot = "_" + type->name.substr(std::min(type->name.find_first_not_of('_'), type->name.size())) + slot;
+    // Instances have a dict as soon as one class on the way has one.
     bool closed = std::find(slots.begin(), slots.end(), "__dict__") == slots.end();
     for (const auto& b : type->bases) {
       closed = closed && b->slots;
@@ -121,6 +130,7 @@ Ref<TypeObject> Interp::make_class(std::string name, const std::vector<Value>& b
     }
     if (closed) type->slots = std::move(slots);
   }
+  // Metaclasses that change nothing (ABCMeta) are taken.
   std::erase_if(keywords, [&](const KeywordArg& k) {
     if (k.name != "metaclass") return false;
     auto* meta = k.value.get<TypeObject>();
@@ -139,6 +149,7 @@ Ref<TypeObject> Interp::make_class(std::string name, const std::vector<Value>& b
   for (const auto& e : type->members.live())
     if (auto* i = e.value.get<Instance>(); i && i->type->find("__set_name__"))
       special(*this, i, "__set_name__", {Value(type), e.key});
+  // The nearest base's hook alone: it calls super() itself.
   for (TypeObject* t : type->order) {
     Value* hook = t->members.find("__init_subclass__");
     if (!hook) continue;
@@ -156,6 +167,7 @@ Ref<TypeObject> Interp::make_class(std::string name, const std::vector<Value>& b
 void Interp::exec_class(const ClassDef& s, Frame& f) {
   std::vector<Value> decorators, bases;
   for (const ExprPtr& d : s.decorators) decorators.push_back(eval(*d, f));
+  // Decorators and bases before the body, in the order of the text.
   for (const ExprPtr& b : s.bases) bases.push_back(eval(*b, f));
   std::vector<KeywordArg> keywords;
   for (const Keyword& k : s.keywords) keywords.push_back({k.name, eval(*k.value, f), {}});
@@ -173,6 +185,7 @@ void Interp::exec_class(const ClassDef& s, Frame& f) {
   for (size_t i = 0; i < body.code.slot_names.size(); ++i) {
     Value v = body.slots[i];
     if (auto* c = v.get<Cell>()) v = c->value;
+    // Slots of the interpreter's own (their names have a '#') are no members.
     if (v.missing() || body.code.slot_names[i].find('#') != std::string::npos) continue;
     members.set(body.code.slot_names[i], std::move(v));
   }
@@ -183,6 +196,7 @@ void Interp::exec_class(const ClassDef& s, Frame& f) {
   made->def = &s;
   made->program = f.program.shared_from_this();
   Value result = made;
+  // From the innermost on.
   for (size_t i = decorators.size(); i-- > 0;) {
     where_ = s.decorators[i]->range;
     result = call(decorators[i], {result});

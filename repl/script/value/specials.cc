@@ -75,6 +75,7 @@ struct Call {
 
 /// As its type has it, without what a class of a script adds.
 Value plain(Interp& in, const Value& v) {
+  // Without a class there is nothing to take away.
   if (!v.object() || !v.object()->own_type()) return v;
   if (auto* i = v.get<WideInt>()) return Value::wide(i->value);
   if (auto* s = v.get<Str>()) return Value::str(s->text);
@@ -82,6 +83,7 @@ Value plain(Interp& in, const Value& v) {
   if (auto* l = v.get<List>()) return make<List>(l->items);
   const Kind k = v.kind();
   if (k == Kind::kInstance) return v;
+  // By the constructor, which copies what there is.
   return in.call(in.type_of(k)->constructor, {v});
 }
 
@@ -102,6 +104,7 @@ Value init(Call& c) {
   const Value made = c.in.call(c.in.type_of(c.self.kind())->constructor, c.args);
   if (auto* l = c.self.get<List>()) l->items = made.get<List>()->items;
   if (auto* d = c.self.get<Dict>())
+    // dict.__init__ adds, list.__init__ replaces, as in Python.
     for (const auto& e : made.get<Dict>()->table.live()) d->table.set(c.in, e.key, e.value);
   if (auto* s = c.self.get<Set>()) s->table = made.get<Set>()->table;
   return Value::none();
@@ -111,6 +114,7 @@ Value len(Call& c) {
 }
 Value getitem(Call& c) {
   auto* d = c.self.get<Dict>();
+  // A subclass's __missing__ counts also when dict.__getitem__ is called by its name.
   if (d && d->own_type() && (*d->own_type())->find("__missing__") && !d->table.find(c.in, c[0]))
     return *special(c.in, d, "__missing__", {c[0]});
   return as_type(c.self, [&]<class T>(T* o) { return o->T::item(c.in, c[0]); });
@@ -157,6 +161,7 @@ std::optional<ast::BinaryOp> binary_op(std::string_view name) {
 }
 Value binary(Call& c) {
   std::string_view name = c.name.substr(2, c.name.size() - 4);
+  // "__radd__" is no operator's name, without the r it is.
   bool reflected = false;
   auto op = binary_op(name);
   if (!op) {
@@ -284,6 +289,7 @@ class SpecialMethod : public Opaque {
 
 const Row* row_of(Kind kind, std::string_view name) {
   if (!name.starts_with("__")) return nullptr;
+  // The rows are sorted by name.
   const auto* row = std::ranges::lower_bound(kRows, name, {}, &Row::name);
   return row != std::end(kRows) && row->name == name && (row->of & group_of(kind)) ? row : nullptr;
 }
@@ -306,6 +312,7 @@ Value run(Interp& in, const Row& row, const Value& self, CallArgs& args) {
 std::optional<Value> special_of_value(Interp&, const Value& self, std::string_view name) {
   const specials::Row* row = specials::row_of(self.kind(), name);
   if (!row) return std::nullopt;
+  // list.__hash__ is None in Python: hasattr() finds it, and a call fails.
   if (specials::is_unhashable(self.kind(), *row)) return Value::none();
   auto o = make<specials::SpecialMethod>(name);
   o->on_call = [row, self](Interp& in, CallArgs& args) { return specials::run(in, *row, self, args); };
@@ -321,6 +328,7 @@ std::optional<Value> special_of_type(Interp&, Kind kind, std::string_view name) 
     if (args.args.empty())
       in.fail(ErrorKind::kType, "unbound method {}.{}() needs an argument", kind_name(kind), row->name);
     const Value self = args.args.take_front();
+    // bool is an int.
     if (self.kind() != kind && !(self.is_bool() && kind == Kind::kInt))
       in.fail(ErrorKind::kType, "descriptor '{}' requires a '{}' object but received a '{}'", row->name,
               kind_name(kind), in.type_name(self));

@@ -12,6 +12,7 @@ namespace kiln::script {
 
 size_t character_bytes(std::string_view text, size_t at) {
   auto lead = static_cast<uint8_t>(text[at]);
+  // Also of a text that is cut off or no UTF-8: the rest is one character.
   size_t n = lead < 0x80 ? 1 : lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
   return std::min(n, text.size() - at);
 }
@@ -23,6 +24,7 @@ size_t count_characters(std::string_view text) {
 
 size_t byte_of_character(std::string_view text, size_t index) {
   size_t at = 0;
+  // From the beginning each time, as UTF-8 has no index; most texts are short.
   while (index-- > 0 && at < text.size()) at += character_bytes(text, at);
   return at;
 }
@@ -35,6 +37,7 @@ std::string ascii_of(std::string_view text) {
       out += text[at++];
       continue;
     }
+    // The first byte has as many marks in front as the character has bytes.
     uint32_t code = static_cast<uint8_t>(text[at]) & (0x7Fu >> n);
     for (size_t i = 1; i < n; ++i) code = code << 6 | (static_cast<uint8_t>(text[at + i]) & 0x3Fu);
     out += code < 0x100     ? fmt::format("\\x{:02x}", code)
@@ -72,6 +75,7 @@ Result<Spec> parse_spec(std::string_view text) {
                  text);
   };
   if (!rest.empty()) {
+    // A fill is a character of any length, known by the alignment behind it.
     size_t n = character_bytes(rest, 0);
     if (rest.size() > n && is_align(rest[n])) {
       s.fill = rest.substr(0, n);
@@ -98,6 +102,7 @@ Result<Spec> parse_spec(std::string_view text) {
   auto number = [&](int& out) {
     out = 0;
     while (!rest.empty() && rest[0] >= '0' && rest[0] <= '9') {
+      // Stops growing at the limit, so that no number of digits overflows.
       out = std::min(out * 10 + (rest[0] - '0'), kMaxWidth + 1);
       rest.remove_prefix(1);
     }
@@ -151,6 +156,7 @@ std::string zero_filled(const Spec& s, std::string_view sign, std::string digits
 
 Result<std::string> format_int(const Spec& s, ast::Int value) {
   bool negative = value < 0;
+  // Negated as unsigned: the smallest int has no positive counterpart.
   auto magnitude = negative ? -static_cast<unsigned __int128>(value) : static_cast<unsigned __int128>(value);
   std::string sign = negative ? "-" : s.sign == '-' ? "" : std::string(1, s.sign);
   if (s.precision >= 0) return error(ErrorKind::kValue, "a precision does not apply to an int");
@@ -175,6 +181,7 @@ Result<std::string> format_int(const Spec& s, ast::Int value) {
     } while (magnitude != 0);
     std::reverse(digits.begin(), digits.end());
     if (s.alternate) sign += std::string("0") + s.type;
+    // Python groups hexadecimal, octal and binary digits by four, and by `_` alone.
     every = 4;
     if (s.group == ',') return error(ErrorKind::kValue, "',' does not go with the format '{}'", s.type);
   }
@@ -184,6 +191,7 @@ Result<std::string> format_int(const Spec& s, ast::Int value) {
 std::string printed(double v, char type, int precision, bool alternate) {
   std::string f = alternate ? "%#.*" : "%.*";
   f += type;
+  // 400 for the largest double's digits before the point.
   std::string out(static_cast<size_t>(precision) + 400, '\0');
   int n = std::snprintf(out.data(), out.size(), f.c_str(), precision, v);
   out.resize(static_cast<size_t>(n));
@@ -209,6 +217,7 @@ Result<std::string> format_float(const Spec& s, double value) {
       digits = printed(v, 'g', std::max(s.precision, 1), s.alternate);
       // Without a type, a float keeps at least one digit behind the point, or is written with an exponent.
       if (digits.find_first_of(".e") != std::string::npos) break;
+      // %g left the point out: a whole number of fewer digits than asked for.
       if (digits.size() < static_cast<size_t>(std::max(s.precision, 1))) {
         digits += ".0";
       } else {
@@ -238,6 +247,7 @@ Result<std::string> format_float(const Spec& s, double value) {
   size_t end = digits.find_first_not_of("0123456789");
   std::string whole = digits.substr(0, end), tail = end == std::string::npos ? "" : digits.substr(end);
   if (s.group) {
+    // Zeros are part of the number here, and get separators too.
     if (s.fill == "0" && s.align == '=')
       while (sign.size() + whole.size() + (whole.size() - 1) / 3 + tail.size() < static_cast<size_t>(s.width))
         whole.insert(0, "0");
