@@ -14,25 +14,31 @@ namespace {
 
 using profiler::SweepCell;
 
+// A sweep has many points, and a trend needs less of each than a comparison of two does.
 constexpr double kSecondsPerPoint = 3;
 constexpr int kPairsPerPoint = 30;
+// Fifty minutes at the time above; more is a mistake in an axis rather than a wish.
 constexpr int64_t kMostPoints = 1000;
 
 Result<std::vector<SweepAxis>> axes_of(MagicContext& context, const MagicArguments& arguments) {
   std::vector<SweepAxis> axes;
   int64_t points = 1;
   for (const auto& [name, text] : arguments.values) {
+    // A value of a known option, as bytes=, is none of an axis.
     if (std::ranges::any_of(magic_options("sweep"), [&](const MagicOption& o) { return o.name == name; })) continue;
     SweepAxis axis;
     axis.name = name;
+    // Evaluated once, before the first point: an axis that depends on another's variable would change under the sweep.
     auto values = context.session.items(text);
     if (!values.ok())
       return with_note(std::move(values.error()), fmt::format("help: an axis is a list, as in {}=[1, 2, 4]", name));
     axis.values = *std::move(values);
     if (axis.values.empty()) return error(ErrorKind::kValue, "the axis {} has no values", name);
+    // The texts now, since a value such as a list may be changed by what is measured.
     for (const script::Value& v : axis.values) {
       KILN_TRY(axis.texts.emplace_back(), context.session.text_of(v));
     }
+    // An undefined variable comes back as undefined.
     axis.before = context.session.variable(name);
     points *= static_cast<int64_t>(axis.values.size());
     if (points > kMostPoints) return error(ErrorKind::kValue, "the axes have more than {} points", kMostPoints);
@@ -59,6 +65,7 @@ Result<SweepCell> measure_alone(const profiler::Contender& c, const profiler::Co
   profiler::MeasureOptions o;
   o.cache = options.cache;
   o.timeout_s = options.timeout_s;
+  // 20 ms of measuring: enough for a median of a microsecond kernel, and a sweep of a hundred points stays short.
   o.min_total_s = 0.02;
   o.stop = options.stop;
   if (tick) o.progress = [&](const profiler::MeasureProgress&) { tick(); };
@@ -82,6 +89,7 @@ Result<SweepCell> measure_alone(const profiler::Contender& c, const profiler::Co
 Result<std::vector<SweepCell>> measure_point(MagicContext& context, const MagicArguments& arguments,
                                              const std::function<bool()>& stop, const std::function<void()>& tick) {
   if (const std::string* setup = arguments.find("setup"))
+    // At every point: tensors are made here from the axes' variables.
     KILN_CHECK_OK(context.session.run(std::string(unquoted(*setup)), "<setup>"));
   KILN_TRY(ContenderSet set, make_contenders(context.session, context.variants, arguments));
   // Tensors of one size serve many points of an axis: the sum of the arguments says nothing of what a launch moved.
@@ -91,23 +99,27 @@ Result<std::vector<SweepCell>> measure_point(MagicContext& context, const MagicA
   options.stop = stop;
   if (!arguments.has("budget")) options.timeout_s = kSecondsPerPoint;
   if (!arguments.has("pairs")) options.max_pairs = kPairsPerPoint;
+  // The contest's own text would be drawn over the sweep's.
   options.progress = {};
   if (tick) options.progress = [&](std::string_view) { tick(); };
   if (set.contenders.size() == 1) {
     KILN_TRY(SweepCell cell, measure_alone(set.contenders[0], options, tick));
     return std::vector<SweepCell>{std::move(cell)};
   }
+  // The other cache state, graph replay and the ceilings have no column in the table of a sweep.
   options.extras = false;
   options.check = set.check;
   options.reference = set.reference;
   options.baseline = set.baseline;
   if (const std::string* base = arguments.find("base")) {
     KILN_TRY(double number, number_of(context.session, *base, "base="));
+    // The negated form refuses NaN too.
     if (!(number >= 1 && number <= static_cast<double>(set.contenders.size())))
       return error(ErrorKind::kValue, "base= counts from 1 to {}, got {}", set.contenders.size(), *base);
     options.baseline = static_cast<size_t>(number) - 1;
   }
   std::vector<std::string> names;
+  // Before the contenders move into the contest.
   for (const profiler::Contender& c : set.contenders) names.push_back(c.name);
   std::vector<SweepCell> cells;
   auto contest = profiler::run_contest(std::move(set.contenders), options);
@@ -148,6 +160,7 @@ Result<SweepPoints> SweepPoints::make(MagicContext& context, MagicArguments argu
 }
 
 SweepPoints::~SweepPoints() {
+  // Also after an interrupt: a sweep leaves the variables as it found them.
   for (SweepAxis& a : axes_) context_.session.set_variable(a.name, a.before);
 }
 
@@ -159,6 +172,7 @@ size_t SweepPoints::size() const {
 
 std::vector<size_t> SweepPoints::index(size_t number) const {
   std::vector<size_t> index(axes_.size());
+  // The last axis changes fastest, as in nested loops.
   for (size_t a = axes_.size(); a-- > 0; number /= axes_[a].values.size()) index[a] = number % axes_[a].values.size();
   return index;
 }

@@ -42,6 +42,7 @@ namespace {
 class LaunchFinder {
  public:
   explicit LaunchFinder(std::map<std::string, std::string, std::less<>>& found) : found_(found) {}
+  // Not ast::walk(), which goes into functions too: a launch there reads names that mean nothing at the prompt.
   void visit(const ast::Body& body) {
     for (const ast::StmtPtr& s : body) visit(*s);
   }
@@ -59,6 +60,7 @@ class LaunchFinder {
     const auto* call = ast::dyn_as<ast::Call>(&e);
     const auto* sub = call ? ast::dyn_as<ast::Subscript>(call->callee.get()) : nullptr;
     const auto* name = sub ? ast::dyn_as<ast::Name>(sub->base.get()) : nullptr;
+    // The later of two launches wins, as it would have run last.
     if (name) found_[name->id] = std::string(e.range.str());
   }
   std::map<std::string, std::string, std::less<>>& found_;
@@ -89,7 +91,9 @@ Status Session::run(std::string text, std::string file_name, Mode mode) {
     return parse::parse_module(SourceText::make(file_name, std::move(text)));
   };
   KILN_TRY(auto module, parsed());
+  // From the text, not from the launch itself: what ran holds values, and a user wants the line that can be run again.
   LaunchFinder(launches_).visit(module->body);
+  // A text of the prompt has no file, and Python's prompt has no __file__ either.
   if (mode == Mode::kFile && !file_name.starts_with('<')) interp_->add_builtin("__file__", Value::str(file_name));
   KILN_TRY(auto program, resolve(std::move(module), interp_->globals()));
   return guarded(*interp_, [&] {
@@ -108,6 +112,7 @@ struct Expression {
 Result<Expression> parse_one(Interp& in, std::string text, std::string file_name) {
   KILN_TRY(auto module, parse::parse_module(SourceText::make(std::move(file_name), std::move(text))));
   const auto* only = module->body.size() == 1 ? ast::dyn_as<ast::ExprStmt>(module->body[0].get()) : nullptr;
+  // Checked before resolve(): a statement would make globals of the names that it assigns.
   if (!only) return error(ErrorKind::kSyntax, "expected one expression, as in f(x)");
   Expression e;
   e.expr = only->value.get();
@@ -120,6 +125,7 @@ Result<Expression> parse_one(Interp& in, std::string text, std::string file_name
 Result<std::function<Status()>> Session::prepare(std::string expression, std::string file_name) {
   KILN_TRY(Expression e, parse_one(*interp_, std::move(expression), std::move(file_name)));
   return std::function<Status()>(
+      // The program is copied in: the function outlives this call and runs many times.
       [this, e] { return guarded(*interp_, [&] { interp_->evaluate(e.program, *e.expr); }); });
 }
 
@@ -127,6 +133,7 @@ Result<Value> value_of(Interp& in, std::string expression) {
   KILN_TRY(Expression e, parse_one(in, std::move(expression), "<expression>"));
   Value v;
   KILN_CHECK_OK(guarded(in, [&] { v = in.evaluate(e.program, *e.expr); }));
+  // exit() inside an expression ends the script by an exit code and leaves no value.
   if (v.missing()) return error(ErrorKind::kValue, "the expression ended the script");
   return v;
 }
@@ -140,11 +147,13 @@ Result<std::string> Session::repr_of(const Value& v) {
 }
 
 Result<std::string> Session::json_of(const Value& v) {
+  // A table of a view has its own form, of typed columns; json.dumps would know nothing of it.
   if (auto* table = v.get<TableObject>()) return report::to_json(table->table);
   std::string text;
   KILN_CHECK_OK(guarded(*interp_, [&] {
     CallArgs args;
     args.args.push_back(v);
+    // What JSON has no form for is its repr, rather than an error: the caller asked for the value, whatever it is.
     args.keywords.push_back({"default", interp_->globals().find("repr")->builtin, {}});
     text = interp_->str(interp_->call(*interp_->import_module("json")->attribute(*interp_, "dumps"), args));
   }));
@@ -157,8 +166,10 @@ Result<std::string> Session::evaluate(std::string expression) {
 }
 
 Result<Kernel> Session::kernel(std::string expression) {
+  // Kept for the message: value_of() takes the text away.
   std::string text = expression;
   KILN_TRY(Value v, value_of(*interp_, std::move(expression)));
+  // An autotuner or heuristics around a kernel count as the kernel.
   if (KernelObject* k = innermost_kernel(v)) return k->kernel;
   return error(ErrorKind::kType, "'{}' is no kernel but '{}': a kernel is a function under @triton.jit", text,
                interp_->type_name(v));
@@ -178,6 +189,7 @@ Result<Tensor> Session::tensor(std::string expression) {
 namespace {
 
 bool is_word(char c) {
+  // Bytes of UTF-8 beyond ASCII are letters here, as the lexer has them in names.
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || static_cast<uint8_t>(c) >= 0x80;
 }
 
@@ -203,9 +215,12 @@ class StandIns {
  public:
   StandIns(Interp& in, const std::string& text) : in_(in) {
     const std::vector<TensorObject*> read = tensors_read(in, text);
+    // Over the slots and not the names read: a variable is replaced once, however often the text has it.
     for (const Globals::Slot& slot : in.globals().slots()) {
       auto* t = slot.value.missing() ? nullptr : slot.value.get<TensorObject>();
+      // One that records for a gradient has a history, which a stand-in would lack.
       if (!t || !t->is_pending() || t->records() || std::ranges::find(read, t) == read.end()) continue;
+      // Without memory for it the variable stays pending and becomes a part of the plan.
       auto memory = Tensor::empty(t->device(), t->dtype(), t->shape());
       if (memory.ok()) all_.push_back({slot.name, slot.value, wrap(*std::move(memory))});
     }
@@ -213,6 +228,7 @@ class StandIns {
   }
   ~StandIns() {
     for (Variable& v : all_)
+      // Only where the text has not assigned the variable meanwhile.
       if (Globals::Slot* slot = in_.globals().find(v.name); slot->value.same(v.stand_in)) slot->value = v.value;
   }
   StandIns(const StandIns&) = delete;
@@ -235,12 +251,15 @@ Result<Value> lazy_value(Interp& in, std::string text) {
   if (!name_alone)
     KILN_CHECK_OK(guarded(in, [&] {
       for (TensorObject* t : tensors_read(in, text)) t->tensor(in);
+      // So that the plan is of this text alone; a variable's own history belongs to what made it.
     }));
+  // Operations of tensors on the host are computed at once otherwise, and there would be no expression.
   bool& always_lazy = torch_state(in).always_lazy;
   always_lazy = true;
   auto value = value_of(in, text);
   always_lazy = false;
   const TensorObject* t = value.ok() ? value->get<TensorObject>() : nullptr;
+  // A text that gave no tensor is the caller's to judge.
   if (!t || t->is_pending() || !name_alone) return value;
   return with_note(error(ErrorKind::kValue, "'{}' is computed already: there is no expression left", text),
                    "help: give the expression itself, as in gelu(x @ w + b)");
@@ -255,6 +274,7 @@ void collect_tensors(const Value& value, std::set<const script::Object*>& seen, 
     out.push_back(t);
   } else if (auto* tuple = value.get<script::Tuple>()) {
     all(tuple->items);
+    // Only what may contain itself needs a mark: a tuple is made after its items.
   } else if (auto* list = value.get<script::List>(); list && seen.insert(list).second) {
     all(list->items);
   } else if (auto* dict = value.get<script::Dict>(); dict && seen.insert(dict).second) {
@@ -266,7 +286,9 @@ void collect_tensors(const Value& value, std::set<const script::Object*>& seen, 
 
 Result<Session::ToPlan> Session::expressions_to_plan(const std::string& text) {
   std::optional<StandIns> inputs;
+  // A name alone is a tensor whose own plan is asked for, so it gets no stand-in.
   if (!is_name(std::string(trimmed(text)))) inputs.emplace(*interp_, text);
+  // The names are taken while the stand-ins live, since the expressions hold these.
   KILN_TRY(std::vector<Expr> exprs, expressions(text));
   return ToPlan{std::move(exprs), tensor_names()};
 }
@@ -278,6 +300,7 @@ Result<std::vector<Expr>> Session::expressions(std::string text) {
   collect_tensors(value, seen, tensors);
   std::vector<Expr> out;
   for (TensorObject* t : tensors)
+    // A tensor that is computed has no expression; the others of a list still have.
     if (t->is_pending()) out.push_back(t->expr());
   return out;
 }
@@ -312,6 +335,7 @@ void compute_results(Interp& in, const std::string& file_name) {
   script::PendingTensors& pending = *script::torch_state(in).pending();
   if (pending.empty()) return;
   trace::Scope span(trace::kStatements, trace::Step::kStatement, "(its result)");
+  // At line 1 of the text that was measured, as the statements of a prompt's text are counted.
   if (trace::Event* event = span.event()) event->file = file_name, event->line = 1;
   pending.run_all(in);
 }
@@ -320,12 +344,14 @@ void compute_results(Interp& in, const std::string& file_name) {
 
 Result<Prepared> Session::prepare_value(std::string expression, std::string file_name) {
   KILN_TRY(Expression e, parse_one(*interp_, std::move(expression), std::move(file_name)));
+  // Shared with the caller, who reads after each run what that run gave.
   auto last = std::make_shared<Value>();
   Prepared p;
   p.value = last;
   p.run = [this, e, last] {
     return guarded(*interp_, [&] {
       Value v = interp_->evaluate(e.program, *e.expr);
+      // Before the time ends: a lazy tensor that nobody reads would be measured as doing nothing.
       compute(*interp_, v);
       *last = std::move(v);
     });
@@ -335,6 +361,7 @@ Result<Prepared> Session::prepare_value(std::string expression, std::string file
 
 Result<std::function<Status()>> Session::prepare_statements(std::string text, std::string file_name) {
   KILN_TRY(auto module, parse::parse_module(SourceText::make(file_name, std::move(text))));
+  // An empty text would measure as nothing and look very fast.
   if (module->body.empty()) return error(ErrorKind::kSyntax, "expected a statement, as in y = f(x)");
   if (module->body.size() == 1)
     if (const auto* only = ast::dyn_as<ast::ExprStmt>(module->body[0].get())) {
@@ -342,6 +369,7 @@ Result<std::function<Status()>> Session::prepare_statements(std::string text, st
       KILN_TRY(std::shared_ptr<const Program> program, resolve(std::move(module), interp_->globals()));
       return std::function<Status()>([this, program, e, file_name] {
         return guarded(*interp_, [&] {
+          // The value stays alive to the next line: a tensor that is freed before is computed by nobody.
           Value v = interp_->evaluate(program, *e);
           compute_results(*interp_, file_name);
         });
@@ -361,18 +389,22 @@ Result<std::vector<Launched>> Session::launches_of(const std::function<Status()>
   Status figures;
   launch_state(*interp_).on_launch = [&](const Kernel& kernel, std::span<const std::optional<Arg>> args,
                                          const LaunchOptions& options) {
+    // Before the launch, which finds it compiled.
     auto info = kernel.compile(args, options);
     if (!info.ok()) {
+      // The launch itself goes on; only the figures are missing, which is said when it has ended.
       figures = std::move(info.error());
       return;
     }
     Launched launch{std::move(*info), {}};
     for (const auto& arg : args)
+      // A handle without a tensor has no bytes to count.
       if (const Tensor* tensor = arg ? runtime::tensor_in(*arg) : nullptr; tensor && *tensor)
         launch.tensors.push_back(*tensor);
     seen.push_back(std::move(launch));
   };
   Status status = run();
+  // Before the first return, or the next launch would call into this frame.
   launch_state(*interp_).on_launch = {};
   KILN_CHECK_OK(std::move(status));
   KILN_CHECK_OK(std::move(figures));
@@ -381,9 +413,11 @@ Result<std::vector<Launched>> Session::launches_of(const std::function<Status()>
 
 Result<AccessLog> Session::checked(const std::function<Status()>& run, AccessChecks checks) {
   LaunchState& state = launch_state(*interp_);
+  // Never less than the user has set: `max` keeps %check's own setting.
   const AccessChecks before = std::exchange(state.access_checks, std::max(checks, state.access_checks));
   state.access_log = {};
   Status status = run();
+  // Also after a failure: a check costs a launch far too much to be left on.
   state.access_checks = before;
   KILN_CHECK_OK(std::move(status));
   return std::exchange(state.access_log, {});
@@ -402,6 +436,7 @@ Result<std::optional<Tensor>> Session::tensor_of(const Value& value) {
   return std::optional<Tensor>(std::move(tensor));
 }
 
+// Any iterable, as a range or a generator.
 Result<std::vector<Value>> Session::items(std::string expression) {
   KILN_TRY(Value v, value_of(*interp_, std::move(expression)));
   std::vector<Value> items;
@@ -422,6 +457,7 @@ Value Session::variable(std::string_view name) const {
 
 void Session::set_variable(std::string_view name, Value value) {
   Globals& globals = interp_->globals();
+  // index() makes the name where there is none.
   globals[globals.index(name)].value = std::move(value);
 }
 
@@ -447,6 +483,7 @@ struct Target {
 };
 
 Result<Target> parse_target(Interp& in, const std::string& target) {
+  // Parsed as an assignment, so that a command's target may be all that Python's may: `a.b`, `d[0]`, `x, y`.
   auto parsed = parse::parse_module(SourceText::make("<command>", target + " = None"));
   if (!parsed.ok()) {
     // The place would be in a text that nobody wrote.
@@ -474,6 +511,7 @@ Status Session::check_target(const std::string& target) {
 Status Session::assign(const std::string& target, const Value& value) {
   KILN_TRY(Target t, parse_target(*interp_, target));
   Status done = guarded(*interp_, [&] { interp_->assign_value(t.program, *t.statement, value); });
+  // For the same reason: it would be a place in `target + " = None"`.
   if (!done.ok()) done.error().place = {};
   return done;
 }
@@ -481,6 +519,7 @@ Status Session::assign(const std::string& target, const Value& value) {
 std::vector<Variable> Session::variables() const {
   std::vector<Variable> out;
   for (const auto& slot : interp_->globals().slots()) {
+    // A name that begins with an underscore is the prompt's own, as _ and _3, or private by Python's custom.
     if (slot.value.missing() || slot.value.get<ModuleObject>() || slot.name[0] == '_') continue;
     Variable v{slot.name, interp_->type_name(slot.value), ""};
     // A repr that the script defines may fail; the list of variables must not.
@@ -492,11 +531,15 @@ std::vector<Variable> Session::variables() const {
 }
 
 void Session::interrupt() {
+  // Counted too: the flag is cleared by whoever takes the interrupt, and a watch must still see that there was one.
   interrupts_.fetch_add(1);
   request_interrupt();
+  // After the request, which ends a kernel that the interpreter may be waiting for; the interpreter reads the flag
+  // itself.
   interp_->interrupted.store(true);
 }
 void Session::stop_statement() {
+  // Set before the interrupt, which may be taken at once on the script's thread.
   interp_->stops_statement.store(true);
   interrupt();
 }
@@ -520,11 +563,13 @@ void Session::set_runtime(Runtime runtime) { torch_state(*interp_).set_runtime(s
 
 std::optional<int> Session::exit_code() const { return interp_->exit_code; }
 
+// Taken, since the prompt goes on after a script's exit(), and the next script must not find it.
 std::optional<int> Session::take_exit_code() { return std::exchange(interp_->exit_code, std::nullopt); }
 
 std::vector<std::string> Session::set_arguments(std::vector<std::string> arguments) {
   auto list = make<List>();
   for (const std::string& s : arguments) list->items.push_back(Value::str(s));
+  // sys has a list of its own, which was made from the arguments of before.
   if (auto sys = interp_->import_module("sys")) sys->members.set("argv", list);
   return std::exchange(interp_->argv, std::move(arguments));
 }

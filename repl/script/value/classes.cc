@@ -30,6 +30,7 @@ bool is_exception(Interp& in, TypeObject* type) { return type->derives_from(in.e
 
 std::optional<Value> special(Interp& in, Object* self, std::string_view name, std::initializer_list<Value> args) {
   Value* found = find_special(self, name);
+  // None stands for a method that a class takes away, as `__hash__ = None`.
   if (!found || found->is_none()) return std::nullopt;
   Value function = *found;
   const Value me(self);
@@ -40,6 +41,7 @@ std::optional<Value> special(Interp& in, Object* self, std::string_view name, st
     function = bound(in, function, &me, *self->own_type());
   for (const Value& v : args) call.args.push_back(v);
   Value result = in.call(function, call);
+  // As Python: NotImplemented says that the other operand is to be asked.
   if (result.same(in.not_implemented())) return std::nullopt;
   return result;
 }
@@ -103,9 +105,11 @@ std::string exception_text(Interp& in, Instance& e, bool as_repr) {
   }
   if (!tuple || tuple->items.empty()) return "";
   const bool of_key = e.type->derives_from(in.exception_type("KeyError").get());
+  // As Python writes an OSError of two or three arguments; any other number is shown as a tuple.
   if (tuple->items.size() > 1 && tuple->items.size() < 4 && e.type->derives_from(in.exception_type("OSError").get()))
     return fmt::format("[Errno {}] {}{}", in.str(tuple->items[0]), in.str(tuple->items[1]),
                        tuple->items.size() == 3 ? ": " + in.repr(tuple->items[2]) : "");
+  // A missing key is shown with its quotes, since '' or ' ' would not be seen.
   if (tuple->items.size() == 1) return of_key ? in.repr(tuple->items[0]) : in.str(tuple->items[0]);
   return in.repr(*args);
 }
@@ -118,6 +122,7 @@ int os_error_part(std::string_view name) {
 }
 
 std::optional<Value> instance_attribute(Interp& in, Object* self, Dict& dict, std::string_view name) {
+  // Fields come before the class. A property is not hidden by one: set_field() never makes a field of its name.
   if (Value* v = dict.table.find(name)) return *v;
   const Ref<TypeObject>& type = *self->own_type();
   const Value me(self);
@@ -159,6 +164,7 @@ std::optional<Value> instance_attribute(Interp& in, Object* self, Dict& dict, st
     if (Value* v = in.type_of(Kind::kInstance)->members.find(name)) return bound(in, Value(*v), &me, type);
     return std::nullopt;
   }
+  // The last of all, and never for __names__: Python looks those up in the class alone.
   return special(in, self, "__getattr__", {Value::str(std::string(name))});
 }
 
@@ -248,6 +254,7 @@ std::optional<std::string> format_instance(Interp& in, Object* self, std::string
 std::optional<uint64_t> hash_instance(Interp& in, Object* self) {
   Value* found = find_special(self, "__hash__");
   if (!found) return std::nullopt;
+  // A class with __eq__ has None here, as Python gives it.
   if (found->is_none())
     in.fail(ErrorKind::kType, "a '{}' cannot be a key: its class has an __eq__ and no __hash__",
             (*self->own_type())->name);
@@ -432,6 +439,7 @@ Dict* fields_of(const Value& v) {
 }
 
 void set_field(Interp& in, Object* self, std::string_view name, Value value) {
+  // A data descriptor comes before the fields, as in Python.
   const Ref<TypeObject>& type = *self->own_type();
   if (Value* found = type->find(name)) {
     if (auto* p = found->get<Property>()) {
@@ -628,6 +636,7 @@ Value TypeObject::call(Interp& in, CallArgs& args) {
     copy_arguments(args, given);
     given.args.insert_front(Value(me));
     instance = in.call(bound(in, Value(*maker), nullptr, me), given);
+    // As Python: __init__ runs only on what __new__ made of this class.
     if (!instance.object() || !instance.object()->own_type() || !(*instance.object()->own_type())->derives_from(this))
       return instance;
   } else if (init.missing()) {
