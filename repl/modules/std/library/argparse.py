@@ -29,6 +29,7 @@ class Namespace:
 
 
 class HelpFormatter:
+    # A class attribute in place of methods: parsers ask these two things alone.
     show_defaults = False
     keep_lines = False
 
@@ -50,6 +51,7 @@ class MetavarTypeHelpFormatter(HelpFormatter):
 
 
 class BooleanOptionalAction:
+    # A mark for add_argument(); there are no classes of actions to derive from.
     pass
 
 
@@ -76,6 +78,7 @@ class Action:
         if isinstance(self.metavar, str):
             return self.metavar
         if self.choices is not None:
+            # Choices come before the name, as the user has to type one of them.
             return "{" + ",".join(str(c) for c in self.choices) + "}"
         return self.dest.upper() if self.option_strings else self.dest
 
@@ -110,6 +113,7 @@ class _Group:
         action = self._parser.add_argument(*names, **options)
         self.actions.append(action)
         if self.title:
+            # For the sections of the help; words are read by the parser alone.
             action.group = self.title
         return action
 
@@ -130,6 +134,7 @@ class _Parsers:
         self.helps = {}
 
     def add_parser(self, name, *, help=None, aliases=(), **kwargs):
+        # Of the parser's own class, so that one that a script derives has its error() here too.
         made = type(self._parser)(prog=f"{self._parser.prog} {name}", **kwargs)
         for n in (name,) + tuple(aliases):
             self.choices[n] = made
@@ -142,6 +147,7 @@ class ArgumentParser:
                  prefix_chars="-", argument_default=None, conflict_handler="error", add_help=True, allow_abbrev=True,
                  fromfile_prefix_chars=None, exit_on_error=True):
         if prefix_chars != "-" or conflict_handler != "error" or fromfile_prefix_chars is not None:
+            # Refused rather than ignored: the script would read other arguments than it meant.
             raise NotImplementedError("parsers have no prefix_chars=, conflict_handler= and fromfile_prefix_chars=")
         self.prog = prog or _os.path.basename(_sys.argv[0] if _sys.argv else "kiln")
         self.usage, self.description, self.epilog = usage, description, epilog
@@ -153,6 +159,7 @@ class ArgumentParser:
             self.add_argument("-h", "--help", action="help", help="show this help message and exit")
         for parent in parents:
             for action in parent._actions:
+                # Each parser has its own -h.
                 if action.action != "help":
                     self._actions.append(action)
             self._defaults.update(parent._defaults)
@@ -170,12 +177,14 @@ class ArgumentParser:
                 raise ValueError("a positional argument has one name")
             dest = names[0] if names else dest
         elif dest is None:
+            # The first long option gives the name, as `--batch-size` gives batch_size.
             long = [n for n in options_given if n.startswith("--")] or options_given
             dest = long[0].lstrip("-").replace("-", "_")
         if "default" not in options and self.argument_default is not None:
             options["default"] = self.argument_default
         version = options.pop("version", None)
         if kind in ("store_true", "store_false"):
+            # The options that are given win over the default of the kind, and not over its const.
             options = {"default": kind == "store_false", **options, "const": kind == "store_true", "nargs": 0}
         elif kind in ("store_const", "append_const", "count", "help", "version"):
             options["nargs"] = 0
@@ -185,11 +194,13 @@ class ArgumentParser:
             options_given = options_given + ["--no-" + n[2:] for n in options_given if n.startswith("--")]
         elif kind not in ("store", "append", "extend"):
             raise ValueError(f'unknown action "{kind}"')
+        # Neither leaves a value in the result.
         if kind in ("help", "version"):
             options["default"] = SUPPRESS
         required = options.pop("required", None)
         nargs = options.get("nargs")
         if required is None:
+            # A positional is required where it takes at least one word.
             required = not options_given and nargs not in ("?", "*", "...")
         action = Action(options_given, dest, required=required, action=kind, **options)
         action.version, action.group = version, None
@@ -214,6 +225,7 @@ class ArgumentParser:
 
     def set_defaults(self, **kwargs):
         self._defaults.update(kwargs)
+        # Both ways: those that exist get it here, those that come find it in `_defaults`.
         for action in self._actions:
             if action.dest in kwargs:
                 action.default = kwargs[action.dest]
@@ -246,6 +258,7 @@ class ArgumentParser:
         """The action that an option names, the option itself, and a value behind '='."""
         name, mark, value = word.partition("=")
         for action in self._actions:
+            # The whole word first: an option may have '=' in its name.
             if word in action.option_strings:
                 return action, word, None
         for action in self._actions:
@@ -254,10 +267,12 @@ class ArgumentParser:
         if word.startswith("--"):
             if not self.allow_abbrev:
                 return None
+            # Any beginning that fits one option alone is enough, as in Python.
             near = [(a, o) for a in self._actions for o in a.option_strings if o.startswith(name)]
             if len(near) > 1 and len({id(a) for a, _ in near}) > 1:
                 raise ArgumentError(f"ambiguous option: {word} could match " + ", ".join(o for _, o in near))
             return (near[0][0], near[0][1], value if mark else None) if near else None
+        # A letter with its value in the same word.
         for action in self._actions:  # -n5 and -vx
             if len(word) > 2 and word[:2] in action.option_strings:
                 return action, word[:2], word[2:]
@@ -265,15 +280,18 @@ class ArgumentParser:
 
     def _is_value(self, word):
         """Could it be the value of an option or a positional?"""
+        # '-' alone is stdin by custom, and a text with a blank was quoted by somebody.
         if not word.startswith("-") or word == "-" or " " in word:
             return True
         try:
             float(word)
         except ValueError:
             return False
+        # A number is a value unless the parser has an option such as -1.
         return not any(o[1:2].isdigit() for a in self._actions for o in a.option_strings)
 
     def _parse(self, words, space):
+        # Before any word is read: an option's own default must not overwrite what it gave.
         for action in self._actions:
             if action.default is not SUPPRESS and not hasattr(space, action.dest):
                 setattr(space, action.dest, action.default)
@@ -291,8 +309,10 @@ class ArgumentParser:
                     run.append(words[i])
                     i += 1
                 if behind is not None or (i < len(words) and words[i] == "--"):
+                    # Behind '--' everything is positional.
                     run += words[i + 1:]
                     i = len(words)
+                # The word that chooses a parser comes behind all positionals.
                 if self._parsers and not positionals:
                     name = run[0]
                     if name not in self._parsers.choices:
@@ -302,6 +322,7 @@ class ArgumentParser:
                     if self._parsers.dest:
                         setattr(space, self._parsers.dest, name)
                     rest = run[1:] + words[i:]
+                    # The rest belongs to it alone, with options of its own.
                     unknown += self._parsers.choices[name]._parse_into(rest, space)
                     i = len(words)
                     self._chosen = True
@@ -326,6 +347,7 @@ class ArgumentParser:
     def _give(self, positionals, run, space, seen):
         while positionals and run:
             action = positionals[0]
+            # Those that follow keep the least that they need; what repeats takes all else.
             needed = sum(p.nargs if isinstance(p.nargs, int) else 0 if p.nargs in ("?", "*", "...") else 1
                          for p in positionals[1:])
             room = len(run) - needed
@@ -338,16 +360,19 @@ class ArgumentParser:
             else:
                 take = max(room, 1 if action.nargs == "+" else 0)
             if isinstance(action.nargs, int) and len(run) < take:
+                # Left for the error about what is missing, which names it.
                 break
             self._store(action, run[:take], space, None, seen)
             run = run[take:]
             positionals.pop(0)
+        # What may be empty is done with when the words end.
         while positionals and positionals[0].nargs in ("?", "*", "...") and not run:
             self._leave_out(positionals.pop(0), space)
         return run
 
     def _leave_out(self, action, space):
         if action.nargs == "*" and action.default is None:
+            # Python leaves an empty list rather than None here.
             setattr(space, action.dest, [])
 
     def _run_option(self, found, words, i, space, seen):
@@ -362,12 +387,15 @@ class ArgumentParser:
                 following = self._option("-" + value)
                 if following is None:
                     raise ArgumentError(f"argument {action.title()}: ignored explicit argument {value!r}")
+                # One step back, which the call adds again.
                 return self._run_option(following, words, i - 1, space, seen)
             return i
         values = [] if value is None else [value]
         limit = action.nargs if isinstance(action.nargs, int) else 1 if action.nargs in (None, "?") else None
+        # A value behind '=' is the only one.
         if value is None:
             while i < len(words) and (limit is None or len(values) < limit):
+                # '...' takes all that follows, options too.
                 if action.nargs != "..." and (words[i] == "--" or not self._is_value(words[i])):
                     break
                 values.append(words[i])
@@ -382,6 +410,7 @@ class ArgumentParser:
 
     def _convert(self, action, word):
         value = word
+        # A default is often no text, and stands as it is.
         if action.type is not None and isinstance(word, str):
             try:
                 value = action.type(word)
@@ -411,6 +440,7 @@ class ArgumentParser:
         if kind == "count":
             return setattr(space, dest, (getattr(space, dest, None) or 0) + 1)
         if kind == "append_const":
+            # A new list each time: the default must not grow with the words.
             return setattr(space, dest, list(getattr(space, dest, None) or []) + [action.const])
         if action.nargs is None:
             value = self._convert(action, words[0])
@@ -418,6 +448,7 @@ class ArgumentParser:
             if words:
                 value = self._convert(action, words[0])
             else:
+                # An option without its word has the const, a positional that is left out its default.
                 value = action.const if name else action.default
         elif action.nargs == "*" and not words and not name and action.default is not None:
             value = action.default
@@ -447,6 +478,7 @@ class ArgumentParser:
             raise ArgumentError("the following arguments are required: " + ", ".join(missing))
         for group in self._exclusive:
             given = [a for a in group.actions if a in seen]
+            # The same option twice is no conflict.
             if len(given) > 1 and given[0] is not given[1]:
                 raise ArgumentError(f"argument {given[1].title()}: not allowed with argument {given[0].title()}")
             if group.required and not given:
@@ -484,6 +516,7 @@ class ArgumentParser:
             parts[False].append("{" + ",".join(self._parsers.helps) + "} ...")
         start = f"usage: {self.prog}"
         whole = " ".join([start] + parts[True] + parts[False])
+        # 78 columns, as Python's help has in a terminal of 80.
         if len(whole) <= 78:
             return whole + "\n"
         lines, line = [], start  # the positional arguments begin a line of their own
@@ -515,6 +548,7 @@ class ArgumentParser:
         order = [t for t in ("positional arguments", "options") if t in sections]
         lefts = [self._left_of(a) for actions in sections.values() for a in actions]
         lefts += ["    " + name for name in self._parsers.helps] if self._parsers else []
+        # 24 columns at the most for the left side; longer options have a line of their own.
         at = min([24, max(len(left) for left in lefts) + 2]) if lefts else 24
         for title in order + [t for t in sections if t not in order]:
             out += f"\n{title}:\n"
@@ -535,12 +569,14 @@ class ArgumentParser:
 
     def _help_of(self, action):
         text = action.help or ""
+        # Without a help text the default has no place, and a required positional has none.
         if self.formatter_class.show_defaults and action.default is not SUPPRESS and "%(default)" not in text \
                 and text and (action.option_strings or action.nargs in ("?", "*")):
             text += " (default: %(default)s)"
         values = {"default": action.default, "prog": self.prog, "dest": action.dest, "metavar": action.metavar,
                   "const": action.const, "choices": ", ".join(str(c) for c in action.choices or []),
                   "type": getattr(action.type, "__name__", None), "nargs": action.nargs}
+        # A text may have a single % where there is nothing to fill in.
         return text % values if "%" in text else text
 
     def print_help(self, file=None):
@@ -556,6 +592,7 @@ class ArgumentParser:
 
     def error(self, message):
         self.print_usage(_sys.stderr)
+        # 2: the status of wrong usage, as in Python.
         self.exit(2, f"{self.prog}: error: {message}\n")
 
 

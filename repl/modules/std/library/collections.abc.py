@@ -17,6 +17,7 @@ class _Ability:
     def __class_subclasscheck__(cls, sub):
         if cls in sub.__mro__:
             return True
+        # Only where the class names its own: by those of its base anything with a length would be a Sequence.
         if "_names" in cls.__dict__ and all(getattr(sub, name, None) is not None for name in cls._names):
             return True
         # A type of the language, or a registered class, as this or as what derives from this.
@@ -90,6 +91,7 @@ class Generator(Iterator):
 
     @classmethod
     def __class_instancecheck__(cls, obj):
+        # Generators share a type with no name to look for; their repr tells them.
         return repr(obj).startswith("<generator object ") or cls in type(obj).__mro__
 
 
@@ -142,6 +144,7 @@ class Sequence(Reversible, Collection):
         start = max(n + start, 0) if start < 0 else start
         stop = n if stop is None else stop + n if stop < 0 else stop
         for i in range(start, min(stop, n)):
+            # By identity too: a NaN is found, although it equals nothing.
             v = self[i]
             if v is value or v == value:
                 return i
@@ -170,6 +173,7 @@ class MutableSequence(Sequence):
         self.insert(len(self), value)
 
     def clear(self):
+        # One by one, since only a class's own methods are known here.
         while len(self):
             self.pop()
 
@@ -179,6 +183,7 @@ class MutableSequence(Sequence):
             self[i], self[n - i - 1] = self[n - i - 1], self[i]
 
     def extend(self, values):
+        # A list first: a container may be extended by itself.
         for v in list(values):
             self.append(v)
 
@@ -238,6 +243,7 @@ class Set(Collection):
     def __sub__(self, other):
         if not isinstance(other, Iterable):
             return NotImplemented
+        # Gone through once for each element, which an iterator would not allow.
         other = list(other)
         return self._from_iterable(v for v in self if v not in other)
 
@@ -281,6 +287,7 @@ class MutableSet(Set):
         raise KeyError
 
     def clear(self):
+        # A copy, since elements go while the loop runs.
         for v in list(self):
             self.discard(v)
 
@@ -321,6 +328,7 @@ class Mapping(Collection):
         return True
 
     def keys(self):
+        # By a dict, so that the result can do what a dict's keys can.
         return {k: None for k in self}.keys()
 
     def values(self):
@@ -334,6 +342,7 @@ class Mapping(Collection):
             return NotImplemented
         return dict(self.items()) == dict(other.items())
 
+    # None says that a mapping has no reversed(), whatever its bases have.
     __reversed__ = None
 
 

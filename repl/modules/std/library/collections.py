@@ -25,6 +25,7 @@ class defaultdict(dict):
 
 class OrderedDict(dict):
     def __eq__(self, other):
+        # The order counts between two OrderedDicts alone; with a plain dict they compare as dicts.
         if isinstance(other, OrderedDict):
             return list(self.items()) == list(other.items())
         return dict(self) == other
@@ -36,6 +37,7 @@ class OrderedDict(dict):
         if last:
             self[key] = self.pop(key)
             return
+        # A dict has no place before its first, so all are put in again behind the key.
         items = [(key, self[key])] + [(k, v) for k, v in self.items() if k != key]
         self.clear()
         self.update(items)
@@ -56,10 +58,12 @@ class OrderedDict(dict):
 
 class Counter(dict):
     def __init__(self, iterable=None, **kwargs):
+        # Without the arguments: dict's own would take an iterable for pairs.
         super().__init__()
         self.update(iterable, **kwargs)
 
     def __missing__(self, key):
+        # The zero is not stored, so that a look-up does not make an element.
         return 0
 
     def _add(self, iterable, kwargs, sign):
@@ -77,6 +81,7 @@ class Counter(dict):
         self._add(iterable, kwargs, -1)
 
     def most_common(self, n=None):
+        # sorted() keeps the order of equal counts: the first that was seen comes first, as in Python.
         items = sorted(self.items(), key=lambda kv: kv[1], reverse=True)
         return items if n is None else items[:n]
 
@@ -96,10 +101,12 @@ class Counter(dict):
         raise NotImplementedError("Counter.fromkeys() is undefined.  Use Counter(iterable) instead.")
 
     def __delitem__(self, key):
+        # Unlike a dict's: a count that is not there is 0 already.
         if key in self:
             super().__delitem__(key)
 
     def _positive(self):
+        # A list first, since a dict must not lose keys while it is gone through.
         for key in [k for k, n in self.items() if n <= 0]:
             del self[key]
         return self
@@ -137,6 +144,7 @@ class Counter(dict):
     def __pos__(self):
         return Counter(self)._positive()
 
+    # With what was negative alone: the others are below zero after it and fall out.
     def __neg__(self):
         return Counter({k: -n for k, n in self.items()})._positive()
 
@@ -180,6 +188,7 @@ class deque:
         self.extend(iterable)
 
     def _pack(self):
+        # Only where something was taken from the left; the cost is one for each element that was taken.
         if self._first:
             del self._items[:self._first]
             self._first = 0
@@ -195,6 +204,7 @@ class deque:
             self._first -= 1
             self._items[self._first] = x
         else:
+            # The room grows with the list, so that many appendleft() cost the same each, on the average.
             room = len(self._items) // 2 + 4
             self._items[:0] = [None] * room
             self._first = room - 1
@@ -211,13 +221,16 @@ class deque:
         if not self:
             raise IndexError("pop from an empty deque")
         x = self._items[self._first]
+        # The place behind the start must not keep the element alive.
         self._items[self._first] = None
         self._first += 1
+        # More than half of the list is dead then, which pays for the move; short lists are left alone.
         if self._first > 32 and 2 * self._first > len(self._items):
             self._pack()
         return x
 
     def extend(self, iterable):
+        # A list first: a deque may be extended by itself.
         for x in list(iterable):
             self.append(x)
 
@@ -277,6 +290,7 @@ class deque:
             raise TypeError(f"sequence index must be integer, not '{type(i).__name__}'")
         if not -len(self) <= i < len(self):
             raise IndexError("deque index out of range")
+        # The end of the list is the end of the deque, so a negative place needs no shift.
         return i if i < 0 else self._first + i
 
     def __getitem__(self, i):
@@ -313,6 +327,7 @@ class deque:
         return self
 
     def __eq__(self, other):
+        # Only another deque is equal, as in Python: a list of the same elements is not.
         return list(self) == list(other) if isinstance(other, deque) else NotImplemented
 
     def __lt__(self, other):
@@ -340,6 +355,7 @@ class ChainMap:
 
     @property
     def parents(self):
+        # From the second on: the first is the one that is written to.
         return ChainMap(*self.maps[1:])
 
     def copy(self):
@@ -349,6 +365,7 @@ class ChainMap:
         for m in self.maps:
             if key in m:
                 return m[key]
+        # By the method, so that a class may give a default as defaultdict does.
         return self.__missing__(key)
 
     def __missing__(self, key):
@@ -386,6 +403,7 @@ class ChainMap:
 
     def _merged(self):
         out = {}
+        # From the last to the first, so that the earlier map wins and keys keep Python's order.
         for m in reversed(self.maps):
             out.update(m)
         return out
@@ -421,6 +439,7 @@ def _named(cls, fields, defaults):
     cls._fields = tuple(fields)
     cls._field_defaults = defaults
     for i, name in enumerate(fields):
+        # `i=i` keeps this turn's number: the lambda would see the last one.
         setattr(cls, name, property(lambda self, i=i: self[i]))
     return cls
 
@@ -446,6 +465,8 @@ class _NamedTuple(tuple):
             listed = missing[0] if len(missing) == 1 else ", ".join(missing[:-1]) + " and " + missing[-1]
             raise TypeError(f"{cls.__name__}.__new__() missing {len(missing)} required positional "
                             f"argument{'s' if len(missing) > 1 else ''}: {listed}")
+        # Past tuple's own constructor, which takes one iterable: __new__ is the place, since a tuple cannot be filled
+        # later.
         return object.__new__(cls, values)
 
     @classmethod
@@ -473,6 +494,7 @@ def _renamed(names):
     """With its number for each name that cannot be one."""
     out = []
     for i, name in enumerate(names):
+        # Each test is one of namedtuple()'s own errors below.
         fits = name.isidentifier() and name not in _KEYWORDS and not name.startswith("_") and name not in out
         out.append(name if fits else f"_{i}")
     return out
@@ -495,11 +517,14 @@ def namedtuple(typename, field_names, *, rename=False, defaults=None, module=Non
     defaults = list(defaults or [])
     if len(defaults) > len(names):
         raise TypeError("Got more default values than field names")
+    # The module of the caller is not known here: there are no frames to look at.
     cls = type(typename, (_NamedTuple,), {"__module__": module or "__main__"})
+    # The defaults belong to the last fields, as those of a function's parameters.
     return _named(cls, names, dict(zip(names[len(names) - len(defaults):], defaults)))
 
 
 class UserDict(dict):
+    # Itself: here the class is a dict and needs no second one inside.
     @property
     def data(self):
         return self

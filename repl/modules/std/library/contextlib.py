@@ -26,6 +26,7 @@ class ContextDecorator:
 
 class _Manager(ContextDecorator):
     def __init__(self, function, args, kwargs):
+        # Kept for a decorator, each of whose calls needs a generator of its own.
         self._made = function, args, kwargs
         self.gen = function(*args, **kwargs)
 
@@ -48,9 +49,11 @@ class _Manager(ContextDecorator):
         try:
             self.gen.throw(value)
         except StopIteration as e:
+            # The same StopIteration that was thrown in was not handled.
             return e is not value
         except BaseException as e:
             if e is value:
+                # False: the `with` raises it again, with the place where it came from.
                 return False
             raise
         raise RuntimeError("generator didn't stop after throw()")
@@ -94,6 +97,7 @@ class suppress(AbstractContextManager):
 class _Redirect(AbstractContextManager):
     def __init__(self, new_target):
         self._target = new_target
+        # A stack, since the same object may be entered twice.
         self._old = []
 
     def __enter__(self):
@@ -122,6 +126,7 @@ class ExitStack:
 
     def enter_context(self, manager):
         value = manager.__enter__()
+        # After __enter__, so that one that fails is not left.
         self._exits.append(manager.__exit__)
         return value
 
@@ -131,6 +136,7 @@ class ExitStack:
 
     def callback(self, function, *args, **kwargs):
         def run(kind, value, traceback):
+            # What a callback gives is no answer to the exception.
             function(*args, **kwargs)
 
         self._exits.append(run)
@@ -146,6 +152,7 @@ class ExitStack:
 
     def __exit__(self, kind, value, traceback):
         raised, swallowed = None, False
+        # The last first. One that raises gives those below it its own exception to see.
         while self._exits:
             leave = self._exits.pop()
             try:

@@ -20,8 +20,10 @@ def copy(x):
     if type(x) is set:
         return set(x)
     if isinstance(x, tuple):
+        # A tuple cannot change, so a copy of it is itself.
         return x
     if isinstance(x, (list, dict, set)):
+        # Past __init__, which may ask for arguments.
         made = type(x).__new__(type(x))
         if isinstance(x, list):
             made.extend(x)
@@ -30,6 +32,7 @@ def copy(x):
         made.__dict__.update(x.__dict__)
         return made
     if hasattr(x, "clone"):
+        # Tensors: their elements are copied.
         return x.clone()
     if not hasattr(type(x), "__new__") or not hasattr(x, "__dict__") or callable(x) and not hasattr(type(x), "__call__"):
         return x
@@ -52,6 +55,7 @@ def deepcopy(x, memo=None):
         made = type(x)(*items) if hasattr(x, "_fields") else tuple(items)
     elif isinstance(x, (list, dict, set)):
         made = type(x)() if type(x) in (list, dict, set) else type(x).__new__(type(x))
+        # Before the elements, which may contain the whole.
         memo[key] = (made, x)
         if isinstance(x, list):
             made.extend(deepcopy(v, memo) for v in x)

@@ -5,6 +5,7 @@ QUOTE_MINIMAL, QUOTE_ALL, QUOTE_NONNUMERIC, QUOTE_NONE = 0, 1, 2, 3
 
 def _quoted(value, delimiter):
     text = "" if value is None else str(value)
+    # A quote or a line break must be inside of quotes; so must the delimiter.
     if delimiter in text or any(c in text for c in '"\n\r'):
         text = '"' + text.replace('"', '""') + '"'
     return text
@@ -57,6 +58,7 @@ def _rows(lines, delimiter):
     rest = ""
     for line in lines:
         rest += line
+        # An odd number of quotes: the field goes on in the next line.
         if rest.count('"') % 2:
             continue
         row, at, rest = [], rest.rstrip("\r\n"), ""
@@ -66,6 +68,7 @@ def _rows(lines, delimiter):
                 while end < len(at) and (at[end] != '"' or at[end:end + 2] == '""'):
                     end += 2 if at[end] == '"' else 1
                 row.append(at[1:end].replace('""', '"'))
+                # Whatever stands between the closing quote and the delimiter is taken for the delimiter.
                 at = at[end + 1:]
                 mark, at = at[:1], at[1:]
             else:

@@ -20,6 +20,7 @@ class FrozenInstanceError(AttributeError):
 
 class InitVar:
     def __class_getitem__(cls, item):
+        # InitVar[int] is InitVar: what matters is the text of the annotation, as _is() reads it.
         return cls
 
 
@@ -48,12 +49,14 @@ def field(*, default=MISSING, default_factory=MISSING, init=True, repr=True, has
 
 
 def _is(text, name):
+    # Annotations are texts here, and may have a module before the name and a type behind it.
     return text.split("[")[0].split(".")[-1] == name
 
 
 def _collect(cls, kw_only):
     """The fields with those of the bases before them, and the InitVars among the parameters."""
     fields, parameters = {}, {}
+    # From the farthest base on, so that a nearer one replaces a field and the first keeps its place.
     for base in reversed(cls.__mro__[1:]):
         if "__dataclass_fields__" in base.__dict__:
             fields.update(base.__dict__["__dataclass_fields__"])
@@ -68,11 +71,13 @@ def _collect(cls, kw_only):
         f = default if isinstance(default, Field) else field(default=default)
         f.name, f.type = name, text
         f.kw_only = f.kw_only or kw_only
+        # All instances would share it; Python refuses it for the same reason.
         if isinstance(f.default, (list, dict, set)):
             raise ValueError(f"mutable default {type(f.default)} for field {name} is not allowed: use default_factory")
         if f.default is not MISSING:
             setattr(cls, name, f.default)
         elif isinstance(default, Field):
+            # field() without a default leaves no attribute, or the Field itself would be the class's value.
             delattr(cls, name)
         if f.init:
             parameters[name] = f
@@ -89,6 +94,7 @@ def _make_init(cls, fields, parameters, frozen):
     names = [n for n, f in parameters.items() if not f.kw_only]
     seen = None
     for name in names:
+        # Among those by position alone: a keyword may be left out anywhere.
         f = parameters[name]
         if f.default is not MISSING or f.default_factory is not MISSING:
             seen = name
@@ -96,6 +102,7 @@ def _make_init(cls, fields, parameters, frozen):
             raise TypeError(f"non-default argument '{name}' follows default argument")
     others = [f for n, f in fields.items() if not f.init]
 
+    # A closure over the fields; Python writes the text of a function and runs it, for the same effect.
     def __init__(self, *args, **kwargs):
         if len(args) > len(names):
             raise TypeError(f"{cls.__name__}.__init__() takes {len(names) + 1} positional arguments but {len(args) + 1} "
@@ -119,14 +126,17 @@ def _make_init(cls, fields, parameters, frozen):
                 missing.append(f"'{name}'")
                 continue
             if name in fields:
+                # Past a frozen class's own __setattr__, which refuses.
                 object.__setattr__(self, name, value)
             else:
+                # An InitVar is no field: it goes to __post_init__ alone.
                 late.append(value)
         if missing:
             listed = missing[0] if len(missing) == 1 else ", ".join(missing[:-1]) + " and " + missing[-1]
             raise TypeError(f"{cls.__name__}.__init__() missing {len(missing)} required positional "
                             f"argument{'s' if len(missing) > 1 else ''}: {listed}")
         for f in others:
+            # One that is left out of __init__ still has its value from the factory.
             if f.default_factory is not MISSING:
                 object.__setattr__(self, f.name, f.default_factory())
         after = getattr(self, "__post_init__", None)
@@ -152,6 +162,7 @@ def _process(cls, init, repr_, eq, order, unsafe_hash, frozen, kw_only):
         cls.__repr__ = __repr__
     if eq and "__eq__" not in own:
         def __eq__(self, other):
+            # The same class and not only one below it: else a == b and b == a might differ.
             if type(other) is not type(self):
                 return NotImplemented
             return _values(self, compared) == _values(other, compared)
@@ -167,10 +178,12 @@ def _process(cls, init, repr_, eq, order, unsafe_hash, frozen, kw_only):
         cls.__le__ = compare(lambda a, b: a <= b)
         cls.__gt__ = compare(lambda a, b: a > b)
         cls.__ge__ = compare(lambda a, b: a >= b)
+    # None is what eq without a hash leaves; only a function was written by somebody.
     explicit = own.get("__hash__") is not None
     if unsafe_hash or (eq and frozen and not explicit):
         cls.__hash__ = lambda self: hash(_values(self, hashed))
     elif eq and not explicit:
+        # Equal objects of one class must have one hash, and fields may change: so there is none.
         cls.__hash__ = None
     if frozen:
         def __setattr__(self, name, value):
@@ -204,8 +217,10 @@ def fields(obj):
 
 def _plain(value, make):
     if is_dataclass(value) and not isinstance(value, type):
+        # Instances alone: a field may hold the class itself.
         return make([(n, _plain(getattr(value, n), make)) for n in value.__dataclass_fields__])
     if isinstance(value, tuple) and hasattr(value, "_fields"):
+        # A named tuple takes its elements one by one, other tuples one iterable.
         return type(value)(*[_plain(v, make) for v in value])
     if isinstance(value, (list, tuple)):
         return type(value)([_plain(v, make) for v in value])
@@ -239,6 +254,7 @@ def make_dataclass(cls_name, fields, *, bases=(), namespace=None, **options):
         if isinstance(f, str):
             annotations[f] = "typing.Any"
             continue
+        # As text, since annotations are read as texts.
         annotations[f[0]] = getattr(f[1], "__name__", str(f[1]))
         if len(f) == 3:
             members[f[0]] = f[2]

@@ -3,6 +3,7 @@ import re as _re
 import time as _time
 
 MINYEAR, MAXYEAR = 1, 9999
+# All is counted in whole microseconds, so that sums and differences are exact.
 _DAY = 86400 * 1000000  # us
 _LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _LARGEST = 999999999  # days of a timedelta
@@ -25,6 +26,7 @@ def _days_before(year, month=1):
 
 def _date_of(ordinal):
     """Year, month and day of a day, where 1 is 0001-01-01."""
+    # 146097 days are 400 years of the calendar: a guess that the loops put right.
     year = (ordinal - 1) * 400 // 146097 + 1
     while _days_before(year + 1) < ordinal:
         year += 1
@@ -55,6 +57,7 @@ def _offset_text(offset, colon=":"):
     sign, us = ("-", -us) if us < 0 else ("+", us)
     seconds, us = divmod(us, 1000000)
     out = f"{sign}{seconds // 3600:02d}{colon}{seconds // 60 % 60:02d}"
+    # Offsets of whole minutes have no seconds in Python's text either.
     if seconds % 60 or us:
         out += f"{colon}{seconds % 60:02d}"
     return out + (f".{us:06d}" if us else "")
@@ -74,6 +77,7 @@ def _clock_text(hour, minute, second, us, timespec):
 
 def _format(format, fields, us, offset, zone):
     """strftime() with the parts that C's has not: %f, %z and %Z of our own zones."""
+    # A % of a zone's name must pass through C's strftime() as one.
     known = {"%f": f"{us:06d}", "%z": _offset_text(offset, ""), "%Z": (zone or "").replace("%", "%%"), "%%": "%%"}
     return _time.strftime(_re.sub(r"%[fzZ%]", lambda m: known[m.group()], format), fields)
 
@@ -113,6 +117,8 @@ class timedelta(_Compared):
 
     def __init__(self, days=0, seconds=0, microseconds=0, milliseconds=0, minutes=0, hours=0, weeks=0):
         whole, parts = 0, 0.0
+        # Days, seconds and so on may be floats; whole ones are kept apart, since a float of microseconds has too few
+        # digits.
         for value, unit in ((days, _DAY), (seconds, 1000000), (microseconds, 1), (milliseconds, 1000),
                             (minutes, 60000000), (hours, 3600000000), (weeks, 7 * _DAY)):
             if isinstance(value, int):
@@ -124,12 +130,14 @@ class timedelta(_Compared):
                 raise TypeError(f"unsupported type for timedelta component: {type(value).__name__}")
         whole += int(parts // 1)
         parts %= 1
+        # Ties to even, as Python rounds.
         self._us = whole + (parts > 0.5 or (parts == 0.5 and whole % 2 == 1))
         if not -_LARGEST <= self.days <= _LARGEST:
             raise OverflowError(f"days={self.days}; must have magnitude <= {_LARGEST}")
 
     @property
     def days(self):
+        # Rounded down: a negative difference is negative days and positive seconds, as in Python.
         return self._us // _DAY
 
     @property
@@ -163,6 +171,7 @@ class timedelta(_Compared):
         if isinstance(factor, int):
             return timedelta(microseconds=self._us * factor)
         if isinstance(factor, float):
+            # By the exact fraction of the float, so that one rounding is all.
             up, down = factor.as_integer_ratio()
             return timedelta(microseconds=_nearest(self._us * up, down))
         return NotImplemented
@@ -232,6 +241,7 @@ class tzinfo:
     def tzname(self, dt):
         raise NotImplementedError("a tzinfo subclass must implement tzname()")
 
+    # For a zone of fixed offset; one with summer time gives a fromutc() of its own.
     def fromutc(self, dt):
         return dt + self.utcoffset(dt)
 
@@ -250,6 +260,7 @@ class timezone(tzinfo):
         return self._offset
 
     def dst(self, dt):
+        # None and not zero: a fixed offset says nothing of summer time.
         return None
 
     def tzname(self, dt):
@@ -259,6 +270,7 @@ class timezone(tzinfo):
         return self.tzname(None)
 
     def __repr__(self):
+        # By identity, since an equal offset may have been made without the name.
         if self is timezone.utc:
             return "datetime.timezone.utc"
         return f"datetime.timezone({self._offset!r}{f', {self._name!r}' if self._name is not None else ''})"
@@ -311,12 +323,14 @@ class date(_Compared):
         return _days_before(self._year, self._month) + self._day
 
     def weekday(self):
+        # 0001-01-01 was a Monday.
         return (self.toordinal() + 6) % 7
 
     def isoweekday(self):
         return self.weekday() + 1
 
     def timetuple(self):
+        # -1: whether it is summer time is to be found out, which mktime() does.
         return _time.struct_time((self._year, self._month, self._day, 0, 0, 0, self.weekday(), self._day_of_year(), -1))
 
     def _day_of_year(self):
@@ -330,6 +344,7 @@ class date(_Compared):
         return f"{self._year:04d}-{self._month:02d}-{self._day:02d}"
 
     def ctime(self):
+        # %Y of C's library has no leading zeros for years before 1000.
         return _time.strftime("%a %b %e %H:%M:%S ", self.timetuple()) + f"{self._year:04d}"
 
     def strftime(self, format):
@@ -353,6 +368,7 @@ class date(_Compared):
     def __sub__(self, other):
         if isinstance(other, timedelta):
             return self + timedelta(-other.days)
+        # A datetime is a date, and Python refuses to mix the two.
         if isinstance(other, date) and not isinstance(other, datetime):
             return timedelta(self.toordinal() - other.toordinal())
         return NotImplemented
@@ -395,6 +411,7 @@ class _Clock:
         return ((self._hour * 60 + self._minute) * 60 + self._second) * 1000000 + self._microsecond
 
     def utcoffset(self):
+        # A zone may ask a datetime for its day; a time alone has none to give.
         return None if self._tz is None else self._tz.utcoffset(self if isinstance(self, datetime) else None)
 
     def dst(self):
@@ -428,6 +445,7 @@ def _clock_of(text, whole):
         parts = [int(p) for p in _re.findall(r"\d\d", zone)] + [0, 0]
         offset = timedelta(hours=parts[0], minutes=parts[1], seconds=parts[2])
         tz = timezone(-offset if zone[0] == "-" else offset) if offset else timezone.utc
+    # Nanoseconds are cut off, as Python does.
     return int(hour), int(minute or 0), int(second or 0), int((fraction or "0").ljust(6, "0")[:6]), tz
 
 
@@ -450,6 +468,7 @@ class time(_Clock):
             + _offset_text(self.utcoffset())
 
     def strftime(self, format):
+        # The day that Python shows for a time without a date.
         fields = (1900, 1, 1, self._hour, self._minute, self._second, 0, 1, -1)
         return _format(format, fields, self._microsecond, self.utcoffset(), self.tzname())
 
@@ -464,6 +483,7 @@ class time(_Clock):
 
     def _key(self):
         offset = self.utcoffset()
+        # With a zone the time in UTC counts, and without one it compares with its like only.
         return (offset is None, self._us_of_day() - (offset._us if offset is not None else 0))
 
     def __hash__(self):
@@ -491,6 +511,7 @@ class time(_Clock):
 
 time.min, time.max, time.resolution = time(0), time(23, 59, 59, 999999), timedelta(microseconds=1)
 _EPOCH = _days_before(1970) + 1  # the ordinal of 1970-01-01
+# Under other names, since datetime has methods date() and time().
 _date, _clock_time = date, time
 
 
@@ -502,6 +523,7 @@ class datetime(_Clock, date):
     @classmethod
     def _of(cls, ordinal, us, tz=None):
         """A day and the microseconds since its midnight, which may be more than a day has."""
+        # More than a day's microseconds, or fewer than none, move the day.
         year, month, day = _date_of(_in_range(ordinal + us // _DAY))
         us %= _DAY
         seconds = us // 1000000
@@ -542,6 +564,7 @@ class datetime(_Clock, date):
     @classmethod
     def fromisoformat(cls, text):
         found = _re.match(r"\d{4}-\d\d-\d\d|\d{8}", text)
+        # A date with a separator and nothing behind it.
         if not found or len(text) == found.end() + 1:
             raise ValueError(f"Invalid isoformat string: {text!r}")
         day = _date.fromisoformat(found.group())
@@ -572,6 +595,7 @@ class datetime(_Clock, date):
 
     def timestamp(self):
         if self._tz is None:
+            # mktime() knows whether it was summer time on that day.
             return _time.mktime(self.timetuple()) + self._microsecond / 1000000
         return (self._us() - (_EPOCH * _DAY)) / 1000000
 
@@ -590,6 +614,7 @@ class datetime(_Clock, date):
             return self
         offset = self.utcoffset()
         if offset is None:
+            # Without a zone of its own the time counts as local.
             offset = timedelta(seconds=_time.localtime(seconds).tm_gmtoff)
         return tz.fromutc((self.replace(tzinfo=None) - offset).replace(tzinfo=tz))
 
@@ -641,6 +666,7 @@ class datetime(_Clock, date):
 
     def __eq__(self, other):
         if not isinstance(other, datetime):
+            # Never equal, where an order of the two is an error.
             return False if isinstance(other, date) else NotImplemented
         return (self.utcoffset() is None) == (other.utcoffset() is None) and self._us() == other._us()
 
@@ -655,6 +681,7 @@ def _us_of(seconds):
     return whole * 1000000 + round(seconds % 1 * 1000000)
 
 
+# Of the locale in which the process runs, as strptime() has them in C.
 _MONTHS = [_time.strftime("%b", (1900, m, 1, 0, 0, 0, 0, 1, -1)).lower() for m in range(1, 13)]
 _LONG_MONTHS = [_time.strftime("%B", (1900, m, 1, 0, 0, 0, 0, 1, -1)).lower() for m in range(1, 13)]
 _DAYS = [_time.strftime("%a", (1900, 1, 1, 0, 0, 0, d, 1, -1)).lower() for d in range(7)]
@@ -663,6 +690,7 @@ _PARTS = {"Y": r"\d{4}", "m": r"1[0-2]|0?[1-9]", "d": r"3[01]|[12]\d|0?[1-9]", "
           "I": r"1[0-2]|0?[1-9]", "M": r"[0-5]\d|\d", "S": r"6[01]|[0-5]\d|\d", "f": r"\d{1,6}", "y": r"\d\d",
           "z": r"Z|[+-]\d\d:?[0-5]\d(?::?[0-5]\d)?", "p": r"am|pm", "j": r"\d{1,3}", "b": "|".join(_MONTHS),
           "B": "|".join(_LONG_MONTHS), "a": "|".join(_DAYS), "A": "|".join(_LONG_DAYS)}
+# Spelled out first, so that the table above has no entries of more than one part.
 _SHORT = {"%T": "%H:%M:%S", "%R": "%H:%M", "%F": "%Y-%m-%d", "%D": "%m/%d/%y"}
 
 
@@ -674,6 +702,7 @@ def _parse(cls, text, format):
         c = format[at]
         at += 1
         if c.isspace():
+            # Any space fits any number of them, as in C.
             pattern += r"\s+"
         elif c != "%":
             pattern += _re.escape(c)
@@ -696,6 +725,7 @@ def _parse(cls, text, format):
     values = {name: value.lower() for name, value in zip(names, found.groups())}
     year = int(values.get("Y", 1900))
     if "y" in values:
+        # POSIX: 69 to 99 are of the last century.
         year = int(values["y"]) + (2000 if int(values["y"]) < 69 else 1900)
     month, day = int(values.get("m", 1)), int(values.get("d", 1))
     for code, known in (("b", _MONTHS), ("B", _LONG_MONTHS)):
@@ -705,6 +735,7 @@ def _parse(cls, text, format):
         year, month, day = _date_of(_days_before(year) + int(values["j"]))
     hour = int(values.get("H", 0))
     if "I" in values:
+        # 12 is the first hour of its half of the day.
         hour = int(values["I"]) % 12 + (12 if values.get("p") == "pm" else 0)
     tz = _clock_of("00" + values["z"].upper(), text)[4] if "z" in values else None
     return cls(year, month, day, hour, int(values.get("M", 0)), int(values.get("S", 0)),

@@ -5,6 +5,7 @@ class auto:
     """A value that is known when the class is made; what the body makes of it with | & ^ ~ is known then too."""
 
     def __init__(self, later=None):
+        # With a function for its value it stands for a combination, whose parts get theirs later.
         self._later = later
 
     def __or__(self, other):
@@ -31,6 +32,7 @@ def _known(value):
 
 
 class EnumMeta:
+    # A mark for the class statement: metaclass=EnumMeta changes nothing here.
     __accepted_as_metaclass__ = True
 
 
@@ -51,8 +53,10 @@ class Enum:
         cls._member_list = []
         last = []
         for name, value in list(cls.__dict__.items()):
+            # What is no member: names of Python and of this module, functions, and whatever binds itself.
             if name.startswith("__") or name in _private or name in ("_member_list",) or callable(value) \
                     or isinstance(value, (property, classmethod, staticmethod)) or hasattr(value, "__get__"):
+                # An auto() is a member even where its name looks private.
                 if not isinstance(value, auto):
                     continue
             if isinstance(value, auto):
@@ -60,10 +64,13 @@ class Enum:
                     value.value = cls._generate_next_value_(name, 1, len(last), last)
                 value = _known(value)
             last.append(value)
+            # An equal value makes another name of the same member.
             member = next((m for m in cls._member_list if m._value_ == value), None)
             if member is None:
                 member = cls._make(value)
+                # Past __setattr__, which refuses some names of members.
                 object.__setattr__(member, "_name_", name)
+                # A __new__ of the class may have set its own value already.
                 if "_value_" not in member.__dict__:
                     object.__setattr__(member, "_value_", value)
                 init = getattr(cls, "__init__", None)
@@ -81,6 +88,7 @@ class Enum:
         return object.__new__(cls, *args)
 
     def _generate_next_value_(name, start, count, last_values):
+        # From the last values and not from their number, as in Python: auto() after 10 is 11.
         return max(last_values) + 1 if last_values else start
 
     @classmethod
@@ -97,6 +105,7 @@ class Enum:
 
     @classmethod
     def _missing_(cls, value):
+        # A member itself is a value too: Colour(Colour.RED) is RED.
         return value if isinstance(value, cls) else None
 
     @classmethod
@@ -135,6 +144,7 @@ class Enum:
         return format(str(self), spec)
 
     def __hash__(self):
+        # By the name, since a value may have no hash.
         return hash(self._name_)
 
     def __setattr__(self, name, value):
@@ -155,6 +165,7 @@ class IntEnum(int, Enum):
 
 
 class StrEnum(str, Enum):
+    # Python's rule for StrEnum: the name in lower case.
     def _generate_next_value_(name, start, count, last_values):
         return name.lower()
 
@@ -169,6 +180,7 @@ class StrEnum(str, Enum):
 
 
 def _bits(value, n):
+    # Python's picture of bits in errors: the sign, a blank, the digits.
     return f"0b{int(value < 0)} {value & ((1 << n) - 1):0{n}b}"
 
 
@@ -176,6 +188,7 @@ class Flag(Enum):
     _keeps_unknown = False
 
     def _generate_next_value_(name, start, count, last_values):
+        # The next power of two above all so far.
         return 1 if not last_values else 1 << max(last_values).bit_length()
 
     @classmethod
@@ -201,12 +214,15 @@ class Flag(Enum):
         for m in cls._member_list:
             known |= m._value_
         most = (1 << known.bit_length()) - 1
+        # Outside of all members, or a bit between them that is none: IntFlag alone keeps such.
         if not cls._keeps_unknown and (not ~most <= value <= most or value & (most ^ known)):
             n = max(value.bit_length(), known.bit_length())
             raise ValueError(f"<flag '{cls.__name__}'> invalid value {value!r}\n    given {_bits(value, n)}\n"
                              f"  allowed {_bits(known, n)}")
+        # ~ of a number is negative; its bits within the members' width are meant.
         if value < 0:
             value += max(most + 1, 1 << value.bit_length())
+        # In each class by itself: a combination must not be shared with a derived one.
         if "_composites" not in cls.__dict__:
             cls._composites = {}
         for m in cls._member_list + list(cls._composites.values()):
@@ -225,6 +241,7 @@ class Flag(Enum):
                 if m not in singles and m._value_ and m._value_ & value == m._value_:
                     names.append(m._name_)
                     rest &= ~m._value_
+        # As Python names what no member covers: by its number.
         if rest and names:
             names.append(str(rest))
         made = cls._make(value)
@@ -258,6 +275,7 @@ class Flag(Enum):
     def __invert__(self):
         if self._keeps_unknown:
             return type(self)(~self._value_)
+        # Of the members alone, so that ~ twice gives the same flag.
         return type(self)(sum(m._value_ for m in type(self)._singles() if not m._value_ & self._value_))
 
     def __contains__(self, other):

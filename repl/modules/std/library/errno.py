@@ -1,4 +1,5 @@
 """errno: the numbers of operating-system errors."""
+# Linux's numbers for x86-64 and ARM.
 EPERM = 1
 ENOENT = 2
 ESRCH = 3
@@ -130,5 +131,6 @@ EOWNERDEAD = 130
 ENOTRECOVERABLE = 131
 ERFKILL = 132
 EWOULDBLOCK = EAGAIN
+# EWOULDBLOCK has the number of EAGAIN, and Python names that one.
 errorcode = {number: name for name, number in list(globals().items())
              if name[0] == "E" and name != "EWOULDBLOCK"}

@@ -23,6 +23,7 @@ class partial:
         if not callable(func):
             raise TypeError("the first argument must be callable")
         if isinstance(func, partial):
+            # As Python: partial of a partial is one, so that a call goes through a single step.
             args = func.args + args
             keywords = {**func.keywords, **keywords}
             func = func.func
@@ -55,6 +56,7 @@ _missing = object()
 
 
 def reduce(function, iterable, initial=_missing):
+    # A mark of its own, since None may be an initial value.
     total = initial
     for item in iterable:
         total = item if total is _missing else function(total, item)
@@ -74,6 +76,7 @@ class CacheInfo(tuple):
 
 
 def lru_cache(maxsize=128, typed=False):
+    # @lru_cache without brackets: what it gets is the function.
     if callable(maxsize):
         return _cached(maxsize, 128, typed)
     return lambda function: _cached(function, maxsize, typed)
@@ -89,12 +92,14 @@ def _cached(function, maxsize, typed):
 
     def cached(*args, **kwargs):
         nonlocal hits, misses
+        # Python too takes keywords in the order of the call: f(a=1, b=2) and f(b=2, a=1) are two entries.
         key = (args, tuple(kwargs.items())) if kwargs else args
         if typed:
             key = (key, tuple(type(a).__name__ for a in args))
         found = values.get(key, _missing)
         if found is not _missing:
             hits += 1
+            # A dict keeps the order in which keys came, so the first one is the oldest.
             if maxsize is not None:  # it becomes the latest
                 del values[key]
                 values[key] = found
@@ -134,6 +139,7 @@ class cached_property:
         if instance is None:
             return self
         value = self.func(instance)
+        # Into the fields, where the next look-up finds it before this descriptor.
         instance.__dict__[self.name or self.func.__name__] = value
         return value
 
@@ -167,6 +173,7 @@ def total_ordering(cls):
         raise ValueError("must define at least one ordering operation: < > <= >=")
     if "__lt__" in has:
         others = {
+            # Each by the given one and ==, as in Python.
             "__gt__": lambda a, b: not (a < b) and a != b,
             "__le__": lambda a, b: a < b or a == b,
             "__ge__": lambda a, b: not a < b,
@@ -233,6 +240,7 @@ def singledispatch(function):
 
 
 def _type_named(name, method):
+    # Annotations are texts, so only the names of known types can be found.
     for known in (int, float, str, bool, list, dict, tuple, set):
         if known.__name__ == name:
             return known

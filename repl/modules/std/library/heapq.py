@@ -19,6 +19,7 @@ def _sink(heap, i):
     item, top = heap[i], i
     while 2 * i + 1 < len(heap):
         child = 2 * i + 1
+        # `not <` so that of equal children the right one rises, as in CPython.
         if child + 1 < len(heap) and not heap[child] < heap[child + 1]:
             child += 1
         heap[i] = heap[child]
@@ -33,6 +34,7 @@ def heappop(heap):
     last = heap.pop()
     if not heap:
         return last
+    # The last element fills the root, and sinks from there.
     first, heap[0] = heap[0], last
     _sink(heap, 0)
     return first
@@ -77,6 +79,7 @@ def merge(*iterables, key=None, reverse=False):
     while heads:
         best = heads[0]
         for head in heads[1:]:
+            # Of equal heads the earlier iterable keeps its turn.
             if best[0] < head[0] if reverse else head[0] < best[0]:
                 best = head
         yield best[1]

@@ -4,11 +4,13 @@ from textwrap import dedent as _dedent
 
 
 class _empty:
+    # A class and no object, as in Python: it is compared by `is` and has a name of its own.
     pass
 
 
 class Parameter:
     empty = _empty
+    # Texts in place of Python's enum; _kiln.parameters() gives the same.
     POSITIONAL_ONLY = "POSITIONAL_ONLY"
     POSITIONAL_OR_KEYWORD = "POSITIONAL_OR_KEYWORD"
     VAR_POSITIONAL = "VAR_POSITIONAL"
@@ -27,6 +29,7 @@ class Parameter:
         if self.annotation is not _empty:
             out += f": {self.annotation}"
         if self.default is not _empty:
+            # Python's style has blanks around `=` only behind an annotation.
             out += f" = {self.default!r}" if self.annotation is not _empty else f"={self.default!r}"
         return out
 
@@ -43,6 +46,7 @@ class BoundArguments:
         self.arguments = arguments
 
     def apply_defaults(self):
+        # In the order of the signature, which `arguments` need not have.
         filled = {}
         for name, p in self.signature.parameters.items():
             if name in self.arguments:
@@ -101,6 +105,7 @@ class Signature:
                     out[name] = given
                 given = {}
             elif p.kind in _BY_POSITION and left:
+                # A name of a positional-only parameter is free to come again in **kwargs.
                 if name in given and p.kind != "POSITIONAL_ONLY":
                     raise TypeError(f"multiple values for argument '{name}'")
                 out[name] = left.pop(0)
@@ -139,6 +144,7 @@ class Signature:
 
 def _function(obj):
     while True:
+        # functools.wraps leaves __wrapped__; a kernel and an autotuner around it have their function as `fn`.
         inner = getattr(obj, "__wrapped__", None) or getattr(obj, "fn", None)
         if inner is None:
             return obj
@@ -149,6 +155,7 @@ def signature(obj, **kwargs):
     skip = False
     obj = _function(obj)
     if isinstance(obj, type):
+        # The first parameter is the instance, which a caller does not give.
         obj, skip = obj.__init__, True
     elif ismethod(obj):
         obj, skip = obj.__func__, True
@@ -216,6 +223,7 @@ def getdoc(obj):
     doc = getattr(obj, "__doc__", None)
     if doc is None:
         return None
+    # Alone, since the first line of a docstring has no indentation and the others have their text's.
     first, _, rest = doc.partition("\n")
     return (first.strip() + ("\n" + _dedent(rest) if rest else "")).strip()
 
@@ -239,6 +247,7 @@ getsourcefile = getfile
 def getmembers(obj, predicate=None):
     out = []
     for name in dir(obj):
+        # The default covers properties that fail: a list of members must not.
         value = getattr(obj, name, None)
         if predicate is None or predicate(value):
             out.append((name, value))
@@ -246,6 +255,7 @@ def getmembers(obj, predicate=None):
 
 
 def getmodule(obj):
+    # None is what Python gives where it does not know the module.
     return None
 
 

@@ -38,6 +38,7 @@ class _Memory(IOBase):
 
     def read(self, size=-1, /):
         self._check()
+        # A place behind the end reads nothing and does not move.
         end = len(self._data) if size is None or size < 0 else min(len(self._data), self._at + size)
         out = self._data[self._at:end]
         self._at = max(self._at, end)
@@ -66,6 +67,7 @@ class _Memory(IOBase):
         self._check()
         self._expect(data)
         if self._at > len(self._data):
+            # What was skipped is filled up with zeros, as a file's hole is.
             self._data += self._fill * (self._at - len(self._data))
         self._data = self._data[:self._at] + data + self._data[self._at + len(data):]
         self._at += len(data)
@@ -95,6 +97,7 @@ class _Memory(IOBase):
         self._check()
         size = self._at if size is None else size
         self._data = self._data[:size]
+        # The place stays, even behind the new end.
         return size
 
     def flush(self):

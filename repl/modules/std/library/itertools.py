@@ -8,6 +8,7 @@ def count(start=0, step=1):
 
 
 def cycle(iterable):
+    # Kept as they come: an iterator cannot be asked twice.
     saved = []
     for item in iterable:
         yield item
@@ -40,6 +41,7 @@ def _chained(iterables):
 
 
 class chain:
+    # A class for the sake of from_iterable(); the work is the generator's.
     def __init__(self, *iterables):
         self._items = _chained(iterables)
 
@@ -90,6 +92,7 @@ def groupby(iterable, key=None):
     item = next(items, end)
     while item is not end:
         now = item if key is None else key(item)
+        # Read whole, so that a group stays valid when the next one is asked for. One without an end would not return.
         group = []
         while item is not end and (item if key is None else key(item)) == now:
             group.append(item)
@@ -98,6 +101,7 @@ def groupby(iterable, key=None):
 
 
 def islice(iterable, *bounds):
+    # A slice gives one, two or three bounds Python's meaning.
     limits = slice(*bounds)
     for bound in (limits.start, limits.stop):
         if bound is not None and (not isinstance(bound, int) or bound < 0):
@@ -106,6 +110,7 @@ def islice(iterable, *bounds):
     step = 1 if limits.step is None else limits.step
     if not isinstance(step, int) or step < 1:
         raise ValueError("Step for islice() must be a positive integer or None.")
+    # By a generator of its own: in a generator the checks would wait for the first element.
     return _sliced(iterable, limits.start or 0, limits.stop, step)
 
 
@@ -117,6 +122,7 @@ def _sliced(iterable, start, stop, step):
         if i == wanted:
             yield item
             wanted += step
+        # Before the next element is taken, so that the rest stays in the iterator.
         if stop is not None and i + 1 >= stop:
             return
 
@@ -133,6 +139,7 @@ def pairwise(iterable):
 def batched(iterable, n):
     if n < 1:
         raise ValueError("n must be at least one")
+    # Apart for the same reason as in islice(): the check must come at the call.
     return _batches(iterable, n)
 
 
@@ -159,12 +166,14 @@ def tee(iterable, n=2):
     queues = [[] for _ in range(n)]
 
     def one(queue):
+        # An object of its own, since an element may be None.
         end = object()
         while True:
             if not queue:
                 item = next(items, end)
                 if item is end:
                     return
+                # Into its own queue as well, from which it is taken next.
                 for q in queues:
                     q.append(item)
             yield queue.pop(0)
@@ -175,6 +184,7 @@ def tee(iterable, n=2):
 def zip_longest(*iterables, fillvalue=None):
     end = object()
     its = [iter(i) for i in iterables]
+    # Without any iterable there is no row; all() of nothing would be true.
     while its:
         row = [next(i, end) for i in its]
         if all(v is end for v in row):
@@ -185,15 +195,18 @@ def zip_longest(*iterables, fillvalue=None):
 def product(*iterables, repeat=1):
     if repeat < 0:
         raise ValueError("repeat argument cannot be negative")
+    # Tuples, since each iterable is gone through many times.
     return _products([tuple(i) for i in iterables] * repeat)
 
 
 def _products(pools):
     sizes = [len(p) for p in pools]
+    # An empty one leaves no product, and the digits below have none to start with.
     if 0 in sizes:
         return
     at = [0] * len(pools)
     while True:
+        # The places count like the digits of a number, the last one fastest.
         yield tuple(p[i] for p, i in zip(pools, at))
         place = len(at) - 1
         while place >= 0 and at[place] == sizes[place] - 1:
@@ -221,6 +234,7 @@ def _permutations(pool, r):
             yield tuple(pool[i] for i in chosen)
             return
         for i in range(len(pool)):
+            # By place and not by value: equal elements are different choices.
             if i not in chosen:
                 yield from extend(chosen + [i])
 
@@ -239,11 +253,13 @@ def _combinations(pool, r):
     while True:
         yield tuple(pool[i] for i in at)
         place = r - 1
+        # At its highest a place leaves room for just those behind it.
         while place >= 0 and at[place] == place + len(pool) - r:
             place -= 1
         if place < 0:
             return
         at[place] += 1
+        # What follows is as low as it can be: places rise from left to right.
         for i in range(place + 1, r):
             at[i] = at[i - 1] + 1
 
@@ -263,4 +279,5 @@ def _repeated_combinations(pool, r):
             place -= 1
         if place < 0:
             return
+        # Places may be equal here, so what follows starts at the same one.
         at[place:] = [at[place] + 1] * (r - place)

@@ -14,6 +14,7 @@ BASIC_FORMAT = "%(levelname)s:%(name)s:%(message)s"
 
 def getLevelName(level):
     if isinstance(level, str):
+        # Both ways, as in Python: of a number the name, of a name the number.
         return next((n for n, name in _names.items() if name == level), f"Level {level}")
     return _names.get(level, f"Level {level}")
 
@@ -41,6 +42,7 @@ class LogRecord:
         self.exc_info = exc_info
         self.created = _time.time()
         self.msecs = int(self.created * 1000) % 1000
+        # Where the call stands is not known, as there are no frames. Formats that name it still work.
         self.filename = self.pathname = self.module = self.funcName = "-"
         self.lineno = self.process = self.thread = 0
         self.threadName, self.processName = "MainThread", "MainProcess"
@@ -49,6 +51,7 @@ class LogRecord:
         text = str(self.msg)
         if not self.args:
             return text
+        # One dict stands for the names of a format such as %(loss)s.
         return text % (self.args[0] if len(self.args) == 1 and isinstance(self.args[0], dict) else self.args)
 
 
@@ -61,6 +64,7 @@ class Formatter:
     def formatTime(self, record, datefmt=None):
         if datefmt:
             return _time.strftime(datefmt, _time.localtime(record.created))
+        # Python's own default, with a comma before the milliseconds.
         return _time.strftime("%Y-%m-%d %H:%M:%S", _time.localtime(record.created)) + f",{record.msecs:03d}"
 
     def format(self, record):
@@ -69,6 +73,7 @@ class Formatter:
         values["asctime"] = self.formatTime(record, self.datefmt)
         out = self._fmt % values if self._style == "%" else self._fmt.format(**values)
         if record.exc_info:
+            # Without the calls that led to it, which an exception does not keep.
             out += f"\n{type(record.exc_info).__name__}: {record.exc_info}"
         return out
 
@@ -78,6 +83,7 @@ class Filter:
         self.name = name
 
     def filter(self, record):
+        # The logger itself and those below it: "a" takes "a.b" and not "ab".
         return not self.name or record.name == self.name or record.name.startswith(self.name + ".")
 
 
@@ -89,6 +95,7 @@ class _Filtered:
         self.filters.remove(f)
 
     def _passes(self, record):
+        # Since Python 3.2 a plain function is a filter too.
         return all((f.filter(record) if hasattr(f, "filter") else f(record)) for f in self.filters)
 
 
@@ -124,6 +131,7 @@ class Handler(_Filtered):
 class StreamHandler(Handler):
     def __init__(self, stream=None):
         super().__init__()
+        # The stderr of that moment, as in Python: a stream that is exchanged later is not followed.
         self.stream = stream or _sys.stderr
 
     def emit(self, record):
@@ -160,6 +168,7 @@ class Logger(_Filtered):
         logger = self
         while logger is not None:
             if logger.level:
+                # 0 is NOTSET: the level is that of the logger above.
                 return logger.level
             logger = logger.parent
         return NOTSET
@@ -184,6 +193,7 @@ class Logger(_Filtered):
         return False
 
     def getChild(self, suffix):
+        # Names below the root have no prefix.
         return getLogger(suffix if self is root else self.name + "." + suffix)
 
     def log(self, level, msg, *args, exc_info=None, extra=None, stacklevel=1, stack_info=False):
@@ -203,6 +213,7 @@ class Logger(_Filtered):
                 handled = True
                 handler.handle(record)
             logger = logger.parent if logger.propagate else None
+        # Python's handler of last resort: warnings are seen although nobody has set up logging.
         if not handled and level >= WARNING:
             _sys.stderr.write(record.getMessage() + "\n")
 
@@ -251,6 +262,7 @@ def getLogger(name=None):
     if name not in _loggers:
         logger = _loggers[name] = Logger(name)
         parent = name.rpartition(".")[0]
+        # A logger of that name need not exist; the next one above stands in until it does.
         while parent and parent not in _loggers:
             parent = parent.rpartition(".")[0]
         logger.parent = _loggers.get(parent, root)
@@ -267,6 +279,7 @@ def basicConfig(*, filename=None, filemode="a", format=None, datefmt=None, style
     if force:
         root.handlers.clear()
     if root.handlers:
+        # The first call wins: a library that calls it later must not change what the script chose.
         return
     if handlers is None:
         handlers = [FileHandler(filename, filemode) if filename else StreamHandler(stream)]
@@ -287,6 +300,7 @@ def captureWarnings(capture):
 
 
 def _ready():
+    # Only the functions of the module do this; a logger of one's own is left as it is.
     if not root.handlers:
         basicConfig()
 

@@ -5,8 +5,10 @@ import os as _os
 
 class PurePath:
     def __init__(self, *parts):
+        # A later part that begins at the root replaces all before it.
         text = _os.path.join(*parts) if parts else ""
         absolute = text.startswith("/")
+        # '..' stays: behind a link it leads elsewhere than one step up.
         names = [p for p in text.split("/") if p and p != "."]
         self._parts = (["/"] if absolute else []) + names
 
@@ -31,6 +33,7 @@ class PurePath:
         return isinstance(other, PurePath) and str(self) == str(other)
 
     def __lt__(self, other):
+        # By names: as texts 'a-b' would come before 'a/b'.
         return self._parts < other._parts
 
     def __hash__(self):
@@ -50,6 +53,7 @@ class PurePath:
 
     @property
     def suffixes(self):
+        # The dot that begins a hidden file's name is no suffix.
         return ["." + s for s in self.name.lstrip(".").split(".")[1:]]
 
     @property
@@ -60,6 +64,7 @@ class PurePath:
     def parent(self):
         if self._parts in ([], ["/"]):
             return self
+        # Filled by hand: the names need no second parse.
         made = type(self)()
         made._parts = self._parts[:-1]
         return made

@@ -6,6 +6,7 @@ from math import ceil as _ceil, cos as _cos, e as _e, exp as _exp, floor as _flo
 from math import sin as _sin, sqrt as _sqrt
 
 _TWO_PI = 2.0 * _pi
+# CPython's constants, computed as it does: equal seeds must give equal numbers.
 _NORMAL = 4 * _exp(-0.5) / _sqrt(2.0)
 _LOG4 = _log(4.0)
 _GAMMA = 1.0 + _log(4.5)
@@ -23,6 +24,7 @@ class Random:
         self.gauss_next = None
 
     def getstate(self):
+        # 3: the version of the state in CPython.
         return (3, self._state(), self.gauss_next)
 
     def setstate(self, state):
@@ -37,6 +39,7 @@ class Random:
 
     def randbytes(self, n):
         out = bytearray()
+        # In words of 32 bits with the low byte first, as CPython takes them from the generator.
         for i in range(n // 4):
             out += self.getrandbits(32).to_bytes(4, "little")
         if n % 4:
@@ -45,6 +48,7 @@ class Random:
 
     def _below(self, n):
         k = n.bit_length()
+        # Bits are drawn again until they are below n: a remainder would prefer small numbers.
         r = self.getrandbits(k)
         while r >= n:
             r = self.getrandbits(k)
@@ -72,6 +76,7 @@ class Random:
         return seq[self._below(len(seq))]
 
     def shuffle(self, x):
+        # From the end on: CPython's order, and so the same permutation of a seed.
         for i in range(len(x) - 1, 0, -1):
             j = self._below(i + 1)
             x[i], x[j] = x[j], x[i]
@@ -91,6 +96,7 @@ class Random:
         total = cum_weights[-1] + 0.0
         if total <= 0.0:
             raise ValueError("Total of weights must be greater than zero")
+        # `n - 1` keeps a rounded product with the total from leading past the end.
         return [population[_bisect(cum_weights, self.random() * total, 0, n - 1)] for _ in range(k)]
 
     def sample(self, population, k, *, counts=None):
@@ -104,6 +110,7 @@ class Random:
             raise ValueError("Sample larger than population or is negative")
         # Few out of many are remembered, many out of few are taken out of a copy.
         limit = 21
+        # CPython's estimate of where a set becomes smaller than a list; it decides which numbers are drawn.
         if k > 5:
             limit += 4 ** _ceil(_log(k * 3, 4))
         out = []
@@ -138,11 +145,13 @@ class Random:
     def normalvariate(self, mu=0.0, sigma=1.0):
         while True:
             u, v = self.random(), 1.0 - self.random()
+            # By the ratio of two uniform numbers.
             z = _NORMAL * (u - 0.5) / v
             if z * z / 4.0 <= -_log(v):
                 return mu + z * sigma
 
     def gauss(self, mu=0.0, sigma=1.0):
+        # Two numbers are made at a time; the other one waits for the next call.
         z, self.gauss_next = self.gauss_next, None
         if z is None:
             angle = self.random() * _TWO_PI
@@ -154,6 +163,7 @@ class Random:
         return _exp(self.normalvariate(mu, sigma))
 
     def expovariate(self, lambd=1.0):
+        # 1 - u, since random() may be 0 and never 1.
         return -_log(1.0 - self.random()) / lambd
 
     def gammavariate(self, alpha, beta):
@@ -164,6 +174,7 @@ class Random:
             b, c = alpha - _LOG4, alpha + a
             while True:
                 u = self.random()
+                # u at an end would make the logarithm below useless.
                 if not 1e-7 < u < 0.9999999:
                     continue
                 w = 1.0 - self.random()

@@ -1,6 +1,7 @@
 """re: regular expressions, matched by PCRE2."""
 import _re
 
+# Python's numbers: a script may have stored flags as an int.
 I = IGNORECASE = 2
 L = LOCALE = 4
 M = MULTILINE = 8
@@ -30,6 +31,7 @@ class Match:
     def _number(self, group):
         number = self.re.groupindex.get(group, -1) if isinstance(group, str) else group
         if not isinstance(number, int) or not 0 <= number <= self.re.groups:
+            # IndexError and not KeyError for a name too, as in Python.
             raise IndexError("no such group")
         return number
 
@@ -84,6 +86,7 @@ class Match:
 
 
 def _template(text, pattern):
+    # Read once for all matches of sub().
     """A replacement as a list of texts and numbers of groups."""
     out, at = [], 0
 
@@ -116,13 +119,16 @@ def _template(text, pattern):
             while len(digits) < 3 and text[at:at + 1].isdigit():
                 digits, at = digits + text[at], at + 1
             octal = all(d in "01234567" for d in digits) and (digits[0] == "0" or len(digits) == 3)
+            # Python's rule: octal with a leading zero or with three octal digits, else a group of at most two.
             if octal:
                 out.append(chr(int(digits, 8) & 255))
             else:
+                # The digits that are no part of the number go back to the text.
                 at -= max(0, len(digits) - 2)
                 out.append(checked(int(digits[:2])))
         elif c in _escapes:
             out.append(_escapes[c])
+        # Letters of ASCII are kept for escapes to come; any other character stands for itself with its backslash.
         elif c.isascii() and c.isalpha():
             raise error(f"bad escape \\{c}")
         else:
@@ -132,6 +138,7 @@ def _template(text, pattern):
 
 
 def _filled(parts, texts):
+    # A group that took no part is empty text in a replacement.
     return "".join(p if isinstance(p, str) else texts[p] or "" for p in parts)
 
 
@@ -142,10 +149,12 @@ class Pattern:
             self._regex = _re.compile(pattern, flags)
         except ValueError as e:
             raise error(str(e), pattern) from None
+        # Of a str the flag is set unless ASCII is, and it shows in `flags`.
         self.flags = flags if flags & ASCII else flags | UNICODE
         self.groups, self.groupindex = self._regex.groups, self._regex.names
 
     def _one(self, string, pos, endpos, mode):
+        # 1: the first match is enough.
         found, _ = _re.scan(self._regex, string, pos, endpos, mode, 1)
         if not found:
             return None
@@ -164,6 +173,7 @@ class Pattern:
     def finditer(self, string, pos=0, endpos=None):
         found, _ = _re.scan(self._regex, string, pos, endpos, "search", 0)
         end = len(string) if endpos is None else endpos
+        # All at once: a str cannot change between two matches.
         return iter([Match(self, string, pos, end, spans, texts) for _, spans, texts in found])
 
     def findall(self, string, pos=0, endpos=None):
@@ -171,12 +181,14 @@ class Pattern:
         if self.groups == 0:
             return [texts[0] for _, _, texts in found]
         if self.groups == 1:
+            # A group that took no part is "" here and None in groups(), as Python has it.
             return [texts[1] or "" for _, _, texts in found]
         return [tuple(t or "" for t in texts[1:]) for _, _, texts in found]
 
     def split(self, string, maxsplit=0):
         found, tail = _re.scan(self._regex, string, 0, None, "search", max(0, maxsplit))
         if maxsplit < 0:
+            # Below 0 there is no split at all, while 0 means all.
             return [string]
         out = []
         for before, _, texts in found:
@@ -222,6 +234,7 @@ def compile(pattern, flags=0):
     flags = int(flags)
     made = _cache.get((pattern, flags))
     if made is None:
+        # Emptied rather than aged: a script that makes patterns in a loop fills it with what it never asks for again.
         if len(_cache) >= 256:
             _cache.clear()
         made = _cache[pattern, flags] = Pattern(pattern, flags)

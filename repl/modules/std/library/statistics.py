@@ -21,6 +21,7 @@ def fmean(data):
 def mean(data):
     values = _values(data)
     if all(isinstance(v, int) for v in values):
+        # Integers have an exact mean; where it is none of them Python gives a float.
         total = sum(values)
         return total // len(values) if total % len(values) == 0 else total / len(values)
     return _fsum(values) / len(values)
@@ -55,6 +56,7 @@ def mode(data):
     counts = {}
     for v in _values(data):
         counts[v] = counts.get(v, 0) + 1
+    # max() keeps the first of equal counts, as Python's mode() does.
     return max(counts, key=lambda v: counts[v])
 
 
@@ -67,6 +69,7 @@ def multimode(data):
 
 
 def _squares(values, center):
+    # About the mean in a second pass: the difference of two large sums would lose digits.
     center = fmean(values) if center is None else center
     return _fsum((v - center) ** 2 for v in values)
 
@@ -97,6 +100,7 @@ def quantiles(data, *, n=4, method="exclusive"):
     out = []
     for i in range(1, n):
         if method == "exclusive":
+            # Inside of the data at both ends, where the method would look beyond it.
             j = min(max(i * m // n, 1), len(values) - 1)
             delta = i * m - j * n
             out.append((values[j - 1] * (n - delta) + values[j] * delta) / n)

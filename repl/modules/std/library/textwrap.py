@@ -2,6 +2,7 @@
 
 
 def dedent(text):
+    # Lines of blanks alone do not count for the margin, and come out empty.
     lines = [line if line.strip() else "" for line in text.split("\n")]
     margin = None
     for line in lines:
@@ -30,6 +31,7 @@ def wrap(text, width=70, initial_indent="", subsequent_indent="", **kwargs):
             line, empty = subsequent_indent, True
         line = line + word if empty else line + " " + word
         empty = False
+        # A word longer than a line is cut, as Python does by default.
         while len(line) > width:
             lines.append(line[:width])
             line = subsequent_indent + line[width:]

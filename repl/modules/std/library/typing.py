@@ -9,6 +9,7 @@ AnyStr = Text = str
 
 class _Form:
     def __class_getitem__(cls, item):
+        # Annotations are only read by people: Any[int] is Any.
         return cls
 
     @classmethod
@@ -45,6 +46,7 @@ class NoReturn(_Form):
 
 
 Never = NoReturn
+# Names that annotations use alike; none is ever looked into.
 TypeAlias = LiteralString = Unpack = Required = NotRequired = TypeGuard = Any
 
 
@@ -54,6 +56,7 @@ class Annotated(_Form):
 
 
 class Optional(_Form):
+    # A real type gives a union, which isinstance() takes.
     def __class_getitem__(cls, item):
         return item | None if isinstance(item, type) else cls
 
@@ -96,6 +99,7 @@ Set = FrozenSet = AbstractSet = set
 class _Variable:
     def __init__(self, name, *constraints, **kwargs):
         self.__name__ = name
+        # P.args and P.kwargs stand in annotations of wrappers.
         self.args = self.kwargs = self
 
     def __repr__(self):
@@ -113,6 +117,7 @@ TypeVar = ParamSpec = TypeVarTuple = _Variable
 
 class NamedTuple(_NamedTuple):
     def __init_subclass__(cls, **kwargs):
+        # A class of fields derives from it; a class below that one without annotations keeps them.
         names = list(cls.__dict__.get("__annotations__", {}))
         if names:
             _named(cls, names, {n: cls.__dict__[n] for n in names if n in cls.__dict__})

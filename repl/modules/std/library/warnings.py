@@ -10,9 +10,11 @@ def warn(message, category=None, stacklevel=1, source=None):
     if isinstance(message, Warning):
         category = type(message)
     category = category or UserWarning
+    # An error comes before all else: "error" wins over "ignore" here.
     if any(issubclass(category, c) for c in _errors):
         raise message if isinstance(message, Warning) else category(message)
     text = f"{category.__name__}: {message}"
+    # Once by its text, as the place of a warning is not known.
     if text in _seen or any(issubclass(category, c) for c in _ignored):
         return
     _seen.add(text)

@@ -19,10 +19,12 @@ def linear(input, weight, bias=None):
         raise RuntimeError(f"linear() takes tensors of one dtype, got {input.dtype} and a bias of {bias.dtype}")
     if bias is None:
         return input @ weight.t()
+    # The bias is added before the sum is rounded to a half.
     return (_product(input, weight.t()) + bias).to(input.dtype)
 
 
 def bilinear(input1, input2, weight, bias=None):
+    # One contraction, so that the product of the inputs is never stored.
     out = torch.einsum("...i,oij,...j->...o", input1, weight, input2)
     return out if bias is None else out + bias
 
@@ -37,7 +39,9 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
         raise NotImplementedError("embedding(max_norm=…) is not supported")
     _kiln.check_places(input, weight.shape[0], 0, False)
     if input.ndim == 0:
+        # A place alone gives one row; take() wants a dimension for the places.
         return _kiln.take(weight, [0], [input.reshape(1, 1)]).reshape(-1)
+    # The dimensions of one element let rows and places broadcast against each other.
     rows = weight.reshape([weight.shape[0]] + [1] * (input.ndim - 1) + [weight.shape[1]])
     return _kiln.take(rows, [0], [input.unsqueeze(-1)])
 
@@ -48,7 +52,9 @@ def one_hot(tensor, num_classes=-1):
     if tensor.numel() == 0 and num_classes <= 0:
         raise RuntimeError("one_hot() of no places needs num_classes")
     if num_classes == -1:
+        # Reads the largest place back, which a GPU's caller can avoid by num_classes.
         num_classes = int(tensor.max()) + 1
+    # On a GPU the look would wait for it; a place outside gives a row of zeros there.
     if tensor.numel() > 0 and not tensor.is_cuda and (int(tensor.min()) < 0 or int(tensor.max()) >= num_classes):
         raise RuntimeError(f"one_hot(): places are from 0 to {num_classes - 1}")
     return _hot(tensor, num_classes)
@@ -66,8 +72,10 @@ def _dropped(input, p, training, shape, what):
     if not training or p == 0:
         return input
     if p == 1:
+        # As torch, which gives NaN for what is NaN or infinite.
         return input * 0
     keep = _kiln.uniform(shape, input) >= p
+    # What is kept is scaled up, so that the mean stays and nothing has to change after training.
     return torch.where(keep, _wide(input) * (1 / (1 - p)), 0.0).to(input.dtype)
 
 
@@ -82,12 +90,14 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         raise RuntimeError("scaled_dot_product_attention() takes attn_mask or is_causal")
     if query.dtype != key.dtype or query.dtype != value.dtype:
         raise RuntimeError("scaled_dot_product_attention() takes tensors of one dtype")
+    # One over the root of the head's size, by which a sum of products of unit variance grows.
     by = query.shape[-1] ** -0.5 if scale is None else scale
     grouped = enable_gqa and query.shape[-3] != key.shape[-3]
     if dropout_p == 0 and _attention.fits(query, key, value, by, attn_mask):
         heads, of_keys = [x.shape[-3] if x.ndim > 2 else 1 for x in (query, key)]
         fits = heads == of_keys or grouped and heads % of_keys == 0
         records = _kiln.records(query, key, value) or attn_mask is not None and _kiln.records(attn_mask)
+        # A call that records needs the gradient too, which the kernels below have for fewer shapes.
         if fits and not records:
             return _attention.attention(query, key, value, by, is_causal, attn_mask)
         if fits and attn_mask is None and _attention.fits_gradient(query, key, value):
@@ -99,6 +109,7 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
 def _grouped_by_scores(query, key, value, grouped, attn_mask, dropout_p, is_causal, by):
     if grouped:
         n = query.shape[-3] // key.shape[-3]
+        # Each head of keys serves several of queries, and stands so often.
         key, value = key.repeat_interleave(n, -3), value.repeat_interleave(n, -3)
     return _attention_by_scores(query, key, value, attn_mask, dropout_p, is_causal, by)
 
@@ -109,11 +120,13 @@ def _attention_by_scores(query, key, value, attn_mask, dropout_p, is_causal, by)
     keep = None
     if is_causal:
         rows = _kiln.iota(scores.shape[-2], scores).unsqueeze(1)
+        # Aligned at the top left, as torch counts when there are fewer queries than keys.
         keep = _kiln.iota(scores.shape[-1], scores) <= rows
     elif attn_mask is not None and attn_mask.dtype is torch.bool:
         keep = attn_mask
     elif attn_mask is not None:
         scores = scores + attn_mask
+        # Minus infinity in an additive mask means the same as False in one of bool.
         keep = scores != float("-inf")
     if keep is not None:
         scores = torch.where(keep, scores, float("-inf"))
@@ -136,19 +149,23 @@ def pad(input, pad, mode="constant", value=None):
         raise NotImplementedError(f"pad(mode={mode!r}): it is 'constant', 'reflect', 'replicate' or 'circular'")
     if mode != "constant" and (len(pad) not in (2, 4, 6) or input.ndim - len(pad) // 2 not in (1, 2)):
         raise NotImplementedError(f"pad(mode={mode!r}) takes 1 to 3 dimensions to pad after one or two others")
+    # An empty batch may be padded; a dimension that is repeated may not be empty.
     if mode in ("reflect", "replicate") and 0 in input.shape[int(input.ndim - len(pad) // 2 == 2):]:
         raise RuntimeError(f"pad(mode={mode!r}) takes elements to repeat, got {tuple(input.shape)}")
     if mode in ("reflect", "replicate") and input.dtype is torch.bool:
         raise NotImplementedError(f"pad(mode={mode!r}) does not apply to tensors of bool")
+    # torch counts from the last dimension backwards.
     by = {input.ndim - 1 - i: (pad[2 * i], pad[2 * i + 1]) for i in range(len(pad) // 2)}
     for d, (left, right) in by.items():
         n = input.shape[d]
         if n + left + right < (1 if mode in ("reflect", "replicate") else 0):
             raise RuntimeError(f"pad() of dimension {d} of {n} by {left} and {right}")
+        # A reflection does not repeat the edge, so it must be longer than what is added; a circle may be used whole.
         if mode == "reflect" and (left >= n or right >= n) or mode == "circular" and (left > n or right > n):
             raise RuntimeError(f"pad() of dimension {d} of {n} by {left} and {right} is too much for '{mode}'")
     if mode != "constant" and value not in (None, 0):
         raise RuntimeError(f"pad(mode={mode!r}) takes no value")
+    # What gets nothing needs no places.
     by = {d: lr for d, lr in by.items() if lr != (0, 0)}
     if not by:
         return input.clone()
@@ -169,11 +186,13 @@ def _padded(x, by, mode, value):
         elif mode == "circular":
             place = place % n
         elif mode == "reflect":
+            # A zigzag: the distance from the last place, of the distance from the first.
             place = (n - 1) - ((n - 1) - place.abs()).abs()
         place = _along(place, d, x.ndim)
         if mode == "constant":
             here = None
             if left > 0:
+                # Only the sides that grow are compared: a negative number crops, and what is left lies inside.
                 here = place >= 0
             if right > 0:
                 here = place < n if here is None else here & (place < n)
@@ -203,12 +222,14 @@ def _windows(x, kernel, stride, padding, dilation):
     n, c, h, w = x.shape
     places, inside, shape = [], None, []
     for d, size in ((0, h), (1, w)):
+        # The usual count of windows: the last one must fit whole with its dilation.
         count = (size + 2 * padding[d] - dilation[d] * (kernel[d] - 1) - 1) // stride[d] + 1
         if count <= 0:
             raise RuntimeError(f"a window of {kernel} does not fit into {h} x {w}")
         place = (_kiln.iota(count, x) * stride[d] - padding[d]) + (_kiln.iota(kernel[d], x) * dilation[d]).unsqueeze(1)
         place = place.reshape(kernel[0], 1, count, 1) if d == 0 else place.reshape(1, kernel[1], 1, count)
         places.append(place)
+        # Without padding every place is inside, and the comparison is left out.
         if padding[d]:
             here = (place >= 0) & (place < size)
             inside = here if inside is None else inside & here
@@ -230,6 +251,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
         raise RuntimeError(f"conv2d() of {x.shape[1]} channels with weights for {c * groups}")
     stride, dilation = _pair(stride), _pair(dilation)
     if padding == "same":
+        # An odd rest goes behind, as in torch.
         both = [d * (k - 1) for d, k in zip(dilation, (kh, kw))]
         x, padding = pad(x, [both[1] // 2, both[1] - both[1] // 2, both[0] // 2, both[0] - both[0] // 2]), 0
     padding = _pair(0 if padding == "valid" else padding)
@@ -240,6 +262,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     else:
         cols = cols.reshape(n, groups, c * kh * kw, h * w)
         weights = weight.reshape(groups, o // groups, c * kh * kw).unsqueeze(0)
+        # torch's default lets convolutions use TF32, unlike products of matrices.
         if input.dtype is torch.float32 and torch.backends.cudnn.allow_tf32:
             out = weights.matmul(cols, tf32=True)
         else:
@@ -255,6 +278,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     if input.ndim not in (2, 3) or weight.ndim != 3:
         raise RuntimeError("conv1d() takes [n, c, l] and weights [o, c, k]")
+    # The dimension that is added has a window of 1, a stride of 1 and no padding.
     side = padding if isinstance(padding, str) else (0, _pair(padding, 1)[0])
     out = conv2d(input.unsqueeze(-2), weight.unsqueeze(-2), bias, (1, _pair(stride, 1)[0]), side,
                  (1, _pair(dilation, 1)[0]), groups)
@@ -266,6 +290,7 @@ def pixel_shuffle(input, upscale_factor):
     *lead, c, h, w = input.shape
     x = input.reshape(lead + [c // (r * r), r, r, h, w])
     n = len(lead)
+    # Each channel of a group becomes one of the r * r neighbours.
     order = list(range(n)) + [n, n + 3, n + 1, n + 4, n + 2]
     return x.permute(order).reshape(lead + [c // (r * r), h * r, w * r])
 
@@ -300,6 +325,7 @@ def _unslid(x, of_window, of_windows, n, stride, padding, dilation):
     """The elements of a window added up where they come from, along one dimension of n."""
     out, count = None, x.shape[of_windows]
     for k in range(x.shape[of_window]):
+        # The other way round: of each element the window that it came from, so that no two threads add to one place.
         at = _kiln.iota(n, x) + (padding - k * dilation)
         place = at // stride
         on = (at % stride == 0) & (place >= 0) & (place < count)
@@ -329,9 +355,11 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
         raise ValueError(f"interpolate() takes {rank} numbers for {input.ndim} dimensions")
     given = _pair(given, rank)
     old = input.shape[2:]
+    # Rounded down, as torch sizes the result.
     new = given if scale_factor is None else [math.floor(n * s) for n, s in zip(old, given)]
     if 0 in input.shape[1:] or min(new) <= 0:
         raise RuntimeError(f"interpolate() from {tuple(old)} to {tuple(new)}")
+    # torch steps by the given factor, which the rounded size need not have.
     exact = scale_factor is not None and not recompute_scale_factor
     steps = [1 / s if exact else n / m for n, m, s in zip(old, new, given)]
     return _resized(input, new, steps, mode != "nearest", align_corners)
@@ -353,8 +381,10 @@ def _resized(input, new, steps, linear, align_corners):
             x = _kiln.take(x, [d], [_along((at * step).floor().int().clamp(max=n - 1), d, x.ndim)])
             continue
         if align_corners:
+            # Both corners keep their places; of one element the first is taken.
             at = at * ((n - 1) / (m - 1) if m > 1 else 0.0)
         else:
+            # The centres of the elements are aligned; what lies before the first counts as it.
             at = ((at + 0.5) * step - 0.5).clamp(min=0)
         low = at.int().clamp(max=n - 1)
         part = _along(at - low, d, x.ndim)
@@ -373,6 +403,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     each = input.shape[1] // num_groups
     x = _wide(input).reshape([input.shape[0], num_groups, each] + list(input.shape[2:]))
     dims = list(range(2, x.ndim))
+    # By the differences, in two passes: the mean of squares less the square of the mean loses digits.
     away = x - x.mean(dims, True)
     y = away * ((away * away).mean(dims, True) + eps).rsqrt()
     shape = [num_groups, each] + [1] * (input.ndim - 2)
@@ -404,12 +435,15 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     x, shape = _wide(input), [1, -1] + [1] * (input.ndim - 2)
     if training:
         dims = [0] + list(range(2, input.ndim))
+        # One value has no variance.
         if input.numel() == input.shape[1]:
             raise ValueError("batch_norm() in training takes more than one value per channel")
         mean, var = x.mean(dims), x.var(dims, correction=0)
         if running_mean is not None:
             n = input.numel() // input.shape[1]
+            # Detached: the statistics must not hold the expression of every batch so far.
             running_mean.copy_(running_mean * (1 - momentum) + mean.detach() * momentum)
+            # torch stores the variance over n - 1 and norms by the one over n.
             running_var.copy_(running_var * (1 - momentum) + var.detach() * (momentum * n / (n - 1)))
     else:
         mean, var = _wide(running_mean), _wide(running_var)
@@ -419,6 +453,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
 
 @lazily
 def normalize(input, p=2.0, dim=1, eps=1e-12):
+    # The smallest divisor keeps a row of zeros at zero.
     return input / input.norm(p, dim, True).clamp(min=eps)
 
 
@@ -428,6 +463,7 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
 
 @lazily
 def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
+    # As torch, eps is added to the difference and not to the norm.
     return (x1 - x2 + eps).norm(p, -1, keepdim)
 
 
@@ -441,12 +477,14 @@ def softplus(input, beta=1.0, threshold=20.0):
     x = _wide(input)
     y = x if beta == 1 else x * beta
     soft = y.exp().log1p()
+    # Beyond the threshold log(1 + exp(x)) is x to the last digit of a float32, and exp() would overflow later on.
     return torch.where(y > threshold, x, soft if beta == 1 else soft / beta).to(input.dtype)
 
 
 @lazily
 def logsigmoid(input):
     x = _wide(input)
+    # By the magnitude, so that exp() never overflows on either side.
     return (torch.minimum(x, torch.zeros((), dtype=x.dtype, device=x.device)) - (-x.abs()).exp().log1p()).to(input.dtype)
 
 
@@ -475,6 +513,7 @@ def elu(input, alpha=1.0, inplace=False):
 @lazily
 def selu(input, inplace=False):
     x = _wide(input)
+    # The two constants for which unit variance is a fixed point, from the paper on self-normalizing networks.
     return (torch.where(x > 0, x, x.expm1() * 1.6732632423543772) * 1.0507009873554805).to(input.dtype)
 
 
@@ -603,6 +642,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
         return l1_loss(input, target, reduction=reduction)
     dtype, d = _common(input, target, "smooth_l1_loss()")
     d = d.abs()
+    # The quadratic part ends at beta with the slope of the linear one.
     return _reduced(torch.where(d < beta, 0.5 * d * d / beta, d - 0.5 * beta), reduction, dtype)
 
 
@@ -624,6 +664,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     if input.dtype != target.dtype or not input.is_floating_point():
         raise RuntimeError(f"binary_cross_entropy() takes floats of one dtype, got {input.dtype} and {target.dtype}")
     x, y = _wide(input), _wide(target)
+    # As torch, logarithms stop at -100: log(0) * 0 would be NaN.
     loss = -(y * x.log().clamp(min=-100) + (1 - y) * (1 - x).log().clamp(min=-100))
     return _reduced(loss if weight is None else loss * weight, reduction, input.dtype)
 
@@ -637,6 +678,7 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
         raise RuntimeError(f"binary_cross_entropy_with_logits() takes floats, got {input.dtype} and {target.dtype}")
     x, y = _wide(input), _wide(target)
     less = logsigmoid(x)
+    # By logits: (1 - y) x - log(sigmoid(x)) has no difference of large numbers.
     loss = (1 - y) * x - less if pos_weight is None else (1 - y) * x - (1 + (pos_weight - 1) * y) * less
     return _reduced(loss if weight is None else loss * weight, reduction, target.dtype)
 
@@ -647,6 +689,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
         raise RuntimeError(f"kl_div() takes floats, got {input.dtype} and {target.dtype}")
     dtype = torch.promote_types(input.dtype, target.dtype)
     x, y = _wide(input), _wide(target)
+    # xlogy() is 0 at y = 0, where y * log(y) would be NaN.
     loss = y.exp() * (y - x) if log_target else torch.xlogy(y, y) - y * x
     if reduction == "batchmean":
         return (loss.sum() / input.shape[0] if input.ndim else loss).to(dtype)
@@ -661,6 +704,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
 def _nll(logs, target, weight, ignore_index, reduction, smooth, dtype=None):
     """`smooth`: its part, and the mean of the logarithms weighted."""
     if reduction not in ("none", "mean", "sum"):
+        # Classes stand in the second dimension, or the only one.
         raise ValueError(f"there is no reduction {reduction!r}: it is 'none', 'mean' or 'sum'")
     dim = 0 if logs.ndim == 1 else 1
     rest = list(logs.shape[:dim]) + list(logs.shape[dim + 1:])
@@ -671,6 +715,7 @@ def _nll(logs, target, weight, ignore_index, reduction, smooth, dtype=None):
     target = target.long()
     n = logs.shape[dim]
     keep = target != ignore_index
+    # Any valid place does: what is left out becomes 0 below.
     place = torch.where(keep, target, 0)
     _kiln.check_places(place, n, dim, False)
     dtype = dtype or logs.dtype
@@ -688,6 +733,7 @@ def _nll(logs, target, weight, ignore_index, reduction, smooth, dtype=None):
         return loss.to(dtype)
     if reduction == "sum":
         return loss.sum().to(dtype)
+    # The mean is over the weights of what counts, as torch's.
     count = keep.to(loss.dtype) if w is None else torch.where(keep, w, 0.0)
     return (loss.sum() / count.sum()).to(dtype)
 
@@ -698,6 +744,7 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
     dim = 0 if input.ndim == 1 else 1
     if not input.is_floating_point():
         raise RuntimeError(f"cross_entropy() does not apply to tensors of {input.dtype}")
+    # One pass with the largest element taken out, so that exp() does not overflow.
     logs = torch.log_softmax(_wide(input), dim)
     shaped = None
     if weight is not None:
@@ -710,9 +757,11 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
             p = p * (1 - label_smoothing) + label_smoothing / input.shape[dim]
         loss = -(logs * p if shaped is None else logs * p * shaped).sum(dim)
         if reduction == "mean":
+            # Per row and not per element, and not by the weights: torch's rule for probabilities.
             return (loss.sum() / (input.numel() // input.shape[dim])).to(input.dtype)
         return _reduced(loss, reduction, input.dtype)
     smooth = None
     if label_smoothing:
+        # The smoothed part is the mean over all classes, each by its weight.
         smooth = label_smoothing, -(logs if shaped is None else logs * shaped).sum(dim) / input.shape[dim]
     return _nll(logs, target, weight, ignore_index, reduction, smooth, input.dtype)

@@ -7,10 +7,12 @@ def _into(self, result):
     """Stored where the tensor is."""
     if result.shape != self.shape:
         raise RuntimeError(f"a result of shape {tuple(result.shape)} does not fit into {tuple(self.shape)} in place")
+    # torch's rule for operations in place: a result may lose precision and not its kind.
     if result.dtype.is_floating_point and not self.dtype.is_floating_point:
         raise RuntimeError(f"a result of {result.dtype} cannot be stored in place in a tensor of {self.dtype}")
     if self.dtype is torch.bool and result.dtype is not torch.bool:
         raise RuntimeError(f"a result of {result.dtype} cannot be stored in place in a tensor of bool")
+    # copy_() keeps the memory, so views of the tensor see the result.
     return self.copy_(result)
 
 
@@ -61,10 +63,12 @@ def unfold(self, dimension, size, step):
     d = _tensor._dim(dimension, self.ndim)
     if size < 0 or size > self.shape[d] or step <= 0:
         raise RuntimeError(f"unfold() by windows of {size}, {step} apart, of a dimension of {self.shape[d]}")
+    # Strides would hide the windows' elements from the gradient.
     if _kiln.records(self):
         return _windows(self, d, size, step)
     shape, strides = list(self.shape), list(self.stride())
     shape[d] = (shape[d] - size) // step + 1
+    # A window moves by the step and its elements by one: two strides over the same memory.
     return self.as_strided(shape + [size], strides[:d] + [strides[d] * step] + strides[d + 1:] + [strides[d]],
                            self.storage_offset())
 
@@ -96,6 +100,7 @@ def _positions(self, dim, index):
             place = _tensor._along(_kiln.iota(index.shape[d], index, torch.int64), d, index.ndim)
         out = out + place * stride
         stride *= self.shape[d]
+    # -1 is no place of any tensor: put() refuses it, where a number past the row would lead to the next row.
     return torch.where((index >= 0) & (index < self.shape[dim]), out, -1)
 
 
@@ -108,12 +113,14 @@ def _scattered(self, dim, index, src, how, include_self=True):
         raise RuntimeError(f"places are of int64 or int32, not {index.dtype}")
     if index.numel() == 0:
         return self
+    # One that is not computed yet can take the elements into its expression, without running a kernel.
     waiting = self.is_lazy()
     if not waiting:
         _kiln.runs_kernels(self)  # before it is viewed
     x = self.view(1) if self.ndim == 0 else self
     i = index.reshape(1) if index.ndim == 0 else index
     if not isinstance(src, torch.Tensor):
+        # A number as a tensor of one element that is expanded: no memory for its copies.
         src = torch.full((1,) * i.ndim, src, dtype=self.dtype, device=self.device).expand(i.shape)
     elif src.dtype != self.dtype:
         raise RuntimeError(f"the elements to put are of {src.dtype}, and the tensor of {self.dtype}")
@@ -124,25 +131,30 @@ def _scattered(self, dim, index, src, how, include_self=True):
         if i.shape[d] > src.shape[d] or (d != dim and i.shape[d] > x.shape[d]):
             raise RuntimeError(f"places of {tuple(i.shape)} do not fit {tuple(x.shape)} and {tuple(src.shape)}")
     _kiln.check_places(i, x.shape[dim], dim, False)
+    # Elements behind the places are allowed and never read.
     src = src[tuple(slice(0, n) for n in i.shape)]
     if waiting and how == "set" and i.shape[dim] <= _FEW_PLACES and all(d == dim or i.shape[d] == x.shape[d]
                                                                         for d in range(x.ndim)):
         at = _tensor._along(_kiln.iota(x.shape[dim], x, i.dtype), dim, x.ndim)
         value = x
+        # In the order of the places, so that the last of equal ones wins.
         for k in range(i.shape[dim]):
             value = torch.where(at == i.narrow(dim, k, 1), src.narrow(dim, k, 1), value)
         return self.copy_(value.reshape(self.shape))
     if waiting:
         _kiln.runs_kernels(self)
         x = self.view(1) if self.ndim == 0 else self
+    # Whole: each row has its own places, and a kernel of rows can put them without conflicts with others.
     whole = all(d == dim or i.shape[d] == x.shape[d] for d in range(x.ndim))
     if not include_self:
+        # The old element must not count: it is set to what changes nothing, at the places that are named.
         _put(x, dim, i, whole, torch.full((), _neutral(x.dtype, how), dtype=x.dtype, device=x.device), "set")
     _put(x, dim, i, whole, src, how)
     return self
 
 
 def _neutral(dtype, how):
+    # What leaves a sum, a product, a maximum or a minimum as it is.
     if how in ("add", "prod"):
         return 0 if how == "add" else 1
     if dtype.is_floating_point:
@@ -155,6 +167,7 @@ def _put(x, dim, index, whole, src, how):
     if not _kiln.runs_kernels(x, src):
         _kiln.put(x, _positions(x, dim, index), src, how)
         return
+    # Imported here: only what puts elements needs those kernels.
     from torch import _put as kernels
     if whole:
         kernels.along(x, dim, index, src, how)
@@ -181,7 +194,9 @@ def scatter_reduce_(self, dim, index, src, reduce, *, include_self=True):
     if reduce == "mean":
         _scattered(self, dim, index, src, "add", include_self)
         ones = torch.ones(index.shape, dtype=torch.int64, device=self.device)
+        # With the old elements each place counts one more.
         count = torch.full(self.shape, 1 if include_self else 0, dtype=torch.int64, device=self.device)
+        # At least 1, so that a place without elements is divided by it and stays.
         count = count.scatter_add_(dim, index, ones).clamp(min=1)
         return self.copy_(self / count if self.dtype.is_floating_point else self // count)
     if reduce not in how:
@@ -203,6 +218,7 @@ def _indexed(self, dim, index, source, how):
     if isinstance(source, torch.Tensor) and list(source.shape) != shape:
         raise RuntimeError(f"elements of {tuple(source.shape)} do not fit {i.numel()} places along dimension {dim} of "
                            f"{tuple(self.shape)}")
+    # A kernel of rows; else each place is spelled out for every element.
     if _kiln.runs_kernels(x, source) and i.numel() > 0:
         if not isinstance(source, torch.Tensor):
             source = torch.full((), source, dtype=self.dtype, device=self.device)
@@ -242,6 +258,7 @@ def index_put_(self, indices, values, accumulate=False):
     if not all(isinstance(i, torch.Tensor) for i in indices):
         raise TypeError("index_put_() takes a tuple of tensors")
     if not accumulate:
+        # Without accumulation it is an assignment, which has kernels of its own.
         self[indices] = values
         return self
     if values.dtype != self.dtype:
@@ -251,6 +268,7 @@ def index_put_(self, indices, values, accumulate=False):
         at = kernels.positions(self, indices)
         kernels.at(self, at, values if values.numel() == 1 else values.expand(at.shape), "add")
         return self
+    # The places of a tensor are taken from one that has its own numbers as elements.
     at = torch.arange(self.numel(), device=self.device).reshape(self.shape)[indices]
     _kiln.put(self, at, values.expand(at.shape), "add")
     return self
@@ -266,6 +284,7 @@ def fill_diagonal_(self, fill_value, wrap=False):
         self.diagonal().fill_(fill_value)
     elif self.ndim == 2:
         # Of a tall matrix the diagonal starts again behind a row without an element of it.
+        # One step down and one to the right, in row-major numbers.
         places = torch.arange(0, rows * columns, columns + 1, device=self.device)
         self[places // columns, places % columns] = fill_value
     else:
@@ -386,11 +405,13 @@ def bernoulli_(self, p=0.5):
 
 
 def exponential_(self, lambd=1.0):
+    # By the inverse of the distribution; 1 - u is above 0, as u is from 0 to below 1.
     return self.copy_(-torch.log(1 - _kiln.uniform(self.shape, self)) / lambd)
 
 
 def random_(self, low=0, high=None):
     if high is None:
+        # torch's limit for float32: the integers up to there are exact.
         low, high = 0, low or (1 << 24 if self.dtype.is_floating_point else torch.iinfo(self.dtype).max)
     return self.copy_(torch.randint(low, high, self.shape, device=self.device))
 
@@ -612,6 +633,7 @@ def baddbmm_(self, batch1, batch2, *, beta=1, alpha=1):
 
 
 def squeeze_(self, dim=None):
+    # The tensor itself becomes the view; a copy could not change its shape.
     return _kiln.become(self, self.squeeze() if dim is None else self.squeeze(dim))
 
 
@@ -632,6 +654,7 @@ def t_(self):
 
 
 def detach_(self):
+    # A tensor keeps no history outside of torch.func.grad.
     return self
 
 

@@ -13,6 +13,7 @@ def Parameter(data=None, requires_grad=True):
 
 
 class _Keys(tuple):
+    # Properties over a tuple, as torch's named tuple is unpacked and read by name.
     missing_keys = property(lambda self: self[0])
     unexpected_keys = property(lambda self: self[1])
 
@@ -29,6 +30,7 @@ class Module:
         self._made()
 
     def _made(self):
+        # At the first use rather than in __init__: a class may set attributes before it calls super().__init__().
         d = self.__dict__
         if "_parameters" not in d:
             d["_parameters"], d["_buffers"], d["_modules"] = {}, {}, {}
@@ -37,6 +39,7 @@ class Module:
         self._made()
         groups = self._parameters, self._buffers, self._modules
         parameter = isinstance(value, torch.Tensor) and value.is_parameter
+        # A name moves between the groups with the kind of its value, so that a layer never counts twice.
         if parameter or (isinstance(value, Module) and name not in self._parameters):
             group = self._parameters if parameter else self._modules
             for other in groups + (self.__dict__,):
@@ -45,6 +48,8 @@ class Module:
             group[name] = value
             return
         kinds = ("parameter", "nn.Parameter"), ("buffer", "Tensor"), ("child module", "nn.Module")
+        # A name that stands in a group keeps its kind: a plain list in place of a weight would silently leave the
+        # parameters.
         for group, (what, kind) in zip(groups, kinds):
             if name in group:
                 if value is not None and not (what == "buffer" and isinstance(value, torch.Tensor)):
@@ -56,6 +61,7 @@ class Module:
 
     def __getattr__(self, name):
         for group in ("_parameters", "_buffers", "_modules"):
+            # The group may be missing while the object is being made.
             held = self.__dict__.get(group, {})
             if name in held:
                 return held[name]
@@ -79,6 +85,7 @@ class Module:
         self._parameters[name] = param
 
     def register_buffer(self, name, tensor, persistent=True):
+        # `persistent` changes nothing: state_dict() has every buffer.
         self._made()
         self._buffers[name] = tensor
 
@@ -90,6 +97,7 @@ class Module:
         self._modules[name] = module
 
     def named_modules(self, prefix=""):
+        # A module that stands at two places is given at both, with both its names.
         yield prefix, self
         for name, m in self._modules.items():
             if m is not None:
@@ -132,6 +140,7 @@ class Module:
     def state_dict(self):
         out = {}
         for path, m in self.named_modules():
+            # Parameters before buffers, as torch lists them.
             for group in ("_parameters", "_buffers"):
                 out.update(m._named(group, path, False))
         return out
@@ -144,6 +153,7 @@ class Module:
             if strict and keys:
                 listed = ", ".join(f'"{k}"' for k in keys)
                 wrong.append(f"{what} key(s) in state_dict: {listed}. ")
+        # All shapes are compared before the first copy, so that a state that does not fit changes nothing.
         for k, t in own.items():
             if k in state_dict and state_dict[k].shape != t.shape:
                 wrong.append(f"size mismatch for {k}: copying a param with shape {state_dict[k].shape} from "
@@ -152,6 +162,7 @@ class Module:
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(wrong))
         for k, t in own.items():
             if k in state_dict:
+                # Into the tensors that there are: whoever holds one sees the new values.
                 t.copy_(state_dict[k])
         return _Keys((missing, unexpected))
 
@@ -161,6 +172,7 @@ class Module:
                 for name, t in group.items():
                     if t is not None:
                         made = f(t)
+                        # A parameter is made again, since what `f` gives is a plain tensor.
                         group[name] = Parameter(made, t.requires_grad) if group is m._parameters else made
         return self
 
@@ -173,6 +185,7 @@ class Module:
     def to(self, *args, **kwargs):
         def moved(t):
             dtypes = [a for a in args if isinstance(a, torch.dtype)] + [v for k, v in kwargs.items() if k == "dtype"]
+            # Integers, as the count of batches, go to the device and keep their type.
             if not t.is_floating_point() and dtypes:
                 places = [a for a in args if not isinstance(a, torch.dtype)]
                 return t.to(*places, **{k: v for k, v in kwargs.items() if k != "dtype"})
@@ -181,6 +194,7 @@ class Module:
         return self._apply(moved)
 
     def _floats(self, dtype):
+        # Only the floats change: a table of places must stay one of integers.
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
 
     def half(self):
@@ -203,6 +217,7 @@ class Module:
 
     def train(self, mode=True):
         for m in self.modules():
+            # Past __setattr__, which would look through the groups first.
             m.__dict__["training"] = mode
         return self
 
@@ -215,6 +230,7 @@ class Module:
         return self
 
     def zero_grad(self, set_to_none=True):
+        # There is nothing to clear: torch.func.grad gives gradients and leaves none in the tensors.
         pass
 
     def extra_repr(self):
@@ -222,6 +238,7 @@ class Module:
 
     def __repr__(self):
         inner = [self.extra_repr()] if self.extra_repr() else []
+        # Indented by two columns a level, as torch's repr is.
         rows = [f"({name}): " + repr(m).replace("\n", "\n  ") for name, m in self._modules.items()]
         if not rows:
             return f"{type(self).__name__}({', '.join(inner)})"
@@ -231,6 +248,7 @@ class Module:
 class Sequential(Module):
     def __init__(self, *modules):
         super().__init__()
+        # Of a dict the layers have the names that it gives.
         if len(modules) == 1 and isinstance(modules[0], dict):
             named = list(modules[0].items())
         else:
@@ -247,10 +265,12 @@ class Sequential(Module):
         return len(self._modules)
 
     def __iter__(self):
+        # A copy, since a loop may append to the container that it goes through.
         return iter(list(self._modules.values()))
 
     def __getitem__(self, i):
         held = list(self._modules.values())
+        # A slice shares its layers with the whole, and with them the weights.
         return Sequential(*held[i]) if isinstance(i, slice) else held[i]
 
     def append(self, module):
@@ -328,10 +348,12 @@ class Linear(Module):
         if bias:
             self.bias = Parameter(torch.empty((out_features,), device=device, dtype=dtype))
         else:
+            # A name that is None counts as no bias everywhere, and keeps `self.bias` readable.
             self.register_parameter("bias", None)
         self.reset_parameters()
 
     def reset_parameters(self):
+        # torch's kaiming_uniform_ with a = sqrt(5) is this bound: 1 / sqrt(inputs).
         bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
         self.weight.uniform_(-bound, bound)
         if self.bias is not None:
@@ -350,6 +372,7 @@ class Embedding(Module):
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
         self.weight = Parameter(torch.empty((num_embeddings, embedding_dim), device=device, dtype=dtype).normal_())
         if padding_idx is not None:
+            # As torch begins; it is no mask, so training may move the row away from zero.
             self.weight[padding_idx] = 0
 
     def forward(self, input):
@@ -389,6 +412,7 @@ class RMSNorm(Module):
         ones = torch.ones(self.normalized_shape, device=device, dtype=dtype)
         self.register_parameter("weight", Parameter(ones) if elementwise_affine else None)
 
+    # Without eps F.rms_norm takes the smallest of the input's dtype.
     def forward(self, input):
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
@@ -426,6 +450,7 @@ class _BatchNorm(Module):
         self.register_parameter("bias", Parameter(filled(torch.zeros)) if affine and bias else None)
         self.register_buffer("running_mean", filled(torch.zeros) if track_running_stats else None)
         self.register_buffer("running_var", filled(torch.ones) if track_running_stats else None)
+        # An int64 of no dimensions on the device: it is a buffer and moves with the others.
         batches = torch.zeros((), dtype=torch.int64, device=device) if track_running_stats else None
         self.register_buffer("num_batches_tracked", batches)
 
@@ -433,8 +458,10 @@ class _BatchNorm(Module):
         momentum = self.momentum
         if self.training and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
+            # Reads the count back from a GPU, which waits for it: only for momentum=None.
             if momentum is None:  # the mean of all batches
                 momentum = 1.0 / self.num_batches_tracked.item()
+        # Without statistics of its own each batch is normed by itself, also in eval().
         training = self.training or self.running_mean is None
         return F.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, training,
                             0.0 if momentum is None else momentum, self.eps)
@@ -458,6 +485,7 @@ class Conv2d(Module):
         super().__init__()
         kernel = kernel_size if isinstance(kernel_size, tuple) else (kernel_size, kernel_size)
         self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
+        # The bound of Linear, for the inputs of one output: the channels of its group times the window.
         bound = 1 / math.sqrt(in_channels // groups * kernel[0] * kernel[1])
         weight = torch.empty((out_channels, in_channels // groups) + kernel, device=device, dtype=dtype)
         self.weight = Parameter(weight.uniform_(-bound, bound))
@@ -512,10 +540,12 @@ class _Function(Module):
 
     def __init__(self, *args, **kwargs):
         super().__init__()
+        # A result in place and a new one have the same values here.
         kwargs.pop("inplace", None)
         self.args, self.kwargs = args, kwargs
 
     def forward(self, *inputs):
+        # Through the class: of the instance it would be a method and get the module as its input.
         return type(self).function(*inputs, *self.args, **self.kwargs)
 
 

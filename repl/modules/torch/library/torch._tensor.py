@@ -6,9 +6,9 @@ lazily = _kiln.lazily
 
 
 def _dim(dim, rank, extra=0):
-    n = max(rank + extra, 1)
+    n = max(rank + extra, 1)  # torch lets a tensor without dimensions have -1 and 0
     if isinstance(dim, bool) or not isinstance(dim, int):
-        raise TypeError(f"a dimension is an int, not {dim!r}")
+        raise TypeError(f"a dimension is an int, not {dim!r}")  # a bool is an int for Python
     if dim < -n or dim >= n:
         raise IndexError(f"dimension {dim} of a tensor that has {rank}")
     return dim % n
@@ -38,7 +38,7 @@ def _floats(x):
 
 
 def _along(places, dim, rank):
-    return places.reshape([1] * dim + [-1] + [1] * (rank - dim - 1))
+    return places.reshape([1] * dim + [-1] + [1] * (rank - dim - 1))  # broadcasts along that dimension alone
 
 
 def _zero(x):
@@ -90,7 +90,7 @@ def gather(input, dim, index, *, sparse_grad=False):
     x, i = (t.reshape(1) if t.ndim == 0 else t for t in (input, index))
     if x.ndim != i.ndim and index.numel() > 0:
         raise RuntimeError(f"gather() takes places of as many dimensions as the tensor, got {index.ndim} and {input.ndim}")
-    if index.numel() == 0:
+    if index.numel() == 0:  # torch lets such an index have any dimensions
         return input.new_empty(index.shape)
     for d in range(x.ndim):
         if d != dim and i.shape[d] > x.shape[d]:
@@ -142,7 +142,7 @@ def take(input, index):
 def masked_fill(input, mask, value):
     if mask.dtype is not torch.bool:
         raise RuntimeError(f"masked_fill() takes a mask of bool, got {mask.dtype}")
-    if not _kiln.records(value):
+    if not _kiln.records(value):  # what records must stay a tensor for its gradient
         value = _fits(value, input.dtype, "masked_fill()")
     return torch.where(mask, value, input).to(input.dtype)
 
@@ -229,7 +229,7 @@ def chunk(input, chunks, dim=0):
     dim = _dim(dim, input.ndim)
     n = input.shape[dim]
     if n == 0:
-        return tuple(input for _ in range(chunks))
+        return tuple(input for _ in range(chunks))  # torch gives all parts, each of them empty
     return split(input, (n + chunks - 1) // chunks, dim)
 
 
@@ -254,7 +254,7 @@ def flip(input, *dims):
     dims = _dims(_rest(dims), input.ndim)
     dims = [d for d in dims if input.ndim > 0 and input.shape[d] > 1]
     if not dims:
-        return input.clone()
+        return input.clone()  # torch gives a new tensor in any case
     places = [_along(input.shape[d] - 1 - _kiln.iota(input.shape[d], input), d, input.ndim) for d in dims]
     return _kiln.take(input, dims, places)
 
@@ -285,7 +285,7 @@ def roll(input, shifts, dims=None):
         return input.clone()
     by = {}
     for d, s in zip(dims, shifts):
-        by[d] = by.get(d, 0) + s
+        by[d] = by.get(d, 0) + s  # two shifts of one dimension add up
     # A place below 0 counts from the end.
     places = [_along(_kiln.iota(input.shape[d], input) - s % input.shape[d], d, input.ndim) for d, s in by.items()]
     return _kiln.take(input, list(by), places)
@@ -329,7 +329,7 @@ def diagonal(input, offset=0, dim1=0, dim2=1):
     a, b = _dim(dim1, input.ndim), _dim(dim2, input.ndim)
     if a == b:
         raise RuntimeError("diagonal() takes two different dimensions")
-    if _kiln.records(input):
+    if _kiln.records(input):  # strides would hide from the gradient where elements come from
         return _diagonal(input, offset, a, b)
     shape, strides, start = list(input.shape), list(input.stride()), input.storage_offset()
     n = min(shape[a], shape[b] - offset) if offset >= 0 else min(shape[a] + offset, shape[b])
@@ -347,7 +347,7 @@ def _diagonal(input, offset, a, b):
     n = max(min(input.shape[a] - rows, input.shape[b] - columns), 0)
     x = movedim(input, (a, b), (-2, -1))
     if n == 0:
-        return x[..., 0, :0]
+        return x[..., 0, :0]  # an empty result takes no places
     i = _kiln.iota(n, input).reshape(-1, 1)
     return _kiln.take(x, [x.ndim - 2, x.ndim - 1], [i + rows, i + columns]).squeeze(-1)
 
@@ -379,7 +379,7 @@ def _repeated(x, repeats):
     x = x.reshape([1] * (len(repeats) - x.ndim) + list(x.shape))
     if 0 in repeats or x.numel() == 0:
         return x.new_empty([n * r for n, r in zip(x.shape, repeats)])
-    dims = [d for d, r in enumerate(repeats) if r != 1 and x.shape[d] != 1]
+    dims = [d for d, r in enumerate(repeats) if r != 1 and x.shape[d] != 1]  # one element is expanded below
     if dims:
         places = [_along(_kiln.iota(x.shape[d] * repeats[d], x) % x.shape[d], d, x.ndim) for d in dims]
         x = _kiln.take(x, dims, places)
@@ -401,7 +401,7 @@ def repeat_interleave(input, repeats, dim=None, *, output_size=None):
         return _interleaved(input, repeats, dim)
     if repeats.ndim > 1 or repeats.is_floating_point() or repeats.dtype is torch.bool:
         raise RuntimeError("repeat_interleave() takes a vector of integers")
-    counts = repeats.tolist()
+    counts = repeats.tolist()  # waits for a GPU: the size of the result depends on them
     if any(n < 0 for n in counts):
         raise RuntimeError("repeat_interleave() takes counts that are not negative")
     if output_size not in (None, sum(counts)):
@@ -432,11 +432,11 @@ def movedim(input, source, destination):
     if input.ndim == 0:
         return input
     if source == destination:
-        return input.view(input.shape)
+        return input.view(input.shape)  # the result is never the very tensor
     order = [None] * input.ndim
     for s, d in zip(source, destination):
         order[d] = s
-    rest = iter([d for d in range(input.ndim) if d not in source])
+    rest = iter([d for d in range(input.ndim) if d not in source])  # what is not named keeps its order
     return input.permute([next(rest) if d is None else d for d in order])
 
 
@@ -504,7 +504,7 @@ def lerp(input, end, weight):
     a, b = _wide(input), _wide(end)
     if isinstance(weight, torch.Tensor):
         w = _wide(weight)
-        out = torch.where(w.abs() < 0.5, a + w * (b - a), b - (b - a) * (1 - w))
+        out = torch.where(w.abs() < 0.5, a + w * (b - a), b - (b - a) * (1 - w))  # meets both ends exactly
     else:
         out = a + weight * (b - a) if abs(weight) < 0.5 else b - (b - a) * (1 - weight)
     return out.to(input.dtype)
@@ -587,7 +587,7 @@ def divide(input, other, *, rounding_mode=None):
         raise RuntimeError(f"div(rounding_mode={rounding_mode!r}): it is None, 'trunc' or 'floor'")
     if isinstance(other, torch.Tensor) or isinstance(input, torch.Tensor):
         down = input // other
-        exact = input - down * other == 0
+        exact = input - down * other == 0  # else one more, toward zero
         return torch.where((down < 0) & ~exact, down + 1, down) if not (input / other).dtype == (input + other).dtype else (
             (input / other).trunc())
     return input
@@ -665,7 +665,7 @@ def sinh(input):
 @lazily
 def cosh(input):
     x = _wide(_floats(input)).abs()
-    e = (x * 0.5).exp()
+    e = (x * 0.5).exp()  # by halves: exp(x) would overflow before cosh does
     return (0.5 * e * e + 0.5 / e / e).to(_floats(input).dtype)
 
 
@@ -696,7 +696,7 @@ def atan(input):
 def asin(input):
     x = _wide(_floats(input))
     a = x.abs()
-    return _odd(x, _arc(a / ((1 - a) * (1 + a)).sqrt())).to(_floats(input).dtype)
+    return _odd(x, _arc(a / ((1 - a) * (1 + a)).sqrt())).to(_floats(input).dtype)  # 1 - a * a would lose digits near 1
 
 
 @lazily
@@ -709,7 +709,7 @@ def acos(input):
 def asinh(input):
     x = _wide(_floats(input))
     a = x.abs()
-    y = (a + a * a / (1 + (1 + a * a).sqrt())).log1p()
+    y = (a + a * a / (1 + (1 + a * a).sqrt())).log1p()  # log1p() keeps the digits of small numbers
     return _odd(x, torch.where(a > 2.0 ** 28, a.log() + 0.6931471805599453, y)).to(_floats(input).dtype)
 
 
@@ -753,7 +753,7 @@ def hypot(input, other):
     if not dtype.is_floating_point:
         raise RuntimeError(f"hypot() does not apply to tensors of {dtype}")
     a, b = _wide(input.to(dtype)).abs(), _wide(other.to(dtype)).abs()
-    most, least = torch.maximum(a, b), torch.minimum(a, b)
+    most, least = torch.maximum(a, b), torch.minimum(a, b)  # squares of the larger one could overflow
     r = torch.where(most == 0, most, least / most)
     y = most * (1 + r * r).sqrt()
     return torch.where(torch.isinf(a) | torch.isinf(b), float("inf"), y).to(dtype)
