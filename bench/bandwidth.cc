@@ -22,6 +22,7 @@ Result<std::shared_ptr<Problem>> ready(kernels::Sources& sources, const Context&
   KILN_TRY(Problem made, c.make(sources, {context.device, dtype, shape, kSeed, variant}));
   auto p = std::make_shared<Problem>(std::move(made));
   KILN_CHECK_OK(p->run());
+  // A part of the largest tensors, so that the check takes less than the measurement.
   KILN_TRY(kernels::Check checked, kernels::check(c, *p, variant, int64_t{1} << 18));
   if (!checked.ok())
     return error(ErrorKind::kMismatch, "{} {} {} {}: error {:.3g} is above {:.3g}: {}", c.name, name(dtype),
@@ -31,6 +32,7 @@ Result<std::shared_ptr<Problem>> ready(kernels::Sources& sources, const Context&
 
 profiler::Launchable launchable(std::string name, std::shared_ptr<Problem> p) {
   Device device = p->device;
+  // The problem is held by the closure: its tensors live as long as it may be launched.
   return {std::move(name), device, [p = std::move(p)] { return p->run(); }};
 }
 
@@ -48,6 +50,7 @@ Status against_copy(const Context& context, std::string_view group, const Case& 
   KILN_TRY(profiler::Launchable copy, profiler::copy_launchable(context.device, copied));
   double bytes = p->bytes;
   KILN_TRY(Figure f, compare_sides(context, launchable(std::string(c.name), std::move(p)), bytes, copy,
+                                   // A copy reads and writes.
                                    2.0 * static_cast<double>(copied)));
   f.group = group;
   f.name = fmt::format("{} {}", c.name, name(dtype));
@@ -86,12 +89,14 @@ Status bench_rows(const Context& context) {
 Status bench_fusion(const Context& context) {
   for (const Case* c : kernels::all_cases()) {
     if (c->name == "vector_add") continue;  // one operation: nothing to fuse
+    // The first size: the ratio, and not its dependence on the size.
     kernels::Shape shape = sizes(context, *c)[0];
     DType dtype = context.device.is_cuda() ? DType::kBF16 : DType::kF32;
     kernels::Sources sources;
     KILN_TRY(std::shared_ptr<Problem> fused, ready(sources, context, *c, dtype, shape, Variant::kFused));
     KILN_TRY(std::shared_ptr<Problem> unfused, ready(sources, context, *c, dtype, shape, Variant::kUnfused));
     KILN_TRY(Figure f, compare_sides(context, launchable("fused", fused), 0,
+                                     // No bytes: the ratio is of times, since both variants do the same work.
                                      launchable(fmt::format("{} kernels", unfused->launches.size()), unfused), 0));
     f.ours.bytes = fused->bytes;
     f.peer->bytes = unfused->bytes;

@@ -46,6 +46,7 @@ std::optional<bool> Figure::met() const {
       return ours.us.median <= goal.value;
     case Goal::Kind::kExtraMicrosecondsAtMost:
       if (!peer) return std::nullopt;
+      // The figure's own number, where pairs were measured, rather than a difference of two medians.
       return extra_us.value_or(ours.us.median - peer->us.median) <= goal.value;
   }
   return std::nullopt;
@@ -68,6 +69,7 @@ std::string Figure::goal_text() const {
 void set_peer(Figure& figure, Side peer) {
   const profiler::Summary &ours = figure.ours.us, &theirs = peer.us;
   figure.ratio = theirs.median / ours.median;
+  // Quartiles against quartiles: no pairs were taken, so this is wider than an interval of the ratio.
   figure.ratio_95 = {theirs.q1 / ours.q3, theirs.q3 / ours.q1};
   figure.peer = std::move(peer);
 }
@@ -79,6 +81,7 @@ Result<Figure> compare_sides(const Context& context, const profiler::Launchable&
   options.max_pairs = 50;
   options.control = false;  // the interval is printed; no verdict is drawn from it
   KILN_TRY(profiler::Comparison c, profiler::compare(ours, peer, options));
+  // By bytes moved where the two differ in that: the ratio is then one of rates.
   double scale = our_bytes > 0 && peer_bytes > 0 ? our_bytes / peer_bytes : 1;
   Figure f;
   f.ours = {ours.name, c.a_us, our_bytes};

@@ -43,6 +43,7 @@ const std::vector<GemmShape> kEpilogueShapes = {
 const std::vector<GemmShape> kTwoShapes = {{4096, 4096, 4096}, {8192, 8192, 8192}};
 const std::vector<GemmShape> kHostShapes = {{256, 256, 256}, {512, 512, 512}, {1024, 1024, 1024}};
 
+// Long enough for the clock to come back up after a product of the highest power.
 constexpr auto kIdleGap = std::chrono::milliseconds(40);
 constexpr int kLeastRounds = 7, kMostRounds = 60;
 constexpr int kSustainedRounds = 4;
@@ -53,6 +54,7 @@ std::string text_of(const GemmShape& s) { return fmt::format("{}x{}x{}", s.m, s.
 
 Result<GemmProblem> make_problem(const Device& device, const GemmType& type, const GemmShape& s) {
   GemmProblem p{device, type, s, {}, {}, {}, {}};
+  // Another seed than a's: a matrix times its own transpose has a large diagonal.
   KILN_TRY(p.a, random_matrix(device, type.operand, s.m, s.k, kSeed));
   if (type.b_transposed) {
     KILN_TRY(Tensor w, random_matrix(device, type.operand, s.n, s.k, kSeed + 1));
@@ -74,8 +76,11 @@ Result<GemmProblem> make_problem(const Device& device, const GemmType& type, con
 double allowed(const GemmProblem& p) {
   double k = static_cast<double>(p.shape.k);
   if (p.type.out == DType::kI32) return 0;
+  // 53 bits of mantissa.
   if (p.type.operand == DType::kF64) return (k + 1) * std::ldexp(1, -52);
+  // Tensor cores add 32 products of fp8 at a time, in sums of about 14 bits.
   if (is_fp8(p.type.operand)) return (k / 32 + 1) * std::ldexp(1, -13);
+  // 24 bits of mantissa, and the 10 of tf32 for the operands.
   return (k + 1) * std::ldexp(1, -23) + (p.type.tf32 ? std::ldexp(1, -9) : 0);
 }
 double roundoff(DType t) {
@@ -94,6 +99,7 @@ double roundoff(DType t) {
 // The last rows and columns against float64: a fast product that is wrong is no figure.
 Status check_corner(const GemmProblem& p) {
   const GemmShape& s = p.shape;
+  // Eight rows are enough to see a tile at the edge; the sums are made on the host.
   int64_t rows = std::min<int64_t>(s.m, 8), element = size_of(p.type.operand);
   // Wide enough that the copy of the columns is made on the device.
   int64_t columns = std::min(s.n, std::max<int64_t>(8, (int64_t{1} << 20) / (s.k * element) + 1));
@@ -132,6 +138,7 @@ Status check_corner(const GemmProblem& p) {
         // bits.
         error_allowed = 1.13 * error_allowed + u * std::abs(sum) + std::ldexp(std::abs(sum), -10);
       }
+      // In the negated form NaN fails too.
       if (!(std::abs(got - sum) <= error_allowed))
         return error(ErrorKind::kMismatch, "[{}, {}] is {} and should be {}", s.m - rows + r, s.n - columns + c, got,
                      sum);
@@ -153,10 +160,12 @@ Status run_burst(const GemmProblem& p, std::vector<Runner>& runners, double seco
         timer.sampler({std::string(r.contender->name), p.device, r.prepared.enqueue}, profiler::Cache::kCold));
   std::vector<size_t> turn(runners.size());
   for (size_t i = 0; i < turn.size(); ++i) turn[i] = i;
+  // The same seed for each problem: the turns are the same in two runs.
   std::mt19937_64 random(kSeed);
   double start = profiler::steady_seconds();
   for (int round = -1; round < kMostRounds; ++round) {
     if (round >= kLeastRounds && profiler::steady_seconds() - start > seconds) break;
+    // In another order each round, so that no contender always follows the same one.
     std::shuffle(turn.begin(), turn.end(), random);
     for (size_t i : turn) {
       if (p.device.is_cuda()) std::this_thread::sleep_for(kIdleGap);
@@ -171,12 +180,14 @@ Status run_sustained(const GemmProblem& p, std::vector<Runner>& runners, double 
   std::vector<size_t> turn(runners.size());
   for (size_t i = 0; i < turn.size(); ++i) turn[i] = i;
   std::mt19937_64 random(kSeed);
+  // One more round than is counted, for warming up.
   double slice_s = std::max(kLeastSlice_s, seconds / static_cast<double>(runners.size() * (kSustainedRounds + 1)));
   for (int round = -1; round < kSustainedRounds; ++round) {
     std::shuffle(turn.begin(), turn.end(), random);
     for (size_t i : turn) {
       Runner& r = runners[i];
       double once_us = profiler::median(r.burst);
+      // By the time of a burst, so that slices of all contenders are equally long.
       int count = std::max(1, static_cast<int>(slice_s * 1e6 / once_us));
       KILN_TRY(Event from, p.device.record());
       for (int n = 0; n < count; ++n) KILN_CHECK_OK(r.prepared.enqueue());

@@ -31,9 +31,12 @@ std::vector<MatmulTile> gpu_tiles(const GemmProblem& p, bool may_split) {
   const int units = p.device.info().compute_units;
   std::vector<MatmulTile> out;
   auto add = [&](const MatmulTile& t) {
+    // One stage has nothing to overlap.
     if (t.stages >= 2 && std::find(out.begin(), out.end(), t) == out.end()) out.push_back(t);
   };
   const auto ranked = rank_tiles(size, units, {.most_ctas = kernels::most_ctas(p.device.info())});
+  // All tiles as they are before any is varied: within the budget, more tiles are tried rather than more variants of
+  // one.
   for (const bool varied : {false, true})
     for (const MatmulTile& ranked_tile : ranked) {
       MatmulTile t = ranked_tile;
@@ -45,6 +48,7 @@ std::vector<MatmulTile> gpu_tiles(const GemmProblem& p, bool may_split) {
         other.stages = stages;
         add(other);
       }
+      // 4 and 16 around the usual 8.
       for (int group : {4, 16}) {
         MatmulTile other = t;
         other.group_m = group;
@@ -54,6 +58,7 @@ std::vector<MatmulTile> gpu_tiles(const GemmProblem& p, bool may_split) {
       for (int splits : {1, t.splits * 2}) {
         MatmulTile other = t;
         other.splits = splits;
+        // One split is another choice only where the sum was split.
         if (splits == 1 || t.splits > 1) add(other);
       }
     }
@@ -62,6 +67,7 @@ std::vector<MatmulTile> gpu_tiles(const GemmProblem& p, bool may_split) {
 
 std::vector<MatmulTile> host_tiles() {
   std::vector<MatmulTile> out;
+  // The likely ones first, since the budget may end the list early.
   for (int m : {32, 16, 64})
     for (int n : {64, 32, 128, 256})
       for (int k : {32, 16}) out.push_back({m, n, k, /*stages=*/3, /*warps=*/4});
@@ -114,6 +120,7 @@ Status tune_gemm(const Context& context, const GemmProblem& p, const std::functi
     }
     // What the others are held to must itself be right.
     auto right = [&]() -> Status {
+      // Zeros first, or the check could pass on what the last kernel left.
       KILN_CHECK_OK(p.out.fill(0));
       KILN_CHECK_OK(candidates[0].launch());
       KILN_CHECK_OK(p.device.synchronize());
@@ -135,6 +142,7 @@ Status tune_gemm(const Context& context, const GemmProblem& p, const std::functi
     const auto best = static_cast<size_t>(r.best);
     double chosen_us = r.rows[0].median_us(), best_us = r.rows[best].median_us(), gain = 1;
     std::string verdict;
+    // The tuner's own figures rank candidates; a claim of a gain takes a comparison in pairs.
     if (best != 0) {
       auto side = [&](size_t i) {
         return profiler::Launchable{candidates[i].config, p.device, [&, i] { return candidates[i].launch(); }};
@@ -146,6 +154,7 @@ Status tune_gemm(const Context& context, const GemmProblem& p, const std::functi
       verdict = name(c.verdict);
     }
     auto count = [&](profiler::TuneState state) { return Cell::of(int64_t{r.count(state)}); };
+    // The rates of the comparison where there was one, as both sides are of the same minutes.
     table.add_row({fmt::format("{},{},{}", size.m, size.n, size.k), std::string(k.name), Cell::of(rate(chosen_us), 1),
                    Cell::of(rate(best_us), 1), Cell::of(gain, 3), verdict, candidates[0].config,
                    best == 0 ? Cell("the same") : Cell(candidates[best].config), count(profiler::TuneState::kMeasured),

@@ -26,6 +26,7 @@ def spin(out, rounds, BLOCK: tl.constexpr):
     tl.store(out + i, x)
 )";
 
+// A hundred against themselves: five false verdicts are what 95 % leave.
 constexpr int kSame = 100, kPlanted = 50;
 constexpr double kLonger = 0.02;
 
@@ -45,6 +46,7 @@ struct Spinner {
 
 Result<double> median_us(const profiler::Launchable& what) {
   profiler::MeasureOptions options;
+  // Short, for it only sets the number of rounds.
   options.min_total_s = 0.01;
   options.timeout_s = 3;
   KILN_TRY(profiler::Measurement m, profiler::measure(what, options));
@@ -87,6 +89,7 @@ Result<Counts> contests(const Context& context, const profiler::Timer& timer, co
     KILN_TRY(profiler::Pairs pairs, profiler::run_pairs(takers, 0, options, profiler::steady_seconds));
     KILN_CHECK_OK(std::move(pairs.rows[1].problem));
     counts.add(pairs.rows[1].decision);
+    // Of the second of the two; the first is the baseline.
   }
   return counts;
 }
@@ -100,12 +103,14 @@ Status bench_honesty(const Context& context) {
   KILN_TRY(spinner.kernel, Kernel::from_source(kSpin, "spin.py"));
   KILN_TRY(spinner.out, Tensor::zeros(context.device, DType::kF32, shape));
   // What a round takes, from two lengths; then as many as a short kernel has.
+  // Far apart, so that the launch itself falls out of the difference.
   constexpr int64_t kFew = 1001, kMany = 20001;
   KILN_CHECK_OK(spinner.of(kFew).launch());
   KILN_TRY(double few, median_us(spinner.of(kFew)));
   KILN_TRY(double many, median_us(spinner.of(kMany)));
   const double round_us = (many - few) / static_cast<double>(kMany - kFew);
   if (!(round_us > 0)) return error(ErrorKind::kDevice, "{} rounds take no longer than {}", kMany, kFew);
+  // 40 us is a short kernel of a GPU; a host's threads need longer than they take to start.
   const double target_us = context.device.is_cuda() ? 40 : 1000;
   const auto rounds = static_cast<int64_t>(std::max(1000.0, (target_us - few) / round_us + kFew));
   KILN_TRY(double base_us, median_us(spinner.of(rounds)));
@@ -140,6 +145,7 @@ Status bench_honesty(const Context& context) {
         R"({{"group":"honesty","name":"{}","runs":{},"faster":{},"same":{},"slower":{},"undecided":{},"speedup":{},"us":{}}})",
         what, runs, c->faster, c->same, c->slower, c->undecided, profiler::median(c->speedups), base_us));
   constexpr double kAllowed = 0.05;
+  // The share that an interval of 95 % may miss.
   if (same.faster + same.slower > kAllowed * kSame)
     context.wrong(fmt::format("honesty: a kernel was called faster or slower than itself {} times in {}",
                               same.faster + same.slower, kSame));

@@ -38,6 +38,7 @@ ordered_json to_json(const Figure& f) {
     j["ratio"] = f.ratio;
     j["ratio_95"] = {f.ratio_95.low, f.ratio_95.high};
   }
+  // Without a goal nothing is met or missed, and neither key is there.
   if (auto met = f.met()) j["goal"] = f.goal_text(), j["met"] = *met;
   if (!f.note.empty()) j["note"] = f.note;
   return j;
@@ -60,6 +61,7 @@ report::Table table_of(const std::vector<Figure>& figures, const std::string& gr
   for (const Figure& f : figures) {
     if (f.group != group) continue;
     auto rate = [](const Side& s) {
+      // One decimal below 100 GB/s, as three digits are what a measurement of this kind has.
       return s.bytes > 0 ? Cell::of(s.gb_per_s(), s.gb_per_s() < 100 ? 1 : 0) : Cell("");
     };
     auto met = f.met();
@@ -83,6 +85,7 @@ std::string now_utc() {
 
 std::string own_folder() {
   char path[4096];
+  // No rate and no peer is an empty cell, so that a table without them stays readable.
   ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
   std::string whole(path, static_cast<size_t>(std::max<ssize_t>(n, 0)));
   return whole.substr(0, whole.rfind('/'));
@@ -94,6 +97,7 @@ int fail(const Diagnostic& d) {
 }
 
 int main_(int argc, char** argv) {
+  // Before the first driver call: the driver reads the setting once, as it starts.
   leave_drivers_code_cache_off();
   CLI::App app{"Kiln's benchmarks: both sides of every ratio, measured in one run", "kiln_bench"};
   std::vector<std::string> wanted, shapes;
@@ -112,6 +116,7 @@ int main_(int argc, char** argv) {
   app.add_option("--contenders", gemm.contenders, "gemm: only these, as cublas,cublaslt-best,…")->delimiter(',');
   app.add_option("--seconds", gemm.seconds, "gemm: for each shape and dtype, in bursts and again sustained")
       ->check(CLI::PositiveNumber);
+  // `!` turns the flag around: what is stored is whether sustained figures are wanted.
   app.add_flag("!--no-sustained", gemm.sustained, "gemm: bursts only");
   app.add_flag("--tune", gemm.tune, "gemm: instead, the best tiles of our own kernels, for --seconds each");
   app.add_option("--seed", context.terrain.seed, "terrain: what the draws follow from");
@@ -144,6 +149,7 @@ int main_(int argc, char** argv) {
   auto device = device_name.empty() ? runtime.open_default() : runtime.open(device_name);
   if (!device.ok()) return fail(device.error());
   context.device = *device;
+  // The program of this build stands beside this one.
   context.kiln_binary = own_folder() + "/kiln";
   DeviceInfo info = device->info();
 
@@ -154,6 +160,7 @@ int main_(int argc, char** argv) {
       fmt::print(stderr, "kiln_bench: cannot write {}\n", json_file);
       return 1;
     }
+    // The first line says what was measured on, the others are figures.
     json << ordered_json{{"kiln", KILN_VERSION},  {"device", device->name()}, {"name", info.name},
                          {"target", info.target}, {"driver", info.driver},    {"date", now_utc()}}
                 .dump()
@@ -164,6 +171,7 @@ int main_(int argc, char** argv) {
   std::vector<Figure> figures;
   std::vector<std::string> skipped;
   context.add = [&](Figure f) {
+    // Flushed for each figure: a run that is ended early has what it measured.
     if (json) json << to_json(f).dump() << '\n' << std::flush;
     figures.push_back(std::move(f));
   };
@@ -178,11 +186,13 @@ int main_(int argc, char** argv) {
     std::fflush(stdout);
   };
   context.add_json = [&](const std::string& line) {
+    // A figure that is wrong changes the exit code, and the other groups still run.
     if (json) json << line << '\n' << std::flush;
   };
   for (const Group& g : groups()) {
     if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), g.name) == wanted.end()) continue;
     Status s = g.run(context);
+    // A group that fails keeps the figures that it has given so far.
     if (!s.ok()) code = fail(s.error());
     report::Table t = table_of(figures, std::string(g.name));
     if (!t.rows().empty()) fmt::print("\n{}", report::to_text(t, {report::wants_color(STDOUT_FILENO)}));

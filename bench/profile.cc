@@ -29,6 +29,7 @@ constexpr int64_t kN = 4096, kBlock = 1024;
 // Microseconds per launch of 10,000, one number per batch that fits the stream's queue; the waits between are not
 // timed.
 Result<std::vector<double>> per_launch(const Device& device, const std::function<Status()>& call) {
+  // 5 batches of warming up, from -5 to -1.
   constexpr int kBatch = 200, kBatches = 50;
   std::vector<double> us;
   for (int b = -5; b < kBatches; ++b) {
@@ -55,6 +56,7 @@ Figure against(std::string name, std::span<const double> ours, std::string what,
 Status overhead_of(const Context& context, const std::string& what, const std::function<Status()>& call) {
   std::vector<double> never, again, under, after;
   for (int round = 0; round < 7; ++round) {  // the first makes the CPU's clock and caches what they stay
+    // Four rounds before the first profile, two halves of which are compared: what two equal sides differ by.
     KILN_TRY(std::vector<double> us, per_launch(context.device, call));
     if (round > 0) append(round <= 3 ? never : again, us);
   }
@@ -64,6 +66,7 @@ Status overhead_of(const Context& context, const std::string& what, const std::f
     KILN_TRY(std::vector<double> us, per_launch(context.device, call));
     append(under, us);
     KILN_TRY(Timeline t, session->stop());
+    // A record that CUPTI could not give makes the figure of another workload.
     for (const auto& u : t.unknown) context.wrong(fmt::format("profile: not seen: {}: {}", u.what, u.why));
     records = t.work.size() + t.calls.size() + t.spans.size();
     KILN_TRY(us, per_launch(context.device, call));
@@ -72,6 +75,7 @@ Status overhead_of(const Context& context, const std::string& what, const std::f
   auto at_most = [](double us) { return Goal{Goal::Kind::kExtraMicrosecondsAtMost, us}; };
   context.add(against(what + ", never profiled", again, "the same", never, {}, "what two equal sides differ by"));
   context.add(against(what + ", under a profile", under, "never profiled", never, at_most(2),
+                      // 5 batches of warming up are under the profile too, hence 55.
                       fmt::format("{} records of {} launches", records, 55 * 200)));
   context.add(against(what + ", after a profile", after, "never profiled", never, at_most(0.2), "CUPTI is detached"));
   return {};
@@ -97,6 +101,7 @@ Status overheads(const Context& context) {
 
 constexpr size_t kLaunches = 500'000;  // a call and a kernel each
 
+// A million records: each launch has one of the call and one of the kernel.
 Status export_of(const Context& context, const std::string& what, const Timeline& t) {
   const std::string path =
       (std::filesystem::temp_directory_path() / fmt::format("kiln_bench_{}.json", getpid())).string();
@@ -140,6 +145,7 @@ Status made_records(const Context& context) {
     buffer.clear();
   };
   for (uint32_t i = 0; i < kLaunches; ++i) {
+    // 5 us apart, which no two calls overlap.
     const uint64_t at = 1'000'000 + uint64_t{i} * 5000;
     CUpti_ActivityAPI call = {};
     call.kind = CUPTI_ACTIVITY_KIND_DRIVER, call.cbid = CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel;
@@ -149,9 +155,11 @@ Status made_records(const Context& context) {
     kernel.queued = at + 1500, kernel.submitted = at + 2500, kernel.start = at + 4000, kernel.end = at + 6000;
     kernel.correlationId = i + 1, kernel.gridX = 4, kernel.blockX = 128, kernel.registersPerThread = 24;
     put(buffer, call), put(buffer, kernel);
+    // About the size of CUPTI's own buffers.
     if (buffer.size() > (size_t{4} << 20)) decode();
     trace::Event e;
     e.step = trace::Step::kLaunch, e.name = "add_kernel", e.thread = 1;
+    // Around the driver's call, as a launch's span is.
     e.start_ns = static_cast<int64_t>(at) - 500, e.end_ns = static_cast<int64_t>(at) + 3500;
     events.push_back(std::move(e));
   }
@@ -161,6 +169,7 @@ Status made_records(const Context& context) {
     CUpti_ActivityOverhead3 o = {};
     o.kind = CUPTI_ACTIVITY_KIND_OVERHEAD, o.overheadKind = CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL;
     o.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD, o.objectId.pt.threadId = 1;
+    // Spread over the whole time, each within a call.
     o.start = 1'000'000 + i * (kLaunches / kOverheads) * 5000 + 1000, o.end = o.start + 500;
     put(buffer, o);
   }
@@ -203,6 +212,7 @@ Status real_records(const Context& context) {
   for (size_t i = 0; i < kLaunches; ++i) KILN_CHECK_OK(kernel.launch({kN / kBlock, 1, 1}, args));
   KILN_CHECK_OK(context.device.synchronize());
   double start = profiler::steady_seconds();
+  // Stopping flushes CUPTI's buffers, and joins.
   KILN_TRY(Timeline t, session->stop());
   const double stopped[] = {(profiler::steady_seconds() - start) * 1e6};
   for (const auto& u : t.unknown) context.wrong(fmt::format("profile: not seen: {}: {}", u.what, u.why));

@@ -44,6 +44,7 @@ struct Draw {
     const auto b = static_cast<double>(batch), m = static_cast<double>(shape.m), n = static_cast<double>(shape.n),
                k = static_cast<double>(shape.k);
     return b * (static_cast<double>(size_of(type->operand)) * (m * k + k * n) +
+                // Each operand once and the result once: the least that any product moves.
                 static_cast<double>(size_of(type->out)) * m * n);
   }
   std::string text() const {
@@ -63,10 +64,12 @@ struct Draw {
 };
 
 constexpr int64_t kMostSize = 16384, kMostBatch = 256;
+// Below what a GPU has room for, and short enough that one draw is a moment; plain f32 has a tenth of the rate.
 constexpr double kMostBytes = 6e9, kMostFlop = 4e12, kMostF32Flop = 4e11;
 
 /// Log-uniform from 1 to kMostSize; a third are multiples of 64, a third of 8 and a third anything.
 int64_t draw_size(std::mt19937_64& random) {
+  // Uniform in the logarithm: small sizes are as likely as large ones.
   const double exponent = std::uniform_real_distribution<>(0, std::log(static_cast<double>(kMostSize)))(random);
   const auto size = static_cast<int64_t>(std::exp(exponent));
   constexpr int64_t kMultiples[] = {64, 8, 1};
@@ -77,6 +80,7 @@ int64_t draw_size(std::mt19937_64& random) {
 Draw draw(std::mt19937_64& random) {
   // Each type as often as it is met: halves most of all.
   static constexpr std::string_view kNames[] = {"bf16", "bf16", "bf16", "f16", "f16", "fp8", "tf32", "f32", "i8"};
+  // Until one fits the limits, which keeps the others' distribution as it is.
   for (;;) {
     Draw d;
     const std::string_view name = kNames[random() % std::size(kNames)];
@@ -88,6 +92,7 @@ Draw draw(std::mt19937_64& random) {
           std::exp(std::uniform_real_distribution<>(0, std::log(static_cast<double>(kMostBatch)))(random)));
     d.a_transposed = !d.type->b_transposed && random() % 2;
     d.b_transposed = d.type->b_transposed || random() % 2;
+    // Operands of one byte have no epilogue to compare with.
     if (size_of(d.type->operand) > 1) d.epilogue = static_cast<Epilogue>(random() % 3);
     const bool single = d.type->operand == DType::kF32 && !d.type->tf32;
     if (d.bytes() <= kMostBytes && d.flop() <= (single ? kMostF32Flop : kMostFlop)) return d;
@@ -102,6 +107,7 @@ Result<Draw> parse_draw(const std::string& text) {
   in >> type >> word;
   for (const GemmType& t : gemm_types())
     if (t.name == type) d.type = &t;
+  // "of" behind the first word says that it was the batch.
   if (in >> layout; layout == "of") {
     d.batch = std::atoll(word.c_str());
     in >> word >> layout;
@@ -111,6 +117,7 @@ Result<Draw> parse_draw(const std::string& text) {
     if (kEpilogueNames[static_cast<size_t>(e)] == named) d.epilogue = e;
   const int read = std::sscanf(word.c_str(), "%" SCNd64 "x%" SCNd64 "x%" SCNd64, &d.shape.m, &d.shape.n, &d.shape.k);
   if (layout.size() >= 2) d.a_transposed = layout[0] == 'T', d.b_transposed = layout[1] == 'T';
+  // What is read must give the same text again, so nothing is silently left out.
   if (!d.type || read != 3 || std::min({d.shape.m, d.shape.n, d.shape.k, d.batch}) < 1 || d.text() != text)
     return error(ErrorKind::kValue, "'{}' is no product; it is written as 'bf16 4 of 64x128x256 NT+bias'", text);
   return d;
@@ -126,6 +133,7 @@ Result<Tensor> operand(const Device& device, const Draw& d, int64_t rows, int64_
     const int64_t shape[] = {rows, columns}, strides[] = {row, column};
     return all.as_strided(shape, strides, 0);
   }
+  // All matrices of a batch behind each other.
   const int64_t shape[] = {d.batch, rows, columns}, strides[] = {step, row, column};
   return all.as_strided(shape, strides, 0);
 }

@@ -126,9 +126,12 @@ def through(n):
     yield r
 '''
 
+# Small, large, at the edges of 64 bits, and a bool, which is an int.
 INTS = ["0", "1", "2", "3", "-1", "-7", "10", "255", "1000", "2**40", "-2**63", "True"]
+# Zeros with a sign, numbers that print with an exponent, infinity and NaN.
 FLOATS = ["0.0", "-0.0", "1.5", "-2.25", "1e10", "1e-7", "0.1", "3.0", "1e16", "float('inf')", "float('nan')", "1/3"]
 STRS = [
+    # Blanks, quotes, letters beyond ASCII, a final sigma, a title-case letter, a separator of lines: each has its rule.
     "''", "'a'", "'abc'", "'Hello World'", "' x  y '", "'a,b,,c'", "'12'", "'éß日'", "'A\\tb\\n'", "'aXbXc'",
     "\"it's\"", "'-0x1f'", "'ΑΣ ǅ'", "'\\xa0\\u2028z'", "'{}'", "'%s'"
 ]
@@ -141,9 +144,11 @@ SPECS = [
 class Program:
 
     def __init__(self, seed):
+        # One generator for the whole program: its seed is its name.
         self.random = random.Random(seed)
         self.lines, self.names, self.count, self.places = [], {}, 0, 0
         self.functions = []
+        # One variable of each kind, so that every statement finds one.
         for kind in "ifslLdtSv":
             self.assign(kind)
         for _ in range(self.random.randint(12, 30)):
@@ -202,6 +207,7 @@ class Program:
     def value(self, kind, depth=2):
         """An expression that usually has that kind; now and then another one, so that errors are met."""
         if self.chance(0.03): kind = self.one(*"ifslLdtvb")
+        # Depth ends here; a name is likelier than a literal, so that values flow through the program.
         if depth <= 0: return self.name(kind) if self.chance(0.7) else self.literal(kind)
         if self.chance(0.2): return self.name(kind)
         make = getattr(self, f"value_{kind}")
@@ -224,7 +230,9 @@ class Program:
     def value_i(self, v):
         return self.one(
             lambda: f"({v('i')} {self.one('+', '-', '*', '//', '%', '&', '|', '^')} {v('i')})",
+            # Shifts stay small: results beyond 128 bits are left out of Kiln.
             lambda: f"({v('i')} {self.one('<<', '>>')} {self.one('1', '2', '3', v('b'))})",
+            # Small bases for the same reason.
             lambda: f"(({v('i')}) % 50) ** {self.one('0', '1', '2', '3')}", lambda: f"(-{v('i')})",
             lambda: f"(~{v('i')})", lambda: f"len({v(self.one(*'slLdtSv'))})", lambda: f"abs({v(self.one(*'ifv'))})",
             lambda: f"int({v(self.one(*'fsb'))})", lambda: f"int({v('s')}, {self.one('0', '10', '16', '36')})",
@@ -235,6 +243,7 @@ class Program:
             lambda: f"{v('s')}.{self.one('find', 'rfind', 'index', 'rindex')}({v('s')})",
             lambda: f"{v(self.one('l', 't'))}.index({v('i')})", lambda: f"{v('l')}.count({v('i')})",
             lambda: f"divmod({v('i')}, {v('i')})[{self.one('0', '1')}]", lambda: f"ord({v('s')})",
+            # A negative exponent needs an inverse, which need not exist.
             lambda: f"pow({v('i')}, {self.one('2', '3', '-1')}, {self.one('7', '10', v('i'))})",
             lambda: f"({v('i')}).bit_length()", lambda: f"(lambda a, b={v('i')}: a - b)({v('i')})",
             lambda: f"sum(i * {self.name('i')} for i in {v('l')} if i {self.one('>', '!=')} 0)",
@@ -359,6 +368,7 @@ class Program:
     # --- statements ---
 
     def statement(self, indent, depth):
+        # Printed values are what finds a difference, so they are the most frequent.
         f = self.one(*[self.print_value] * 6, *[self.new_value] * 4, self.augment, self.change, self.change,
                      self.for_loop, self.while_loop, self.branch, self.attempt, self.function, self.call_function,
                      self.unpack, self.with_block, self.generator, self.klass, self.delete, self.closure)
@@ -371,6 +381,7 @@ class Program:
 
     def guarded(self, indent, line, also=""):
         """A line that may raise, whose exception is printed."""
+        # By a try statement for each line: the program must go on to find more.
         place = self.place()
         self.emit(indent, "try:")
         self.emit(indent, f"    {line}")
@@ -388,6 +399,7 @@ class Program:
     def augment(self, indent, depth):
         kind = self.one(*"ifslLtSvd")
         if not self.names.get(kind): return
+        # `*= 2 #` comments out the operand that follows.
         ops = {
             "i": ["+=", "-=", "*=", "//=", "%=", "&=", "|=", "^=",
                   ">>="], "f": ["+=", "-=", "*=", "/=", "//=", "%="], "s": ["+="], "l": ["+=", "*= 2 #"], "L": ["+="],
@@ -396,6 +408,7 @@ class Program:
         name = self.name(kind)
         if kind == "i":
             self.guarded(indent, f"{name} {self.one(*ops)} {self.value('i')}")
+            # Kept small, or a loop would square it out of 128 bits.
             self.guarded(indent, f"{name} %= 1000003")
         else:
             self.guarded(indent, f"{name} {self.one(*ops)} {self.value(kind)}")
@@ -420,12 +433,14 @@ class Program:
             lambda: f"{l}[{self.index()}] {self.one('+=', '-=')} {value('i')}",
             lambda: f"setattr({v}, 'y', {value('f')})", lambda: f"{v}.y += {value('i')}",
             lambda: f"{l}[{self.index()}], {l}[{self.index()}] = {value('i')}, {value('i')}")()
+        # What was changed is shown, where it is a variable and no literal.
         target = next((n for n in (l, d, s, v) if line.startswith(n) or f"({n}" in line or line.startswith("del " + n)),
                       l)
         self.guarded(indent, line)
         if target.startswith("v"): self.emit(indent, f"show({self.place()}, lambda: {target})")
 
     def body(self, indent, depth):
+        # Two levels of blocks, or programs would grow without a bound.
         if depth >= 2: return self.print_value(indent, depth)
         for _ in range(self.random.randint(1, 2)):
             self.statement(indent, depth + 1)
@@ -481,6 +496,7 @@ class Program:
             f"    print({place}, type(e).__name__, "
             f"{self.one('repr(e.__cause__)', 'len(e.args)', 'e.__suppress_context__')}"
             ")" if self.chance(0.2) else f"    print({place}, type(e).__name__)")
+        # An exception inside of a handler: its context must be the one that was being handled.
         if self.chance(0.3):
             self.emit(indent, "    try: raise IndexError(3)")
             self.emit(indent, "    except IndexError as f: print(type(f.__context__).__name__, f.args, f)")
@@ -490,12 +506,14 @@ class Program:
         if self.chance(0.5): self.emit(indent, f"finally: print({place}, 'finally')")
 
     def function(self, indent, depth):
+        # Functions stand at the top, where later statements can call them.
         if depth > 0: return self.print_value(indent, depth)
         name = self.fresh("f")
         self.functions.append(name)
         parameters = self.one("a", "a, b=2", "a, /, b=3", "a, *, b=4", "a, *r", "a, **k", "a, b=1, *r, c=5, **k",
                               "a, /, *r, b, **k", "*r", "a, b, /", "a=1, b=2, *, c=3")
         self.emit("", f"def {name}({parameters}):")
+        # The names without stars, defaults and separators.
         names = [p.strip().split("=")[0].lstrip("*") for p in parameters.split(",")]
         names = [n for n in names if n not in ("", "/")]
         result = ", ".join(names)
@@ -560,6 +578,7 @@ class Program:
                 "    def __delitem__(self, k): print('del', k)", "    def __setattr__(self, k, v): print('set', k)",
                 "    def __missing__(self, k): return 'missing'",
                 "    def __init_subclass__(cls): print('sub', cls.__name__)"
+        # Methods in any order and any choice: each one changes what the others are asked.
         ], self.random.randint(1, 7)):
             self.emit("", method)
         made = self.fresh("o")
@@ -611,6 +630,7 @@ STR_TESTS = [
 
 def run(command):
     try:
+        # A program that does not end is a difference unless neither side ends.
         done = subprocess.run(command, capture_output=True, timeout=30)
     except subprocess.TimeoutExpired:
         return "", "it does not end"
@@ -633,6 +653,7 @@ def compare(seed, kiln, folder):
     a, b = expected.split("\n"), got.split("\n")
     at = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
     if at < len(b) and b[at].endswith(" OverflowError"): return "left out: ints of more than 128 bits"
+    # The number that the line began with finds the statement in the program.
     place = (a[at] if at < len(a) else b[at] if at < len(b) else "").split(" ")[0]
     lines = [
         f"    {n}: {t}" for n, t in enumerate(source.splitlines(), 1) if f"show({place}," in t or f"print({place}," in t
@@ -654,6 +675,7 @@ def main():
     given = arguments.parse_args()
     agreed, out, wrong = 0, {}, 0
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
+        # Far apart, so that the programs of two seeds are different ones.
         first = given.seed * 1_000_000
         for seed, problem in zip(range(first, first + given.count),
                                  pool.map(lambda s: compare(s, given.kiln, folder), range(first, first + given.count))):
@@ -665,6 +687,7 @@ def main():
                     os.makedirs(given.keep, exist_ok=True)
                     shutil.copy(os.path.join(folder, f"p{seed}.py"), given.keep)
                 print(f"--- {seed}: {problem}", flush=True)
+                # The programs that are waiting are left out; those that run end by themselves.
                 if wrong >= given.most:
                     pool.shutdown(cancel_futures=True)
                     break

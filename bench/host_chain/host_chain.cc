@@ -26,6 +26,7 @@ using namespace kiln;
 using bench::cpu_seconds;
 using bench::on_threads;
 
+// Elements of one program: 16 KiB of f32, which stay in a core's first cache.
 constexpr int kBlock = 4096;
 
 struct Kernel {
@@ -63,11 +64,13 @@ Kernel compile_kernel(const std::string& body, bool print_phases = false) {
 }}
 )",
                                  kBlock, body);
+  // A placeholder, since the type of a tile occurs in the bodies as well.
   for (size_t at; (at = text.find("TILE")) != std::string::npos;) text.replace(at, 4, fmt::format("f32[{}]", kBlock));
   auto module = ir::parse_module(SourceText::make("bench.ir", text));
   if (!module.ok()) stop(module.error());
   const target::Target& host = *target::find("host");
   const double passes_start = cpu_seconds();
+  // The host's own passes, from text of the IR: the frontend is no part of these figures.
   if (Status s = passes::run(passes::pipeline(host.kind), **module, host, {}); !s.ok()) stop(s.error());
   const double passes_ms = (cpu_seconds() - passes_start) * 1e3;
   llvm::LLVMContext context;
@@ -96,6 +99,7 @@ double launch(const Kernel& k, int threads, const float* x, const float* y, floa
   const uint64_t args[] = {reinterpret_cast<uint64_t>(x), reinterpret_cast<uint64_t>(y),
                            reinterpret_cast<uint64_t>(out), static_cast<uint64_t>(n)};
   const int64_t programs = (n + kBlock - 1) / kBlock;
+  // Rounded up; the mask takes what is too much.
   const int32_t grid[] = {static_cast<int32_t>(programs), 1, 1};
   return on_threads(threads, programs, [&](int64_t first, int64_t last) {
     std::unique_ptr<void, decltype(&std::free)> scratch(
@@ -106,6 +110,7 @@ double launch(const Kernel& k, int threads, const float* x, const float* y, floa
 
 // Median seconds of several runs, after one that is not counted. `run` gives the time of one.
 double measure(const std::function<double()>& run) {
+  // Once for the pages and caches.
   run();
   std::vector<double> times;
   for (int i = 0; i < 7; ++i) times.push_back(run());
@@ -146,6 +151,7 @@ int main(int argc, char** argv) {
     const size_t bytes = (static_cast<size_t>(n) * 4 + kHugePage - 1) / kHugePage * kHugePage;
     auto p = static_cast<float*>(std::aligned_alloc(kHugePage, bytes));
     (void)madvise(p, bytes, MADV_HUGEPAGE);
+    // 2003 is a prime: the pattern has no period that a cache would like.
     for (int64_t i = 0; i < n; ++i) p[i] = static_cast<float>(i % 2003) * 0.003f - 3;
     return p;
   };
@@ -154,6 +160,7 @@ int main(int argc, char** argv) {
   fmt::print("{} elements of f32, {} threads, {}\n", n, threads, codegen::host_cpu_description().substr(0, 40));
   const std::string chain = std::string(kScale) + "  %t2 = add %t1, %b : TILE\n" + kGelu + kSigmoid +
                             "  %p = mul %g, %s : TILE\n  %result = sub %p, %a : TILE\n";
+  // Its first use sets LLVM up, which no later kernel pays for.
   compile_kernel("  %result = add %a, %b : TILE\n");  // LLVM's own initialisation
   fmt::print("compile add:\n");
   Kernel add = compile_kernel("  %result = add %a, %b : TILE\n", true);
@@ -165,6 +172,7 @@ int main(int argc, char** argv) {
       std::memcpy(out + first, x + first, static_cast<size_t>(last - first) * 4);
     });
   });
+  // Read and written: eight bytes an element.
   const double copy_rate = 8.0 * static_cast<double>(n) / copy / 1e9;
   auto report = [&](const char* name, double seconds, double bytes) {
     const double rate = bytes * static_cast<double>(n) / seconds / 1e9;
@@ -176,6 +184,7 @@ int main(int argc, char** argv) {
   report("chain, fused", fused_time, 12);
 
   std::string gelu = kGelu, sigmoid = kSigmoid;
+  // The bodies name their operands of the chain; alone they read the first one.
   for (size_t at; (at = gelu.find("%t2")) != std::string::npos;) gelu.replace(at, 3, "%a");
   gelu.replace(gelu.find("%g ="), 2, "%result");
   for (size_t at; (at = sigmoid.find("%b")) != std::string::npos;) sigmoid.replace(at, 2, "%a");
@@ -184,6 +193,7 @@ int main(int argc, char** argv) {
          g = compile_kernel(gelu), s = compile_kernel(sigmoid),
          multiply = compile_kernel("  %result = mul %a, %b : TILE\n"),
          subtract = compile_kernel("  %result = sub %a, %b : TILE\n");
+  // Each step reads what the last one stored, as separate kernels must.
   const double unfused = measure([&] {
     return launch(scale, threads, x, x, t, n) + launch(add, threads, t, y, t, n) + launch(g, threads, t, t, t, n) +
            launch(s, threads, y, y, out, n) + launch(multiply, threads, t, out, t, n) +

@@ -96,6 +96,7 @@ Contender kiln_kernel(const std::string& function, const Tile& tile, int64_t siz
   const std::pair<std::string, frontend::Global> constants[] = {{"BM", ast::Constant(ast::Int{tile.m})},
                                                                 {"BN", ast::Constant(ast::Int{tile.n})},
                                                                 {"BK", ast::Constant(ast::Int{tile.k})}};
+  // Sizes divisible by 16 and pointers aligned to 16, as the specialisation of a real launch has them.
   auto specs = take(frontend::parse_signature(
       **found, "*fp32:16, *fp32:16, *fp32:16, i32:16, i32:16, i32:16, constexpr, constexpr, constexpr", constants));
   CompileOptions options;
@@ -106,11 +107,14 @@ Contender kiln_kernel(const std::string& function, const Tile& tile, int64_t siz
   auto run = [=](float* c) {
     const auto n = static_cast<uint64_t>(size);
     const uint64_t args[] = {
+        // One slot of eight bytes for each argument, as a host kernel's entry reads them; constants have none.
         reinterpret_cast<uint64_t>(a), reinterpret_cast<uint64_t>(b), reinterpret_cast<uint64_t>(c), n, n, n};
     const int32_t grid[] = {static_cast<int32_t>((size + tile.n - 1) / tile.n),
                             static_cast<int32_t>((size + tile.m - 1) / tile.m), 1};
     return on_threads(threads, int64_t{grid[0]} * grid[1], [&](int64_t first, int64_t last) {
       std::unique_ptr<void, decltype(&std::free)> scratch(
+          // Scratch for each share, as two threads must not write to the same; aligned_alloc() takes whole multiples of
+          // 64.
           std::aligned_alloc(64, static_cast<size_t>(kernel->scratch_bytes + 64) / 64 * 64), &std::free);
       code->entry()(args, grid, first, last, scratch.get());
     });
@@ -120,8 +124,10 @@ Contender kiln_kernel(const std::string& function, const Tile& tile, int64_t siz
 
 Contender openblas(int64_t size, int64_t threads, const float* a, const float* b) {
   auto library = take(runtime::blas::OpenBlas::open());
+  // Our threads divide the rows, so OpenBLAS must not start its own beneath them.
   library->set_num_threads(1);
   auto run = [=](float* c) {
+    // The numbers of CBLAS's enums, since no header of it is included.
     constexpr int kRowMajor = 101, kNoTrans = 111;
     const int n = static_cast<int>(size);
     return on_threads(threads, size, [&](int64_t first, int64_t last) {
@@ -142,6 +148,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "usage: host_gemm [size, a multiple of 16] [threads] [rounds]\n");
     return 2;
   }
+  // A fixed seed: the values decide how far sums may be off.
   std::mt19937 random(1);
   std::normal_distribution<float> normal;
   auto matrix = [&] {
@@ -160,6 +167,7 @@ int main(int argc, char** argv) {
 
   contenders[0].run(expected.data());
   for (Contender& c : contenders) {  // which also warms up
+    // NaN in every place shows what a kernel leaves out.
     std::fill(got.begin(), got.end(), std::nanf(""));
     c.run(got.data());
     double worst = 0;
@@ -172,6 +180,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   for (int round = 0; round < rounds; ++round)
+    // In turns, so that a clock that falls slows all alike.
     for (Contender& c : contenders) c.seconds.push_back(c.run(got.data()));
   fmt::print("f32 {0}x{0}x{0} on {1} threads, {2} rounds\n", size, threads, rounds);
   auto best = [](const Contender& c) { return *std::min_element(c.seconds.begin(), c.seconds.end()); };

@@ -47,8 +47,10 @@ using Row = std::function<void(const LaunchCost&)>;
 // Fills in the times of `cost`: interleaved rounds of calls, the queue drained between rounds.
 template <class A, class B, class Drain>
 void measure(A raw, B ours, Drain drain, LaunchCost& cost) {
+  // A round of 200 fits a stream's queue, so no call waits for the device.
   constexpr int kRounds = 240, kCalls = 200;
   auto one_round = [&](auto& fn, std::vector<double>& out) {
+    // Outside of the time: the queue is empty when a round begins.
     drain();
     auto start = Clock::now();
     for (int i = 0; i < kCalls; ++i) fn();
@@ -56,10 +58,12 @@ void measure(A raw, B ours, Drain drain, LaunchCost& cost) {
   };
   std::vector<double> extra;
   for (int r = 0; r < kRounds; ++r) {
+    // The order changes every round, so that neither side always follows the other.
     if (r % 2)
       one_round(raw, cost.raw_ns), one_round(ours, cost.kiln_ns);
     else
       one_round(ours, cost.kiln_ns), one_round(raw, cost.raw_ns);
+    // By rounds: the difference of neighbours holds while the clock wanders.
     extra.push_back(cost.kiln_ns.back() - cost.raw_ns.back());
   }
   for (auto* times : {&cost.raw_ns, &cost.kiln_ns, &extra}) std::sort(times->begin(), times->end());
@@ -78,6 +82,7 @@ template <class Raw>
 Status compare(const Device& device, const char* name, const std::string& what, const Args& args, int64_t slots,
                Raw raw, const Row& row) {
   KILN_TRY(Kernel kernel, Kernel::from_source(kSource, "launch_bench.py", name));
+  // Compiles it; what is measured is a launch of a kernel that is loaded.
   KILN_CHECK_OK(kernel.launch({1, 1, 1}, args));
   KILN_CHECK_OK(device.synchronize());
   Status failed;
@@ -103,6 +108,7 @@ class RawLaunch {
     RawLaunch raw(std::move(driver), static_cast<unsigned>(info.num_warps * 32));
     KILN_CU_TRY(raw.driver_, cuModuleLoadDataEx(&raw.module_, info.ptx.c_str(), 0, nullptr, nullptr));
     KILN_CU_TRY(raw.driver_, cuModuleGetFunction(&raw.function_, raw.module_, info.name.c_str()));
+    // Non-blocking, or each launch would be ordered with the default stream.
     KILN_CU_TRY(raw.driver_, cuStreamCreate(&raw.stream_, CU_STREAM_NON_BLOCKING));
     return raw;
   }
@@ -116,6 +122,7 @@ class RawLaunch {
   }
   ~RawLaunch() {
     if (!driver_) return;
+    // First the stream's end: the module must not be unloaded under a running kernel.
     if (stream_) driver_->cuStreamSynchronize(stream_), driver_->cuStreamDestroy(stream_);
     if (module_) driver_->cuModuleUnload(module_);
   }
@@ -147,6 +154,7 @@ Status bench_cuda(const Device& device, const Args& one, const Args& eight, cons
     const uint64_t address = std::get<Tensor>(*args[0]).address();
     uint64_t values[8];
     void* params[8];
+    // Four tensors come first; the numbers are zeros, on whose values no time depends.
     for (size_t i = 0; i < 8; ++i) values[i] = i < 4 ? address : 0, params[i] = &values[i];
     return compare(
         device, name, "cuLaunchKernel", args, slots, [&] { raw(params); }, row);
@@ -168,6 +176,7 @@ void empty_entry(const uint64_t*, const int32_t*, int64_t, int64_t, void*) {}
 Status bench_cpu(const Runtime& runtime, const Row& row) {
   KILN_TRY(Device cpu, runtime.open("cpu"));
   KILN_TRY(auto args, arguments(cpu));
+  // Volatile, or the compiler would see the empty function and drop the call.
   runtime::HostEntry volatile entry = empty_entry;
   const int32_t grid[3] = {1, 1, 1};
   uint64_t slots[8] = {};
@@ -187,12 +196,14 @@ Result<std::optional<RawCall>> raw_launch([[maybe_unused]] const Device& device)
       uint64_t address = tensor.address();
       void* params[3] = {&address, &address, &address};
     };
+    // More elements than any of the kernels writes.
     const int64_t shape[] = {1024};
     KILN_TRY(std::shared_ptr<const runtime::Driver> driver, runtime::Driver::open());
     KILN_TRY(Tensor tensor, Tensor::zeros(device, DType::kF32, shape));
     KILN_TRY(Kernel kernel, Kernel::from_source(kSource, "launch_bench.py", "three"));
     KILN_TRY(KernelInfo info, kernel.compile(Args{tensor, tensor, tensor, int64_t{16}}));
     KILN_TRY(RawLaunch raw, RawLaunch::make(std::move(driver), info));
+    // Held together, since the parameters point to the address inside.
     auto held = std::shared_ptr<Held>(new Held{std::move(raw), std::move(tensor)});
     return std::optional(RawCall{[held] { held->raw(held->params); }, [held] { return held->raw.drain(); }});
   }

@@ -10,6 +10,7 @@ def rms_norm(d):
     n = d.width()
     t = d.dtype()
 
+    # float32 inside and rounded before the weight, as Llama has it; the library's function rounds once at the end.
     def f(x, w):
         xf = x.float()
         return (xf * torch.rsqrt((xf * xf).mean(-1, keepdim=True) + 1e-6)).to(x.dtype) * w
@@ -25,6 +26,7 @@ def rms_norm_residual(d):
     def f(x, r, w):
         h = x + r
         hf = h.float()
+        # The sum is a result too: the next layer adds to it.
         return (hf * torch.rsqrt(hf.pow(2).mean(-1, keepdim=True) + 1e-5)).to(h.dtype) * w, h
 
     m = d.rows(n)
@@ -45,6 +47,7 @@ def layer_norm_written_out(d):
     def f(x):
         xf = x.float()
         m = xf.mean(-1, keepdim=True)
+        # The variance from the differences, for which the row is read again or kept.
         v = ((xf - m) ** 2).mean(-1, keepdim=True)
         return ((xf - m) / torch.sqrt(v + 1e-5)).to(x.dtype)
 
@@ -76,6 +79,7 @@ def logsumexp(d):
 
 
 @line
+# The clamp stands on the root, as in most published code; F.normalize() has it there too.
 def l2_normalize(d):
     n = d.width()
     return lambda x: x / (x * x).sum(-1, keepdim=True).sqrt().clamp(min=1e-6), [rand((d.rows(n), n), d.dtype())]
@@ -85,6 +89,7 @@ def l2_normalize(d):
 def group_norm(d):
     b, g, c, s = 1 + d.below(16), d.pick([8, 16, 32]), d.pick([2, 4, 10, 16]), d.length([7, 14, 28, 31, 56])
 
+    # One row for a group: its length follows from the image and need not be a power of two.
     def f(x):
         y = x.float().reshape(b, g, c * s * s)
         m = y.mean(-1, keepdim=True)
@@ -100,6 +105,7 @@ def batch_norm_inference(d):
     b = d.rows(c * s * s)
 
     def f(x, mean, var, w, k):
+        # Folded into a scale for each channel, which an inference engine would do beforehand.
         scale = w * torch.rsqrt(var + 1e-5)
         return (x - mean[None, :, None, None]) * scale[None, :, None, None] + k[None, :, None, None]
 
@@ -121,6 +127,7 @@ def rms_norm_of_gemma(d):
     def f(x, w):
         xf = x.float()
         y = xf * torch.rsqrt(xf.pow(2).mean(-1, keepdim=True) + 1e-6)
+        # Gemma keeps weights around zero and adds one; rounding comes last.
         return (y * (1.0 + w.float())).type_as(x)
 
     return f, [rand((d.rows(n), n), t), rand((n,), t)]
@@ -133,6 +140,7 @@ def rms_norm_gated(d):
     m = d.rows(n)
 
     def f(x, z, w):
+        # Mamba-2's: the gate is applied before the norm.
         h = x.float() * F.silu(z.float())
         h = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + 1e-5)
         return w * h.to(x.dtype)
@@ -177,6 +185,7 @@ def layer_norm_modulated(d):
     t = d.dtype()
 
     def f(x, shift, scale):
+        # The shift and the scale belong to a whole sequence, so they broadcast over its rows.
         return F.layer_norm(x, (n,), eps=1e-6) * (1 + scale.unsqueeze(1)) + shift.unsqueeze(1)
 
     return f, [rand((b, d.rows(b * n), n), t), rand((b, n), t), rand((b, n), t)]
@@ -206,6 +215,7 @@ def layer_scale_residual(d):
 def dynamic_tanh(d):
     n = d.width()
     t = d.dtype()
+    # From the paper on transformers without normalization: no reduction at all.
     return lambda x, a, w, b: torch.tanh(a * x) * w + b, [
         rand((d.rows(n), n), t), uniform((1,), t), rand((n,), t), rand((n,), t)]
 
@@ -227,6 +237,7 @@ def normalize(d):
 @line
 def softmax_over_columns(d):
     n = d.width(4096)
+    # Along the first dimension: neighbouring threads have neighbouring columns, and a row's sum is strided.
     return lambda x: torch.softmax(x, 0), [rand((d.rows(n), n), d.dtype())]
 
 
@@ -249,9 +260,11 @@ def instance_norm(d):
 @line
 def batch_norm_training(d):
     c, s = d.pick([64, 96, 128, 320, 513]), d.length([7, 14, 28, 31, 56])
+    # Two rows at least: the variance of one has no divisor.
     b = 2 + d.rows(c * s * s)
 
     def f(x, mean, var, w, k):
+        # The running statistics change in place.
         return F.relu(F.batch_norm(x, mean, var, w, k, training=True, momentum=0.1))
 
     return f, [rand((b, c, s, s), d.dtype()), rand((c,)), uniform((c,)), rand((c,)), rand((c,))]
@@ -267,6 +280,7 @@ def batch_norm_written_out(d):
         var = x.var((0, 2, 3), unbiased=False)
         y = (x - mean.view(1, -1, 1, 1)) / torch.sqrt(var.view(1, -1, 1, 1) + 1e-5)
         y = y * w.view(1, -1, 1, 1) + k.view(1, -1, 1, 1)
+        # Three results of one pass, of which two are small.
         return y, 0.9 * running_mean + 0.1 * mean, 0.9 * running_var + 0.1 * var
 
     return f, [rand((b, c, s, s)), rand((c,)), uniform((c,)), rand((c,)), rand((c,))]

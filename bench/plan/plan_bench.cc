@@ -36,6 +36,7 @@ Graph layers(int operations) {
   for (int done = 0; done < operations; done += 6) {
     const int y = add(g, ExprOp::kGelu,
                       {add(g, ExprOp::kAdd, {add(g, ExprOp::kMatMul, {x, tensor({1024, 1024})}), tensor({1024})})});
+    // A scalar constant, as code has it between layers: it must not end a fused group.
     g.nodes.push_back(scalar(0.5));
     const int half = add(g, ExprOp::kMul, {y, static_cast<int>(g.nodes.size()) - 1});
     x = add(g, ExprOp::kLayerNorm, {add(g, ExprOp::kAdd, {half, x}), tensor({1024}), tensor({1024})});
@@ -59,6 +60,7 @@ int main(int argc, char** argv) {
     size_t groups = 0, characters = 0;
     for (int i = 0; i < rounds; ++i) {
       const auto start = std::chrono::steady_clock::now();
+      // An H100's name, multiprocessors and shared memory, so that the plan is the same on any machine.
       auto made = plan(g, {variant, {"sm_90a", 132, 227 << 10}});
       times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
       if (!made.ok()) {
