@@ -18,6 +18,7 @@ namespace {
 Plot small_plot() {
   Plot p;
   p.title = "t", p.x_label = "n", p.y_label = "us";
+  // A gap in the middle, and a name that SVG must escape.
   p.lines = {{"up", {{0, 0}, {10, 10}}}, {"flat <b>", {{0, 5}, {5, NAN}, {10, 5}}}};
   return p;
 }
@@ -34,6 +35,7 @@ std::map<std::string, Plot> gallery() {
     for (const char* name : {"unfused", "cublas", "fused"}) {
       p.lines.push_back({name, {}});
       for (int i = 0; i < 6; ++i) {
+        // The baseline is 1 by definition and has no interval.
         const double y = name[0] == 'c' ? 1 : name[0] == 'f' ? fused[i] : unfused[i];
         p.lines.back().points.push_back(
             {128.0 * (1 << i), y, y * (0.97 - 0.02 * (5 - i)), y * (1.02 + 0.01 * (5 - i))});
@@ -58,11 +60,13 @@ std::map<std::string, Plot> gallery() {
     for (int i = 0; i <= 12; ++i) {
       const double x = std::pow(10, i * 0.5 + 2.2);
       p.lines[0].points.push_back({x, 0.1 + x / 3.2e3, 0.09 + x / 3.3e3, 0.13 + x / 2.5e3});
+      // No interval here: bars are drawn where there are some.
       p.lines[1].points.push_back({x, 2.1});
     }
   }
   {
     Plot& p = all["long_labels"];
+    // Longer than any plot is wide: names are wrapped, then cut.
     p.title =
         "matmul_kernel_with_a_name_that_somebody_thought_about_for_long[BLOCK_M=128, BLOCK_N=256, BLOCK_K=64, "
         "GROUP_M=8, num_warps=8, num_stages=3] over shapes of a transformer";
@@ -78,6 +82,7 @@ std::map<std::string, Plot> gallery() {
          {"a_long_variant_name_without_a_blank_that_goes_on_and_on_and_on_beyond_two_lines",
           "cublasLt GELU_BIAS heuristic's first of 32 algorithms, all of them tried once", "fused"}) {
       p.lines.push_back({name, {}});
+      // Values that hardly look regular, so that lines cross.
       for (int i = 0; i < 7; ++i) p.lines.back().points.push_back({double(i), 300 + 40.0 * ((i * 7 + name[0]) % 9)});
     }
   }
@@ -85,6 +90,7 @@ std::map<std::string, Plot> gallery() {
     Plot& p = all["gaps"];
     p.title = "missing values", p.x_label = "n", p.y_label = "us";
     p.lines = {{"with a gap", {{1, 3}, {2, 3.5}, {3, NAN}, {4, 5}, {5, 5.5}}},
+               // An infinity is no value, like a gap.
                {"ends early", {{1, 1}, {2, 2}, {3, INFINITY}, {4, NAN}, {5, NAN}}},
                {"one of five", {{1, NAN}, {2, NAN}, {3, 4}, {4, NAN}, {5, NAN}}},
                {"none", {{1, NAN}, {2, NAN}}}};
@@ -102,10 +108,12 @@ std::map<std::string, Plot> gallery() {
     Plot& p = all["forty"];
     p.title = "forty lines";
     for (int k = 0; k < 40; ++k)
+      // More lines than colours: patterns have to tell them apart.
       p.lines.push_back({"line " + std::to_string(k), {{0, double(k % 7)}, {1, double(k % 5)}}});
   }
   {
     Plot& p = all["narrow"];
+    // A range far from zero, whose ticks need more digits than the values seem to have.
     p.title = "nearly the same", p.x_label = "run", p.y_label = "us";
     p.lines = {{"a", {}}};
     for (int i = 0; i < 200; ++i) p.lines[0].points.push_back({double(i), 1000 + std::sin(i * 0.3) * 0.4});
@@ -118,6 +126,7 @@ std::map<std::string, Plot> gallery() {
   {
     Plot& p = all["roofline"];
     p.title = "roofline of cuda:0 (H200)", p.x_label = "FLOP/byte", p.y_label = "TFLOP/s", p.x_log = p.y_log = true;
+    // Ceilings as lines with their names along them, measured kernels as points.
     p.lines = {{"memory: 4023 GB/s", {{0.02, 0.08}, {190, 765}}, PlotForm::kLine},
                {"L2: 9800 GB/s", {{0.02, 0.196}, {78, 765}}, PlotForm::kLine},
                {"f32 math: 60.1 TFLOP/s", {{6, 60.1}, {4000, 60.1}}, PlotForm::kLine},
@@ -131,12 +140,14 @@ std::map<std::string, Plot> gallery() {
   {
     Plot& p = all["nothing"];
     p.title = "nothing", p.y_label = "us", p.x_log = true;
+    // Zero and below have no place on a logarithmic axis.
     p.lines = {{"a", {{0, 1}, {-1, 2}, {1, NAN}}}};
   }
   {
     Plot& p = all["many_names"];
     p.title = "many names", p.y_label = "us";
     p.lines = {{"us", {}}};
+    // Ninety names cannot stand below one axis.
     for (int i = 0; i < 90; ++i) {
       p.x_names.push_back("kernel_" + std::to_string(i));
       p.lines[0].points.push_back({double(i), 1.0 + i % 13});
@@ -167,8 +178,10 @@ std::vector<TextBox> texts_of(const std::string& svg) {
     std::string text = m[6];
     for (const auto& [from, to] : {std::pair("&lt;", "<"), {"&gt;", ">"}, {"&amp;", "&"}, {"&#39;", "'"}})
       for (size_t at; (at = text.find(from)) != std::string::npos;) text.replace(at, std::string(from).size(), to);
+    // The estimate of widths is on the safe side by a tenth, which must not count as an overlap here.
     const double width = pixels_of(text, is_title ? 14 : 12) / 1.1;
     const double x = std::stod(m[2]), y = std::stod(m[3]);
+    // The anchor of a text says what its x is.
     const double left = m[4] == "start" ? x : m[4] == "end" ? x - width : x - width / 2;
     out.push_back({left, y - 10, left + width, y + 2, text});
   }
@@ -196,6 +209,7 @@ TEST(PlotSvg, NothingOverlapsOrIsCutOff) {
             << name << ": " << a.text << " over " << b.text;
       }
     }
+    // A number that was never formatted would show as one of these.
     for (const char* never : {"nan", "inf,", "-inf"}) EXPECT_EQ(svg.find(never), std::string::npos) << name;
   }
 }
@@ -211,6 +225,7 @@ TEST(PlotSvg, ANameAlongALineHidesNoPoint) {
     EXPECT_TRUE(std::regex_search(svg, at, std::regex(R"re(translate\(([-\d.]+) ([-\d.]+)\))re")));
     return std::pair(std::stod(at[1]), std::stod(at[2]));
   };
+  // Where the name stands without the point.
   const auto alone = place_of_name(p);
   p.lines.push_back({"a + 1: 122 % of memory", {{0.125, 0.98}}, PlotForm::kPoints});
   EXPECT_NE(place_of_name(p), alone);
@@ -225,6 +240,7 @@ TEST(PlotSvg, IsADocumentForLightAndDark) {
   EXPECT_NE(svg.find("@media (prefers-color-scheme: dark)"), std::string::npos);
   EXPECT_NE(svg.find("role=\"img\" aria-label=\"t\""), std::string::npos);
   EXPECT_NE(svg.find(">flat &lt;b&gt;</text>"), std::string::npos) << "a label where the line ends";
+  // Four points have a value.
   EXPECT_EQ(count(svg, "<title>"), 4u) << "a tooltip per point";
   EXPECT_NE(svg.find("<title>up: 10, 10</title>"), std::string::npos);
 }
@@ -233,12 +249,14 @@ TEST(PlotSvg, GapsBreakTheLine) {
   const std::string svg = to_svg(gallery()["gaps"]);
   std::smatch path;
   ASSERT_TRUE(std::regex_search(svg, path, std::regex("<path class=\"c0\" d=\"([^\"]*)\"")));
+  // Two parts of the line: one M for each.
   EXPECT_EQ(count(path[1], "M"), 2u) << path[1];
   EXPECT_EQ(count(path[1], "L"), 2u) << path[1];
   EXPECT_EQ(svg.find(">none<"), std::string::npos) << "a line without values has no name";
 }
 
 TEST(PlotSvg, LinesWithTheSameValuesAreBothSeen) {
+  // The second of two equal lines is dashed, so that the first shows through.
   EXPECT_EQ(count(to_svg(gallery()["equal_lines"]), "stroke-dasharray=\"7 7\""), 1u);
   EXPECT_EQ(count(to_svg(gallery()["small"]), "stroke-dasharray"), 0u);
 }
@@ -246,6 +264,7 @@ TEST(PlotSvg, LinesWithTheSameValuesAreBothSeen) {
 TEST(PlotSvg, ErrorBarsAreExplained) {
   const std::string svg = to_svg(gallery()["sweep"]);
   EXPECT_NE(svg.find("bars: 95 % interval of the ratio"), std::string::npos);
+  // The interval itself stands in the tooltip.
   EXPECT_NE(svg.find("(1.67 to 2.054)"), std::string::npos);
   Plot without = gallery()["sweep"];
   for (PlotLine& l : without.lines)
@@ -289,6 +308,7 @@ TEST(PlotText, NoLineIsWiderThanTheTerminal) {
 TEST(PlotText, AsciiHasPowersToo) {
   const std::string text = to_terminal(gallery()["six_decades"], PlotStyle::kPlain);
   EXPECT_NE(text.find("1e8"), std::string::npos) << text;
+  // A terminal without UTF-8 gets nothing else.
   EXPECT_TRUE(std::ranges::all_of(text, [](char c) { return c == '\n' || (c >= ' ' && c <= '~'); })) << text;
   EXPECT_NE(to_terminal(gallery()["large"], PlotStyle::kPlain).find("bytes (x1e9)"), std::string::npos);
 }
@@ -317,7 +337,9 @@ TEST(SvgText, WrapsWhereItReadsWell) {
   const Lines cut = wrapped("words words words words words", 12, 60, 2);
   ASSERT_EQ(cut.size(), 2u);
   EXPECT_TRUE(cut[1].ends_with("…")) << cut[1];
+  // By a tenth more than asked for: widths are estimates.
   for (const std::string& line : cut) EXPECT_LE(pixels_of(line, 12), 66) << line;
+  // A character of two bytes must never be cut.
   for (const std::string& line : wrapped("ééééééééééééééééééééééé", 12, 50, 9)) EXPECT_EQ(line.size() % 2, 0u);
 }
 

@@ -50,6 +50,7 @@ TEST_F(SessionTest, PrintsWhereItIsTold) {
 
 TEST_F(SessionTest, AClassGoesWithItsLastName) {
   const Device cpu = *open_device("cpu");
+  // Of the device and not of the process: a test of this binary may hold memory elsewhere.
   const int64_t before = cpu.memory().allocated;
   run("class A:\n    def f(self): return 1\n"
       "class B(A):\n    x = torch.zeros(1 << 16)\n    def f(self): return super().f()\n"
@@ -57,9 +58,11 @@ TEST_F(SessionTest, AClassGoesWithItsLastName) {
   EXPECT_EQ(out, "1 1\n");
   EXPECT_GE(cpu.memory().allocated, before + (4 << 16));
   run("del B");
+  // Its methods refer to the class for super(), which must not keep it alive.
   EXPECT_EQ(cpu.memory().allocated, before) << "its methods do not keep it";
   Status without = session->run("g(A())", "t.py", Mode::kFile);
   ASSERT_FALSE(without.ok());
+  // The class of super() is gone, as in Python when its cell is empty.
   EXPECT_EQ(without.error().message, "super() stands outside of a method");
 }
 
@@ -76,17 +79,20 @@ TEST_F(SessionTest, KeepsVariablesBetweenEntries) {
   run("x = 4", Mode::kInteractive);
   run("f(1)", Mode::kInteractive);
   EXPECT_EQ(out, "5\n");
+  // What ran before the error stays, as at Python's prompt.
   EXPECT_FALSE(session->run("y = 1\nundefined\n", "t.py", Mode::kInteractive).ok());
   run("print(y, x)");
   EXPECT_EQ(out, "5\n1 4\n");
 }
 
 TEST_F(SessionTest, FlushedOutputHasLeft) {
+  // A pipe in the place of stdout shows what has left the buffers of C.
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   std::fflush(stdout);
   const int before = dup(STDOUT_FILENO);
   dup2(ends[1], STDOUT_FILENO);
+  // Reading must not wait where nothing was written.
   fcntl(ends[0], F_SETFL, O_NONBLOCK);
   Options options;
   options.output = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
@@ -100,6 +106,7 @@ TEST_F(SessionTest, FlushedOutputHasLeft) {
     const ssize_t n = read(ends[0], text, sizeof text);
     if (s.ok() && n > 0) got[i].assign(text, static_cast<size_t>(n));
   }
+  // Before the checks, whose texts would go into the pipe.
   dup2(before, STDOUT_FILENO);
   for (int fd : {ends[0], ends[1], before}) close(fd);
   EXPECT_EQ(got[0], "one\n");
@@ -127,6 +134,7 @@ TEST_F(SessionTest, PreparedExpressionsKeepTheirValue) {
   run("import torch\nx = torch.ones(4)\n");
   auto p = session->prepare_value("x + x");
   ASSERT_TRUE(p.ok());
+  // Preparing runs nothing.
   EXPECT_TRUE(p->value->missing());
   ASSERT_TRUE(p->run().ok());
   auto tensor = session->tensor_of(*p->value);
@@ -135,6 +143,7 @@ TEST_F(SessionTest, PreparedExpressionsKeepTheirValue) {
   auto number = session->prepare_value("len(x)");
   ASSERT_TRUE(number.ok() && number->run().ok());
   EXPECT_EQ(*session->text_of(*number->value), "4");
+  // A number is no tensor, and no error either.
   EXPECT_FALSE(*session->tensor_of(*number->value));
 }
 
@@ -150,6 +159,7 @@ TEST_F(SessionTest, TellsWhatWasLaunched) {
   ASSERT_EQ(launches->size(), 1u);
   EXPECT_EQ((*launches)[0].info.name, "twice");
   EXPECT_EQ((*launches)[0].tensors.size(), 2u);
+  // A launch that is refused is the run's error, not an empty list.
   EXPECT_FALSE(session->launches_of([&] { return session->run("twice[(1,)](x)", "t.py"); }).ok());
   EXPECT_TRUE(session->launches_of([] { return Status{}; })->empty());
 }
@@ -161,6 +171,7 @@ TEST_F(SessionTest, VariablesFromOutside) {
   session->set_variable("n", (*items)[1]);
   run("print(n + 1)");
   EXPECT_EQ(out, "7\n");
+  // An empty value takes the variable away.
   session->set_variable("n", {});
   EXPECT_FALSE(session->run("n", "t.py").ok());
   EXPECT_TRUE(session->variable("n").missing());
@@ -182,6 +193,7 @@ TEST_F(SessionTest, SystemExitSaysHowItEnds) {
                       {"raise SystemExit()", 0, ""},
                       {"raise SystemExit", 0, ""},
                       {"raise SystemExit(None)", 0, ""},
+                      // The low eight bits, as an exit status has them.
                       {"raise SystemExit(-1)", 255, ""},
                       {"raise SystemExit('no such file')", 1, "no such file\n"},
                       {"import sys\nsys.exit('gone')", 1, "gone\n"},
@@ -202,6 +214,7 @@ TEST_F(SessionTest, AnExitThatIsCaughtIsNone) {
 }
 
 TEST_F(SessionTest, ManyParametersAndArguments) {
+  // What a generated program may have, and a script never.
   constexpr int kMany = 100'000;
   std::string parameters, positional, named;
   for (int i = 0; i < kMany; ++i) {
@@ -221,11 +234,13 @@ TEST_F(SessionTest, ManyParametersAndArguments) {
 TEST_F(SessionTest, AStackWithoutALimitIsNotUsedUp) {
   pthread_attr_t attr;
   pthread_attr_init(&attr);
+  // A gibibyte: far more than calls should ever take.
   ASSERT_EQ(pthread_attr_setstacksize(&attr, size_t{1} << 30), 0);
   pthread_t thread;
   auto recurse = [](void* of) -> void* {
     const Status s = static_cast<Session*>(of)->run(
         "depth = 0\ndef f():\n    global depth\n    depth += 1\n    f()\n"
+        // Between what any program needs and what would fill the memory.
         "try:\n    f()\nexcept RecursionError:\n    print(100 < depth < 100000)\n",
         "t.py");
     EXPECT_TRUE(s.ok());
@@ -239,6 +254,7 @@ TEST_F(SessionTest, AStackWithoutALimitIsNotUsedUp) {
 
 TEST_F(SessionTest, CanBeInterrupted) {
   for (const char* text :
+       // In the interpreter, in a builtin, in a comprehension, in a generator that a builtin reads.
        {"while True: pass", "sum(range(10**12))", "[i for i in range(10**12)]", "any(x < 0 for x in range(1 << 62))"}) {
     std::thread other([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -246,10 +262,12 @@ TEST_F(SessionTest, CanBeInterrupted) {
     });
     Status s = session->run(text, "t.py");
     other.join();
+    // The interrupt ends the text, which would not end by itself.
     ASSERT_FALSE(s.ok()) << text;
     EXPECT_EQ(s.error().kind, ErrorKind::kInterrupted) << text;
   }
   session->interrupt();
+  // An interrupt that came between two texts is not the next one's.
   session->forget_interrupt();
   run("print('goes on')");
   EXPECT_EQ(out, "goes on\n");
@@ -296,6 +314,7 @@ TEST_F(SessionTest, KernelsOnTheCpuCanBeStopped) {
   run(kEndlessKernels);
   for (const char* launch :
        {"spin[(1,)](x)", "spin[(64,)](x)", "lock[(2,)](x)", "wait[(8,)](x)", "count[(4,)](x, 1 << 40)",
+        // An empty program and a tiny one: the check must not stand in the programs alone.
         "tiles[(3,)](x, 1 << 40, B=4096)", "empty[(2**31 - 1, 1000)](x)", "tiny[(2**31 - 1, 1000)](x)"}) {
     run("x = torch.zeros(1 << 12, dtype=torch.int32)\n");
     std::chrono::steady_clock::time_point pressed;
@@ -310,7 +329,9 @@ TEST_F(SessionTest, KernelsOnTheCpuCanBeStopped) {
     session->forget_interrupt();
     ASSERT_FALSE(s.ok()) << launch;
     EXPECT_EQ(s.error().kind, ErrorKind::kInterrupted) << render(s.error());
+    // A tenth of a second is what a user takes for at once.
     EXPECT_LT(took.count(), 0.1) << launch;
+    // The device and its threads go on.
     run("assert y.tolist() == [0, 1, 2, 3]\nz = (torch.zeros(1 << 20) + 1).sum()\nassert z == 1 << 20");
   }
 }
@@ -331,6 +352,7 @@ TEST_F(SessionTest, ALaunchMayHaveATimeout) {
   const auto start = std::chrono::steady_clock::now();
   Status s = session->run("spin[(2,)](x, timeout=0.05)", "t.py");
   EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 5);
+  // The whole launch, with its compilation, lies between the two.
   ASSERT_FALSE(s.ok());
   EXPECT_EQ(s.error().kind, ErrorKind::kLaunch);
   EXPECT_EQ(s.error().message, "kernel 'spin' was stopped after 0.05 s, its timeout; what it wrote is incomplete");
@@ -347,6 +369,7 @@ TEST_F(SessionTest, AWildAccessFailsItsStatement) {
       "i.to(tl.float32))\n"
       "@triton.jit\ndef divide(x, y):\n    tl.store(x, tl.load(x) // tl.load(y))\n"
       "x = torch.zeros(64)\ny = torch.arange(4)\n");
+  // Three times, since the handler of a fault must be in place again after each.
   for (int turn = 0; turn < 3; ++turn) {
     Status s = session->run("wild[(100,)](x, 1 << 46, BLOCK=64)", "t.py");
     ASSERT_FALSE(s.ok());
@@ -355,6 +378,7 @@ TEST_F(SessionTest, AWildAccessFailsItsStatement) {
     ASSERT_EQ(s.error().notes.size(), 2u);
     const Place& place = s.error().notes[0].place;
     EXPECT_EQ(place.file, "t.py");
+    // The line of the store within the script.
     EXPECT_EQ(place.line, 5);
     EXPECT_EQ(place.text, "    tl.store(x + i, i.to(tl.float32))");
     EXPECT_NE(s.error().notes[1].message.find("check=True"), std::string::npos);

@@ -25,6 +25,7 @@ namespace {
 using Shape = std::vector<int64_t>;
 
 FakeCuda& controls(const char* path) {
+  // The same library that the runtime opens: a second dlopen() gives the same copy, with its state.
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   EXPECT_NE(library, nullptr) << dlerror();
   return *reinterpret_cast<FakeCuda* (*)()>(dlsym(library, "fake_cuda"))();
@@ -34,6 +35,7 @@ class CudaTest : public testing::Test {
  protected:
   void SetUp() override {
     setenv("KILN_CUDA_LIBRARY", FAKE_CUDA, 1);
+    // All controls as they are by default, but for the context, which the library made as it was loaded.
     fake = FakeCuda();
     fake.made_context = context;
   }
@@ -57,6 +59,7 @@ class CudaTest : public testing::Test {
     return device.backend().load(image);
   }
   static Status launch(DeviceImpl& device, const LoadedKernel& kernel, Grid grid = {2, 3, 4}) {
+    // Upper halves that must not reach a parameter of four bytes.
     const uint64_t slots[] = {0x1111222233334444, 2, 0xffffffff00000003};
     return device.backend().launch(kernel, grid, slots, device.backend().default_stream());
   }
@@ -76,6 +79,7 @@ TEST_F(CudaTest, AssemblesForItself) {
   auto device = make_device();
   const Assembler* assembler = device->backend().assembler();
   ASSERT_NE(assembler, nullptr);
+  // An assembler is asked for at start-up, when a context costs a good part of a second.
   EXPECT_EQ(fake.contexts, 0) << "to ask who it is needs no context";
   EXPECT_TRUE(assembler->name().starts_with("driver ")) << assembler->name();
   auto done = assembler->assemble(".version 8.4");
@@ -92,6 +96,7 @@ TEST_F(CudaTest, AssemblesForItself) {
 }
 
 TEST_F(CudaTest, AnAssemblerThatSaysNothingIsAskedAgain) {
+  // The driver's cache answers with an empty log; a comment at the end makes the text another one.
   fake.jit_cache = true;
   auto device = make_device();
   for (int i = 0; i < 2; ++i) EXPECT_EQ(device->backend().assembler()->assemble("text")->log, fake.info_log);
@@ -100,6 +105,7 @@ TEST_F(CudaTest, AnAssemblerThatSaysNothingIsAskedAgain) {
 }
 
 TEST_F(CudaTest, ReadsThePtxOfItsTime) {
+  // By CUDA's table: the newest PTX that each release reads.
   for (auto [driver, ptx] :
        {std::pair{12000, 80}, std::pair{12040, 84}, std::pair{12060, 85}, std::pair{12090, 88}, std::pair{13000, 90}}) {
     fake.driver_version = driver;
@@ -123,6 +129,7 @@ TEST_F(CudaTest, OpenErrorsAreOneSentenceEach) {
   fake.devices = 1;
   fake.failures["cuInit"] = {CUDA_ERROR_UNKNOWN};
   EXPECT_EQ(open_error(), "cuInit(0) failed: CUDA_ERROR_UNKNOWN (the fake driver says so)");
+  // A failure of the first call is not remembered.
   EXPECT_TRUE(Driver::open().ok());
 }
 
@@ -155,6 +162,7 @@ TEST_F(CudaTest, InfoMakesNoContext) {
   EXPECT_EQ(info.name, "Fake GPU");
   EXPECT_EQ(info.target, "sm_90a");
   EXPECT_EQ(info.compute_units, 132);
+  // The opt-in limit and not the 48 KiB that a kernel has without asking.
   EXPECT_EQ(info.shared_bytes, 232448);
   EXPECT_EQ(Device(device).free_bytes(), -1);
   EXPECT_EQ(fake.count("cuDevicePrimaryCtxRetain"), 0);
@@ -162,12 +170,15 @@ TEST_F(CudaTest, InfoMakesNoContext) {
   EXPECT_EQ(fake.count("cuDevicePrimaryCtxRetain"), 0);
   Tensor t = *Tensor::zeros(Device(device), DType::kF32, Shape{4});
   EXPECT_EQ(fake.count("cuDevicePrimaryCtxRetain"), 1);
+  // A block of 2 MiB is what the allocator takes for a small tensor.
   EXPECT_EQ(Device(device).free_bytes(), (1 << 30) - (2 << 20));
 }
 
 TEST_F(CudaTest, TargetsFollowTheCapability) {
   for (auto [major, minor, target] : {std::tuple{9, 0, "sm_90a"},
                                       {8, 0, "sm_80"},
+                                      // Code of the 8.6 runs on the 8.7, and 10.3 has no code of its own: the nearest
+                                      // older one is taken.
                                       {8, 7, "sm_86"},
                                       {8, 9, "sm_89"},
                                       {10, 0, "sm_100a"},
@@ -184,6 +195,7 @@ TEST_F(CudaTest, TensorsGoThereAndBack) {
   std::iota(values.begin(), values.end(), 0.0f);
   Tensor t = *Tensor::from_host(device, DType::kF32, Shape{10, 100}, values.data(), 4000);
   EXPECT_EQ(t.to_doubles()->at(999), 999);
+  // A transposed view, which the device has to lay out before it can be copied.
   Tensor columns = *t.as_strided(Shape{100, 10}, Shape{1, 100}, 0);
   EXPECT_EQ(columns.contiguous()->to_doubles()->at(1), 100);
   Tensor host = *columns.to(*open_device("cpu"));
@@ -199,6 +211,7 @@ TEST_F(CudaTest, TensorsGoThereAndBack) {
   for (DType dtype : {DType::kI8, DType::kBF16, DType::kF32, DType::kF64, DType::kI64}) {
     Tensor filled = *Tensor::full(device, dtype, Shape{33}, 3);
     EXPECT_EQ(*filled.to_doubles(), std::vector<double>(33, 3.0)) << name(dtype);
+    // Patterns of 8 bytes have no memset: the first elements are written and doubled.
     for (int64_t n : {4096, 4097, 20000}) {  // elements of 8 bytes are copied behind the first ones
       Tensor more = *Tensor::full(device, dtype, Shape{n}, 3);
       EXPECT_EQ(*more.to_doubles(), std::vector<double>(static_cast<size_t>(n), 3.0)) << name(dtype) << ' ' << n;
@@ -207,6 +220,7 @@ TEST_F(CudaTest, TensorsGoThereAndBack) {
   EXPECT_EQ(Tensor::full(device, DType::kF64, Shape{2}, 0.1)->to_doubles()->at(1), 0.1);
   Device second(make_device(1));
   EXPECT_EQ(*t.to(second)->to_bytes(), *t.to_bytes());
+  // Random numbers are the same on every device, since a seed must give the same run.
   EXPECT_EQ(*randn(device, DType::kF32, Shape{1000}, 5)->to_bytes(),
             *randn(*open_device("cpu"), DType::kF32, Shape{1000}, 5)->to_bytes());
 }
@@ -223,10 +237,12 @@ TEST_F(CudaTest, LaunchPassesGridThreadsAndSlots) {
   EXPECT_EQ(l.grid[2], 4u);
   EXPECT_EQ(l.threads, 256u);
   EXPECT_EQ(l.shared, 65536u);
+  // The upper half of the last slot is not zero: only four bytes may be read.
   EXPECT_EQ(l.params, (std::vector<uint64_t>{0x1111222233334444, 2, 3}))
       << "a 4-byte parameter is the low half of its slot";
 }
 
+// Programs are launched as clusters of blocks: twice the grid in its first dimension.
 TEST_F(CudaTest, AProgramOfSeveralBlocksMayBeginEarly) {
   auto device = make_device();
   KernelImage image;
@@ -249,6 +265,7 @@ TEST_F(CudaTest, ALaunchMakesItsContextCurrentOnlyWhereItIsNot) {
   auto kernel = *load(*device);
   using Calls = std::vector<std::string>;
   const Calls once{"cuLaunchKernel"};
+  // The cheapest way: no question which context is current, only another try after a refusal.
   auto calls_of_a_launch = [&] {
     fake.calls.clear();
     EXPECT_TRUE(launch(*device, *kernel).ok());
@@ -271,6 +288,7 @@ TEST_F(CudaTest, ALaunchMakesItsContextCurrentOnlyWhereItIsNot) {
 
 TEST_F(CudaTest, LoadErrors) {
   auto device = make_device();
+  // One byte more than the device has.
   auto kernel = load(*device, "big", 232449);
   ASSERT_FALSE(kernel.ok());
   EXPECT_EQ(kernel.error().kind, ErrorKind::kLaunch);
@@ -285,6 +303,7 @@ TEST_F(CudaTest, LoadErrors) {
             "fake driver says so)");
   ASSERT_EQ(kernel.error().notes.size(), 1u);
   EXPECT_EQ(kernel.error().notes[0].message, "the driver says: ptxas error: line 3");
+  // A module that does not load harms nothing, unlike a kernel that fails.
   EXPECT_TRUE(load(*device).ok()) << "the device is still usable";
 }
 
@@ -293,6 +312,7 @@ TEST_F(CudaTest, ACubinThatTheDriverRefusesFallsBackToPtx) {
   KernelImage image;
   image.name = "k";
   image.cubin = "binary k";
+  // Both are given: the PTX is for drivers that do not take the cubin.
   image.ptx = ".version k";
   ASSERT_TRUE(device->backend().load(image).ok());
   EXPECT_EQ(fake.count("cuModuleLoadDataEx(ptx)"), 0);
@@ -308,6 +328,7 @@ class TensorMapTest : public CudaTest {
  protected:
   /// A kernel of (pointer, size, stride) whose tensor is f16[size, columns] in boxes of [64, 64].
   Result<std::shared_ptr<LoadedKernel>> load_with_map(DeviceImpl& device, bool stored = false, int64_t columns = 100) {
+    // The recipe is evaluated at each launch, from the arguments.
     const HostExpression width{{{HostOp::kConstant, DType::kI32, columns}}}, one{{{HostOp::kConstant, DType::kI64, 1}}},
         size{{{HostOp::kParam, DType::kI32, 1}}}, stride{{{HostOp::kParam, DType::kI64, 2}}};
     const TensorMapRecipe recipe{
@@ -340,17 +361,20 @@ TEST_F(TensorMapTest, LaunchesEncodeThemOnce) {
   auto kernel = load_with_map(*device);
   ASSERT_TRUE(kernel.ok());
   ASSERT_TRUE(launch_map(*device, **kernel, 0x10000, 7, 104).ok());
+  // The same arguments: the map of the last launch is used again.
   ASSERT_TRUE(launch_map(*device, **kernel, 0x10000, 7, 104).ok());
   ASSERT_EQ(fake.tensor_maps.size(), 1u);
   const FakeCuda::TensorMap& map = fake.tensor_maps[0];
   EXPECT_EQ(map.dtype, CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
   EXPECT_EQ(map.swizzle, CU_TENSOR_MAP_SWIZZLE_128B);
   EXPECT_EQ(map.address, 0x10000u);
+  // In the driver's order, the innermost dimension first.
   EXPECT_EQ(map.sizes, (std::vector<uint64_t>{100, 7}));
   EXPECT_EQ(map.strides, (std::vector<uint64_t>{208}));
   EXPECT_EQ(map.box, (std::vector<uint32_t>{64, 64}));
   ASSERT_TRUE(launch_map(*device, **kernel, 0x20000, 7, 104).ok());
   ASSERT_EQ(fake.launches.size(), 3u);
+  // Eight warps and the four that load.
   EXPECT_EQ(fake.launches[0].threads, 12u * 32);
   EXPECT_EQ(fake.launches[0].params, (std::vector<uint64_t>{0x10000, 7, 104, 0}));
   EXPECT_EQ(fake.launches[1].params.back(), 0u);
@@ -361,6 +385,7 @@ TEST_F(TensorMapTest, RefusalsNameTheTensor) {
   auto device = make_device();
   auto kernel = *load_with_map(*device), writes = *load_with_map(*device, true, 96);
   auto ragged = *load_with_map(*device, true, 100);
+  // Rows of 200 bytes can be read, as the rest of a box is cut off, and not written.
   EXPECT_EQ(refusal(launch_map(*device, *ragged, 0x10000, 7, 104)),
             "kernel 'k': TMA cannot write tensor 'x': its rows have 200 bytes, which is no multiple of 16");
   EXPECT_EQ(refusal(launch_map(*device, *kernel, 0x10008, 7, 104)),
@@ -368,6 +393,7 @@ TEST_F(TensorMapTest, RefusalsNameTheTensor) {
   EXPECT_EQ(refusal(launch_map(*device, *writes, 0x10000, 7, 101)),
             "kernel 'k': TMA cannot write tensor 'x': its dimension 0 has a stride of 202 bytes, which is no multiple "
             "of 16 below 2^40");
+  // As an i32 the size is -1.
   EXPECT_EQ(refusal(launch_map(*device, *kernel, 0x10000, 0xffffffff, 104)),
             "kernel 'k': TMA cannot read tensor 'x': its dimension 0 has -1 elements");
   fake.failures["cuTensorMapEncodeTiled"] = {CUDA_ERROR_UNKNOWN};
@@ -381,6 +407,7 @@ TEST_F(TensorMapTest, RefusalsNameTheTensor) {
 TEST_F(TensorMapTest, OneRowNeedsNoStride) {
   auto device = make_device();
   auto kernel = *load_with_map(*device);
+  // A stride of one row is never used, so that its alignment does not matter.
   EXPECT_TRUE(launch_map(*device, *kernel, 0x10000, 1, 101).ok());
 }
 
@@ -390,6 +417,7 @@ TEST_F(TensorMapTest, EmptyTensorsReadZerosOfOurOwn) {
   ASSERT_TRUE(launch_map(*device, *reads, 0, 0, 104).ok());
   ASSERT_TRUE(launch_map(*device, *writes, 8, 0, 104).ok());
   ASSERT_EQ(fake.tensor_maps.size(), 2u);
+  // A map of no elements is refused by the driver; one zero of our own stands for them.
   EXPECT_EQ(fake.tensor_maps[0].sizes, (std::vector<uint64_t>{1, 1}));
   EXPECT_EQ(*reinterpret_cast<const uint64_t*>(fake.tensor_maps[0].address), 0u);
   EXPECT_NE(fake.tensor_maps[0].address, fake.tensor_maps[1].address);
@@ -398,6 +426,7 @@ TEST_F(TensorMapTest, EmptyTensorsReadZerosOfOurOwn) {
 TEST_F(CudaTest, RefusedLaunchNamesTheKernelAndKeepsTheDevice) {
   auto device = make_device();
   auto kernel = *load(*device);
+  // No fault: the kernel never ran.
   fake.failures["cuLaunchKernel"] = {CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES};
   auto status = launch(*device, *kernel);
   ASSERT_FALSE(status.ok());
@@ -414,6 +443,7 @@ TEST_F(CudaTest, AFaultNamesTheKernelAndBreaksTheDevice) {
   Tensor t = *Tensor::zeros(Device(device), DType::kF32, Shape{8});
   auto kernel = *load(*device);
   ASSERT_TRUE(launch(*device, *kernel).ok());
+  // The fault shows at the next wait, and is that of the kernel.
   fake.failures["cuStreamSynchronize"] = {CUDA_ERROR_ILLEGAL_ADDRESS};
   auto status = Device(device).default_stream().synchronize();
   ASSERT_FALSE(status.ok());
@@ -428,6 +458,7 @@ TEST_F(CudaTest, AFaultNamesTheKernelAndBreaksTheDevice) {
   }
   EXPECT_EQ(t.to_bytes().error().message, later);
   EXPECT_EQ(load(*device, "other").error().message, later);
+  // Memory of a lost context cannot be had either.
   EXPECT_EQ(Tensor::zeros(Device(device), DType::kF32, Shape{4 << 20}).error().message, later);
   t.free();
 }
@@ -436,6 +467,7 @@ TEST_F(CudaTest, AFaultMetByALoadIsThatOfTheKernelBefore) {
   auto device = make_device();
   auto kernel = *load(*device, "bad");
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(launch(*device, *kernel).ok());
+  // The load itself is fine; it is the first call that meets the fault.
   fake.failures["cuModuleLoadDataEx(ptx)"] = {CUDA_ERROR_INVALID_ADDRESS_SPACE};
   auto loaded = load(*device, "good");
   ASSERT_FALSE(loaded.ok());
@@ -451,6 +483,7 @@ TEST_F(CudaTest, AWaitForAKernelThatSpinsCanBeInterrupted) {
   auto kernel = *load(*device, "spin");
   ASSERT_TRUE(launch(*device, *kernel).ok());
   auto event = std::move(*device->backend().record(device->backend().default_stream()));
+  // Never ready: both queries are what an interruptible wait asks in turns.
   fake.failures["cuStreamQuery"] = fake.failures["cuEventQuery"] = {CUDA_ERROR_NOT_READY, 0, 1 << 30};
   for (int kind = 0; kind < 5; ++kind) {
     std::chrono::steady_clock::time_point pressed;
@@ -466,6 +499,7 @@ TEST_F(CudaTest, AWaitForAKernelThatSpinsCanBeInterrupted) {
                : kind == 3
                    ? device->backend().copy_out(bytes.data(), t.address(), 32, device->backend().default_stream())
                    : device->backend().copy_in(t.address(), bytes.data(), 32, device->backend().default_stream());
+    // From the moment of the interrupt, since the threads start at their own time.
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - pressed;
     other.join();
     clear_interrupt();
@@ -475,6 +509,7 @@ TEST_F(CudaTest, AWaitForAKernelThatSpinsCanBeInterrupted) {
     EXPECT_LT(took.count(), 0.1);
   }
   fake.failures.clear();
+  // The kernel runs on and ends some day; nothing was lost.
   EXPECT_TRUE(Device(device).synchronize().ok()) << "the device is not broken";
 }
 
@@ -483,6 +518,7 @@ TEST_F(CudaTest, AKernelThatTakesLongerThanItsTimeoutIsToldAndRunsOn) {
   auto kernel = *load(*device, "spin");
   const uint64_t slots[] = {1, 2, 3};
   StreamImpl& stream = device->backend().default_stream();
+  // The stream is empty at once, so the timeout has nothing to tell.
   EXPECT_TRUE(device->backend().launch(*kernel, {1, 1, 1}, slots, stream, 0.5).ok());
   EXPECT_GE(fake.count("cuStreamQuery"), 1) << "it is waited for";
   fake.failures["cuStreamQuery"] = {CUDA_ERROR_NOT_READY, 0, 1 << 30};
@@ -500,6 +536,7 @@ TEST_F(CudaTest, AFaultAfterSeveralLaunchesSaysWhichWasLast) {
   auto device = make_device();
   auto first = *load(*device, "first"), second = *load(*device, "second");
   ASSERT_TRUE(launch(*device, *first).ok());
+  // What was waited for successfully cannot be the cause later.
   ASSERT_TRUE(Device(device).default_stream().synchronize().ok());
   ASSERT_TRUE(launch(*device, *first).ok());
   ASSERT_TRUE(launch(*device, *second).ok());
@@ -525,6 +562,7 @@ TEST_F(CudaTest, AFaultAfterUnloadingNamesNobody) {
     auto kernel = *load(*device);
     ASSERT_TRUE(launch(*device, *kernel).ok());
   }
+  // A module is unloaded with its kernel, and with it the name of who failed.
   EXPECT_EQ(fake.live_modules, 0);
   fake.failures["cuStreamSynchronize"] = {CUDA_ERROR_ILLEGAL_ADDRESS};
   EXPECT_EQ(Device(device).default_stream().synchronize().error().message,
@@ -541,16 +579,19 @@ TEST_F(CudaTest, OutOfMemoryGivesFiguresAndIsNoFault) {
             "out of memory on cuda:0: asked for 600.0 MiB, 424.0 MiB free, 600.0 MiB in use by tensors, 0 B were "
             "cached and given back");
   a.free();
+  // The cache gives back what it holds before it says that there is no memory.
   EXPECT_TRUE(Tensor::empty(device, DType::kF32, Shape{200 << 20}).ok()) << "the cached 600 MiB are given back for 800";
 }
 
 TEST_F(CudaTest, MemoryLimit) {
   setenv("KILN_CUDA_MEMORY", "100M", 1);
   Device device(make_device());
+  // Given back at the end of the statement, so the limit is free again.
   EXPECT_TRUE(Tensor::empty(device, DType::kI8, Shape{90 << 20}).ok());
   auto second = Tensor::empty(device, DType::kI8, Shape{101 << 20});
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error().kind, ErrorKind::kMemory);
+  // Read by each device as it is made.
   setenv("KILN_CUDA_MEMORY", "lots", 1);
   EXPECT_EQ(Tensor::empty(Device(make_device()), DType::kI8, Shape{1}).error().kind, ErrorKind::kValue);
 }
@@ -564,9 +605,11 @@ TEST_F(CudaTest, StreamsEventsAndTheirEnd) {
     EXPECT_TRUE(side.wait(from).ok());
     EXPECT_EQ(fake.count("cuStreamWaitEvent"), 1);
     EXPECT_GE(*device.elapsed_ms(from, to), 0);
+    // The side stream and the default one.
     EXPECT_EQ(fake.live_streams, 2);
     EXPECT_EQ(fake.live_events, 2);
     Device other(make_device(1));
+    // Objects of another device are refused before the driver sees them.
     EXPECT_EQ(other.record(side).error().kind, ErrorKind::kValue);
     EXPECT_EQ(other.elapsed_ms(from, to).error().kind, ErrorKind::kValue);
     Event on_cpu = *open_device("cpu")->record();
@@ -574,6 +617,7 @@ TEST_F(CudaTest, StreamsEventsAndTheirEnd) {
   }
   EXPECT_EQ(fake.live_streams, 1) << "the default stream";
   EXPECT_EQ(fake.live_events, 0);
+  // Freed into the cache of the device, which must give it back at its end.
   { Tensor t = *Tensor::zeros(device, DType::kF32, Shape{100}); }
   device = Device();
   impl.reset();
@@ -588,6 +632,7 @@ TEST_F(CudaTest, ATensorUsedOnASideStreamIsNotReusedEarly) {
   Tensor t = *Tensor::empty(device, DType::kF32, Shape{1 << 20});
   uint64_t address = t.address();
   t.storage()->used_on(*side.impl());
+  // Not ready once: the first try must take other memory, the second may have this.
   fake.failures["cuEventQuery"] = {CUDA_ERROR_NOT_READY, 0, 1};
   t.free();
   Tensor second = *Tensor::empty(device, DType::kF32, Shape{1 << 20});
@@ -597,6 +642,7 @@ TEST_F(CudaTest, ATensorUsedOnASideStreamIsNotReusedEarly) {
 }
 
 TEST_F(CudaTest, KernelsGoThroughTheCompilerToTheDriver) {
+  // The fake compiler's results must not land in the user's cache.
   setenv("KILN_CACHE", "0", 1);
   Recorder recorder;
   const Runtime runtime = make_runtime(std::make_unique<Jit>(fake_compiler(recorder), [](const std::string&) {}));
@@ -634,6 +680,7 @@ TEST_F(CudaTest, KernelsGoThroughTheCompilerToTheDriver) {
   status = add.launch({5, 1, 1}, Args{host, host, int64_t{64}, int64_t{16}}, options);
   EXPECT_EQ(status.error().message,
             "kernel 'add': the stream belongs to another device than its tensors, which are on cpu");
+  // 7.5: older than every target that there is.
   fake.major = 7, fake.minor = 5;
   Device old(make_device(0, runtime));
   Tensor z = *Tensor::zeros(old, DType::kF32, Shape{64});

@@ -35,6 +35,7 @@ struct kiln::runtime::blas::LtDescOpaque {
 };
 struct kiln::runtime::blas::LtPreferenceOpaque {
   uint64_t workspace = 0;
+  // The alignments that the real library takes for granted unless it is told.
   uint32_t alignment[4] = {256, 256, 256, 256};
 };
 
@@ -86,6 +87,7 @@ struct Matrix {
   CublasOp op;
   int64_t ld, offset;
   double at(int64_t batch, int64_t r, int64_t c) const {
+    // Column-major, and transposed by the operation.
     int64_t i = op == CublasOp::kN ? r + c * ld : c + r * ld;
     return load(data, dtype_of(type), batch * offset + i);
   }
@@ -94,16 +96,20 @@ struct Matrix {
 [[maybe_unused]] CublasStatus product(const Matrix& a, const Matrix& b, void* d, CudaType d_type, int64_t ldd,
                                       int64_t d_offset, int64_t m, int64_t n, int64_t k, int64_t batch,
                                       LtEpilogue epilogue, const void* bias, CudaType bias_type) {
+  // A failure is told once, so that the caller's second way can be seen.
   if (CublasStatus status = std::exchange(fake.fail, CublasStatus::kSuccess); status != CublasStatus::kSuccess)
     return status;
+  // The leading dimensions that the real library refuses.
   if (a.ld < (a.op == CublasOp::kN ? m : k) || b.ld < (b.op == CublasOp::kN ? k : n) || ldd < m)
     return CublasStatus::kInvalidValue;
+  // The epilogues are bits: 4 a bias, 2 a ReLU, 32 a GELU.
   int bits = static_cast<int>(epilogue);
   for (int64_t i = 0; i < batch; ++i)
     for (int64_t c = 0; c < n; ++c)
       for (int64_t r = 0; r < m; ++r) {
         double sum = 0;
         for (int64_t p = 0; p < k; ++p) sum += a.at(i, r, p) * b.at(i, p, c);
+        // Along the rows: cublasLt's bias has one element for each row of the column-major result.
         if (bits & 4) sum += load(bias, dtype_of(bias_type), r);
         if (bits & 2) sum = std::max(sum, 0.0);
         if (bits & 32) sum = sum / 2 * (1 + std::tanh(0.7978845608028654 * (sum + 0.044715 * sum * sum * sum)));
@@ -133,6 +139,7 @@ struct Matrix {
 }
 
 CublasStatus property(CublasProperty which, int* value) {
+  // Major, minor and patch, by the number of the property.
   constexpr int kVersion[] = {FAKE_MAJOR, 4, 2};
   *value = kVersion[static_cast<int>(which)];
   return CublasStatus::kSuccess;
@@ -146,6 +153,7 @@ const char* status_name(CublasStatus s) {
 
 template <class T>
 [[maybe_unused]] CublasStatus assign(T& target, const void* value, size_t bytes) {
+  // The real library refuses a value of another size too, and so tells a wrong type.
   if (bytes != sizeof target) return CublasStatus::kInvalidValue;
   std::memcpy(&target, value, bytes);
   return CublasStatus::kSuccess;
@@ -173,6 +181,7 @@ CublasStatus cublasDestroy_v2(CublasHandle h) {
   return CublasStatus::kSuccess;
 }
 CublasStatus cublasSetStream_v2(CublasHandle h, CudaStream s) {
+  // As the real one: a new stream takes the workspace away.
   h->stream = s, h->workspace_bytes = 0;
   return CublasStatus::kSuccess;
 }
@@ -189,6 +198,7 @@ CublasStatus cublasLtDestroy(LtHandle h) {
   return CublasStatus::kSuccess;
 }
 
+// Without these the runtime must say which library is incomplete.
 #ifndef FAKE_INCOMPLETE
 CublasStatus cublasGemmStridedBatchedEx_64(CublasHandle h, CublasOp op_a, CublasOp op_b, int64_t m, int64_t n,
                                            int64_t k, const void* alpha, const void* a, CudaType a_type, int64_t lda,
@@ -204,6 +214,7 @@ CublasStatus cublasGemmEx_64(CublasHandle h, CublasOp op_a, CublasOp op_b, int64
                              const void* alpha, const void* a, CudaType a_type, int64_t lda, const void* b,
                              CudaType b_type, int64_t ldb, const void* beta, void* c, CudaType c_type, int64_t ldc,
                              CublasCompute compute, CublasAlgo algo) {
+  // One product is a batch of one.
   return cublasGemmStridedBatchedEx_64(h, op_a, op_b, m, n, k, alpha, a, a_type, lda, 0, b, b_type, ldb, 0, beta, c,
                                        c_type, ldc, 0, 1, compute, algo);
 }
@@ -278,12 +289,15 @@ CublasStatus cublasLtMatmulPreferenceSetAttribute(LtPreference p, LtPreferenceAt
 CublasStatus cublasLtMatmulAlgoGetHeuristic(LtHandle, LtDesc d, LtLayout, LtLayout, LtLayout, LtLayout, LtPreference p,
                                             int wanted, LtHeuristicResult* results, int* found) {
   ++fake.heuristics;
+  // The bias must be set before the heuristic is asked, since it decides which algorithms fit.
   fake.bias_when_asked = reinterpret_cast<uint64_t>(d->bias);
   std::copy(std::begin(p->alignment), std::end(p->alignment), fake.alignments);
   *found = std::min(fake.offered, wanted);
   for (int i = 0; i < *found; ++i) {
     results[i] = {};
+    // 100 upwards, so that the number of an algorithm is told from an index.
     results[i].algo.data[0] = static_cast<uint64_t>(i) + 100;
+    // Less than is allowed, as real algorithms ask for what they need.
     results[i].workspace_bytes = p->workspace / 2;
   }
   return *found > 0 ? CublasStatus::kSuccess : CublasStatus::kNotSupported;
@@ -292,6 +306,7 @@ CublasStatus cublasLtMatmulAlgoGetHeuristic(LtHandle, LtDesc d, LtLayout, LtLayo
 CublasStatus cublasLtMatmul(LtHandle, LtDesc desc, const void* alpha, const void* a, LtLayout a_layout, const void* b,
                             LtLayout b_layout, const void* beta, const void* c, LtLayout, void* d, LtLayout d_layout,
                             const LtAlgo* algo, void*, size_t workspace_bytes, CudaStream stream) {
+  // In place of a separate c; scale and compute must belong together.
   if (c != d || !scales_ok(alpha, beta, desc->scale) || desc->scale != scale_type(desc->compute))
     return CublasStatus::kInvalidValue;
   int number = static_cast<int>(algo->data[0]) - 100;

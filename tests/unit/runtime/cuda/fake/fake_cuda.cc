@@ -42,7 +42,9 @@ struct CUfunc_st {
 namespace {
 
 FakeCuda fake;
+// Two contexts: the one of Kiln, and another that a program around it has made current.
 CUctx_st context, other_context;
+// As in the driver, each thread has a current context of its own.
 thread_local CUcontext current = nullptr;
 // As with a real GPU, the end of the process frees what a broken context could not.
 struct Blocks : std::map<CUdeviceptr, size_t> {
@@ -68,22 +70,26 @@ Handles<CUgraph_st> graphs;
 Handles<CUlinkState_st> links;
 Handles<CUgraphExec_st> executables;
 bool initialised = false;
+// Recursive, as a graph's launch runs nodes that are calls too.
 std::recursive_mutex driver_mutex;
 
 /// One call at a time, as far as what is recorded goes.
 std::unique_lock<std::recursive_mutex> alone() {
+  // Without recording nothing is shared, and a benchmark of launches must not measure this lock.
   return fake.recording ? std::unique_lock(driver_mutex) : std::unique_lock<std::recursive_mutex>();
 }
 
 CUresult begin(const char* name) {
   if (!fake.recording) return CUDA_SUCCESS;
   fake.calls.emplace_back(name);
+  // A fault of a context stays: every later call gives it, as with a real GPU.
   if (fake.sticky != CUDA_SUCCESS) return fake.sticky;
   auto it = fake.failures.find(name);
   if (it == fake.failures.end() || it->second.times == 0) return CUDA_SUCCESS;
   if (it->second.skip-- > 0) return CUDA_SUCCESS;
   --it->second.times;
   CUresult code = it->second.code;
+  // The codes of faults lie in a row, but for one of them, which is an error of a launch alone.
   if (code >= CUDA_ERROR_ILLEGAL_ADDRESS && code <= CUDA_ERROR_LAUNCH_FAILED &&
       code != CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
     fake.sticky = code;
@@ -99,6 +105,7 @@ CUresult submit(CUstream stream, std::function<void()> work) {
   return CUDA_SUCCESS;
 }
 
+// Of the block that begins at or before the address, as the driver looks an address up.
 bool inside(CUdeviceptr p, size_t n) {
   auto it = blocks.upper_bound(p);
   if (it == blocks.begin()) return false;
@@ -117,10 +124,12 @@ bool inside(CUdeviceptr p, size_t n) {
 
 CUresult launch(FakeCuda::Launch launch, const CUfunc_st* function, void** params) {
   NEED_CONTEXT;
+  // A function belongs to the context in which its module was loaded.
   if (current != function->context) return CUDA_ERROR_INVALID_HANDLE;
   if ((!launch.stream && !fake.takes_null_stream) || static_cast<int>(launch.shared) > function->max_shared)
     return CUDA_ERROR_INVALID_VALUE;
   if (!fake.recording) return CUDA_SUCCESS;
+  // The parameters are copied now: the caller may change them once the call is over.
   for (size_t i = 0; i < fake.param_bytes.size(); ++i) {
     uint64_t value = 0;
     std::memcpy(&value, params[i], static_cast<size_t>(fake.param_bytes[i]));
@@ -193,6 +202,7 @@ CUresult cuDeviceGetName(char* name, int n, CUdevice) {
 }
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute which, CUdevice) {
   BEGIN("cuDeviceGetAttribute");
+  // By number: the enum of an old header lacks some of the names.
   switch (static_cast<int>(which)) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
       *value = fake.major;
@@ -210,6 +220,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute which, CUdevice) {
       *value = 1024;
       break;
     default:
+      // Any other attribute is 1, so that what divides by one goes on.
       *value = 1;
   }
   return CUDA_SUCCESS;
@@ -241,6 +252,7 @@ CUresult cuCtxGetDevice(CUdevice* d) {
   return CUDA_SUCCESS;
 }
 CUresult cuCtxGetCurrent(CUcontext* c) {
+  // No BEGIN: it is asked before there is a context, and never fails.
   const auto lock = alone();
   if (fake.recording) fake.calls.emplace_back("cuCtxGetCurrent");
   *c = current;
@@ -266,6 +278,7 @@ CUresult cuMemAlloc(CUdeviceptr* p, size_t n) {
   BEGIN("cuMemAlloc");
   NEED_CONTEXT;
   if (fake.memory_used + n > fake.memory) return CUDA_ERROR_OUT_OF_MEMORY;
+  // The alignment of the real allocator.
   void* memory = std::aligned_alloc(512, (n + 511) / 512 * 512);
   if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
   *p = reinterpret_cast<CUdeviceptr>(memory);
@@ -291,6 +304,7 @@ CUresult cuDeviceGetPCIBusId(char* text, int n, CUdevice d) {
 CUresult cuMemHostAlloc(void** p, size_t n, unsigned flags) {
   BEGIN("cuMemHostAlloc");
   NEED_CONTEXT;
+  // The only way in which the runtime asks for it; any other is a mistake.
   if (flags != CU_MEMHOSTALLOC_DEVICEMAP) return CUDA_ERROR_INVALID_VALUE;
   *p = std::malloc(n);
   fake.live_host_blocks += *p != nullptr;
@@ -310,6 +324,7 @@ CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t n, CUstream)
 }
 CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t n, CUstream) {
   BEGIN("cuMemcpyDtoHAsync");
+  // At once, even while a stream captures: the runtime copies to and from the host outside of graphs.
   NEED_CONTEXT;
   if (!inside(from, n)) return CUDA_ERROR_INVALID_VALUE;
   std::memcpy(to, reinterpret_cast<void*>(from), n);
@@ -350,6 +365,7 @@ CUresult cuMemsetD2D32Async(CUdeviceptr to, size_t pitch, unsigned v, size_t wid
 CUresult cuStreamCreate(CUstream* s, unsigned flags) {
   BEGIN("cuStreamCreate");
   NEED_CONTEXT;
+  // A blocking stream would wait for the default one, which the runtime never wants.
   if (flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
   *s = streams.make({});
   ++fake.live_streams;
@@ -363,6 +379,7 @@ CUresult cuStreamDestroy(CUstream s) {
 CUresult cuStreamSynchronize(CUstream s) {
   BEGIN("cuStreamSynchronize");
   NEED_CONTEXT;
+  // The null stream is an error in most tests: the runtime has a stream of its own.
   return s || fake.takes_null_stream ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) {
@@ -379,6 +396,7 @@ CUresult cuStreamBeginCapture(CUstream s, CUstreamCaptureMode) {
 CUresult cuStreamEndCapture(CUstream s, CUgraph* graph) {
   BEGIN("cuStreamEndCapture");
   if (!s->capture) return CUDA_ERROR_INVALID_VALUE;
+  // The graph is taken out of the stream, which can capture again.
   *graph = graphs.make(std::move(*s->capture));
   s->capture = nullptr;
   ++fake.live_graphs;
@@ -386,6 +404,7 @@ CUresult cuStreamEndCapture(CUstream s, CUgraph* graph) {
 }
 CUresult cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, unsigned long long) {
   BEGIN("cuGraphInstantiate");
+  // A copy, since a graph may be destroyed before what was made of it.
   *exec = executables.make({*graph});
   ++fake.live_graphs;
   return CUDA_SUCCESS;
@@ -430,6 +449,7 @@ CUresult cuEventRecord(CUevent e, CUstream s) {
   return CUDA_SUCCESS;
 }
 CUresult cuEventQuery(CUevent) {
+  // No BEGIN: the code that a test has set is the answer, and CUDA_ERROR_NOT_READY is no failure.
   const auto lock = alone();
   return begin("cuEventQuery");
 }
@@ -482,6 +502,7 @@ CUresult cuLinkAddData(CUlinkState state, CUjitInputType, void* data, size_t, co
     return code;
   }
   const std::string text = static_cast<const char*>(data);
+  // The driver's own cache gives the code without a log, which the runtime has to notice.
   const bool cached = fake.jit_cache && std::count(fake.linked.begin(), fake.linked.end(), text) > 0;
   fake.linked.push_back(text);
   std::strcpy(state->info, cached ? "" : fake.info_log.c_str());
@@ -507,7 +528,9 @@ CUresult cuModuleUnload(CUmodule m) {
 CUresult cuModuleGetFunction(CUfunction* f, CUmodule m, const char* name) {
   BEGIN("cuModuleGetFunction");
   const bool is_text = !m->image.starts_with("\177ELF");
+  // Of PTX the name can be looked for; a cubin is taken at its word.
   if (fake.recording && is_text && m->image.find(name) == std::string::npos) return CUDA_ERROR_NOT_FOUND;
+  // By name for the life of the process: handles of two loads of one name are the same.
   static std::map<std::string, CUfunc_st> functions;
   CUfunc_st& function = functions[name];
   function = {name, current};
@@ -538,6 +561,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill fill) {
   BEGIN("cuTensorMapEncodeTiled");
   const auto base = reinterpret_cast<uint64_t>(address);
+  // The limits of the real call, so that the runtime's own checks are tested against them.
   if (rank < 1 || rank > 5 || base % 16 || interleave != CU_TENSOR_MAP_INTERLEAVE_NONE ||
       fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
     return CUDA_ERROR_INVALID_VALUE;
@@ -553,6 +577,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
   const uint64_t number = fake.tensor_maps.size();
   fake.tensor_maps.push_back(std::move(t));
   std::memset(map, 0, sizeof *map);
+  // The number of the map stands in it, so that a test finds which one a launch was given.
   std::memcpy(map, &number, sizeof number);
   return CUDA_SUCCESS;
 }
@@ -564,10 +589,12 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** par
   for (unsigned i = 0; i < c.numAttrs; ++i)
     if (c.attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
       early = c.attrs[i].value.programmaticStreamSerializationAllowed;
+  // Kiln's kernels are one-dimensional in threads, and their parameters are never packed.
   if (c.blockDimY != 1 || c.blockDimZ != 1 || extra) return CUDA_ERROR_INVALID_VALUE;
   return launch({f->name, {c.gridDimX, c.gridDimY, c.gridDimZ}, c.blockDimX, c.sharedMemBytes, c.hStream, {}, early}, f,
                 params);
 }
+// Left out to make a driver that is too old.
 #ifndef FAKE_CUDA_WITHOUT_LAUNCH
 CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz,
                         unsigned shared, CUstream s, void** params, void** extra) {
