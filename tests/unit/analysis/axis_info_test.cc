@@ -23,6 +23,7 @@ struct Analysed {
     walk(module->body(), [&](ir::Op* op) {
       for (const Value* v : op->results) look(v);
       for (const ir::Block* b : op->regions)
+        // Loops' arguments have no op of their own.
         for (const Value* v : b->args) look(v);
     });
     EXPECT_NE(found, nullptr) << name;
@@ -69,6 +70,7 @@ TEST(AxisInfo, BesideAProducer) {
                   "warp = [(256), (512)]}\n",
               body = kOffsets;
   for (const std::string type : {"i32", "i1", "*f32", "*bf16"})
+    // Each tile type of the text gets the layout, as the distributed stage has it.
     for (size_t at = 0; (at = body.find(": " + type + "[1024]\n", at)) != std::string::npos;)
       body.insert(at += type.size() + 8, "{L0}");
   auto m = ir::parse_module(SourceText::make(
@@ -92,12 +94,16 @@ TEST(AxisInfo, BlockOfPointers) {
   EXPECT_EQ(a["offsets"].divisibility[0], 1024);
   EXPECT_EQ(a["xp"].contiguity[0], 1024);
   EXPECT_EQ(a["xp"].divisibility[0], 16);
+  // n is a multiple of 16, and so is the place where the mask ends.
   EXPECT_EQ(a["mask"].constancy[0], 16);
   EXPECT_EQ(a["odd_mask"].constancy[0], 1);
+  // True up to some place and false from there, wherever it is.
   EXPECT_EQ(a["odd_mask"].prefix[0], 1024);
   EXPECT_EQ(a.axis->alignment_width(a.value("xp"), a.value("mask"), 0), 4);
+  // Eight halves in 16 bytes.
   EXPECT_EQ(a.axis->alignment_width(a.value("yp"), a.value("mask"), 0), 8);
   EXPECT_EQ(a.axis->alignment_width(a.value("xp"), nullptr, 0), 4);
+  // The prefix is enough: lanes beyond the end are masked one by one.
   EXPECT_EQ(a.axis->alignment_width(a.value("xp"), a.value("odd_mask"), 0), 4);
 }
 
@@ -117,11 +123,13 @@ TEST(AxisInfo, RunsOfPackedElements) {
       "  %xs = splat %x : *f32[16, 64]\n"
       "  %p = addptr %xs, %o : *f32[16, 64]\n"
       "  %t = trans %p {order = [1, 0]} : *f32[64, 16]\n");
+  // Half the places, two of each: they lie in one run, though they are not contiguous.
   EXPECT_EQ(a["half"].run[1], 64);
   EXPECT_EQ(a["half"].constancy[1], 2);
   EXPECT_EQ(a["half"].contiguity[1], 1);
   EXPECT_EQ(a["p"].run[1], 64);
   EXPECT_EQ(a["p"].run[0], 1);
+  // The order follows the memory, not the dimensions.
   EXPECT_EQ(a.axis->order_of(a.value("t"))[0], 0);
 }
 
@@ -163,6 +171,7 @@ TEST(AxisInfo, MasksThatEndWithinAVector) {
   EXPECT_EQ(a["up_to"].prefix[0], 1024);
   EXPECT_EQ(a["more"].prefix[0], 1024);
   EXPECT_EQ(a["behind"].prefix[0], 16);  // n is a multiple of 16
+  // A sum with an unknown number may wrap around, and the comparison with it.
   EXPECT_EQ(a["anywhere"].prefix[0], 1);
   EXPECT_EQ(a["both"].prefix[0], 1024);
   EXPECT_EQ(a["wide"].prefix[0], 1024);
@@ -178,7 +187,9 @@ TEST(AxisInfo, UnalignedStart) {
                        "  %anywhere = add %offsets, %ks : i32[1024]\n"
                        "  %pk = addptr %xs, %anywhere : *f32[1024]\n");
   EXPECT_EQ(a["shifted"].contiguity[0], 1024);
+  // Two elements: the start is 8 bytes off a multiple of 16.
   EXPECT_EQ(a.axis->alignment_width(a.value("p2"), nullptr, 0), 2);
+  // Contiguous and not aligned.
   EXPECT_EQ(a["pk"].contiguity[0], 1024);
   EXPECT_EQ(a.axis->alignment_width(a.value("pk"), nullptr, 0), 1);
 }
@@ -222,10 +233,12 @@ TEST(AxisInfo, DivisionRemainderShiftAndMasks) {
   EXPECT_EQ(a["q"].constancy[0], 8);
   EXPECT_EQ(a["s"].constancy[0], 8);
   EXPECT_EQ(a["m"].contiguity[0], 16);
+  // A remainder by a multiple of 16 keeps runs of 16.
   EXPECT_EQ(a["m"].divisibility[0], 16);
   EXPECT_EQ(a["low"].contiguity[0], 8);
   EXPECT_EQ(a["anyq"].constancy[0], 1) << "-1 and 0 divide to the same, -8 does not";
   EXPECT_EQ(a["anym"].contiguity[0], 1);
+  // 3, 6, 9: nothing contiguous.
   EXPECT_EQ(a["twice"].contiguity[0], 1);
 }
 
@@ -246,8 +259,10 @@ TEST(AxisInfo, HintsAndCasts) {
                        "  %small = cast %offsets : i8[1024]\n"
                        "  %back = cast %small : i32[1024]\n");
   EXPECT_EQ(a["w"].contiguity[0], 1024);
+  // What is promised holds, though nothing shows it.
   EXPECT_EQ(a["h"].contiguity[0], 64);
   EXPECT_EQ(a["h"].divisibility[0], 32);
+  // 128 numbers of an i8 are consecutive before it wraps.
   EXPECT_EQ(a["back"].contiguity[0], 128);
 }
 
@@ -261,6 +276,7 @@ TEST(AxisInfo, Assumptions) {
       "  %both = and %fits, %natural : i1\n"
       "  assume %both\n");
   EXPECT_EQ(a["k"].divisibility[0], 32);
+  // A remainder of 0 says nothing about the sign.
   EXPECT_FALSE(a["k"].non_negative);
   EXPECT_TRUE(a["n"].non_negative);
 }
@@ -276,9 +292,11 @@ TEST(AxisInfo, LoopsKeepWhatHoldsInEveryIteration) {
                        "    yield %o1, %u1\n"
                        "  }\n");
   EXPECT_EQ(a["i"].divisibility[0], 1024);
+  // 1024 more each time: every iteration starts aligned.
   EXPECT_EQ(a["o"].contiguity[0], 1024);
   EXPECT_EQ(a["out"].divisibility[0], 1024);
   EXPECT_EQ(a["out2"].contiguity[0], 1024);
+  // An unknown step ends the alignment.
   EXPECT_EQ(a["out2"].divisibility[0], 1);
 }
 

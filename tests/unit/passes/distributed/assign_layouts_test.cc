@@ -15,6 +15,7 @@ using ir::Module;
 using ir::Op;
 using ir::OpKind;
 
+// One of each kind: aligned floats and halves, an aligned number and one of which nothing is known.
 constexpr char kParams[] =
     "%x: *f32 {divisibility = 16}, %h: *bf16 {divisibility = 16}, %o: *f32 {divisibility = 16}, "
     "%q: *bf16 {divisibility = 16}, %n: i32 {divisibility = 16}, %m: i32";
@@ -40,6 +41,7 @@ std::unique_ptr<Module> distributed(const std::string& body, int num_warps = 4) 
     expect_ok(ir::verify(*m));
     expect_ok(analysis::verify_layouts(*m));
   };
+  // After each pass, so that the first to break a rule is the one that is named.
   expect_legal(assign_layouts(*m));
   expect_legal(remove_conversions(*m, target));
   expect_legal(allocate_shared(*m, target));
@@ -57,6 +59,7 @@ std::vector<const Op*> all(Module& m, OpKind kind) {
 
 /// The width of each load and store, in order.
 std::vector<int> widths(Module& m) {
+  // Made anew: the facts of values that the passes have added are needed too.
   analysis::AxisAnalysis axis(m);
   std::vector<int> r;
   walk(m.body(), [&](Op* op) {
@@ -99,10 +102,12 @@ TEST(AssignLayouts, VectorAddIsWideAndWithoutConversions) {
                        "  %v = load %xp, %mask : f32[1024]\n"
                        "  %w = add %v, %v : f32[1024]\n"
                        "  store %op, %w, %mask\n");
+  // Four floats are the 16 bytes of the widest access.
   EXPECT_EQ(widths(*m), (std::vector<int>{4, 4}));
   EXPECT_TRUE(all(*m, OpKind::kConvertLayout).empty());
   EXPECT_EQ(layout::to_string(*all(*m, OpKind::kLoad)[0]->result()->type.layout),
             "[1024] register (1)(2)(512) lane (4)(8)(16)(32)(64) warp (128)(256)");
+  // No conversion, so no shared memory.
   EXPECT_EQ(m->shared_bytes, 0);
 }
 
@@ -113,6 +118,7 @@ TEST(AssignLayouts, HalvesComputedInFloatKeepSixteenBytes) {
                        "  %e = exp %f : f32[2048]\n"
                        "  %w = cast %e : bf16[2048]\n"
                        "  store %qp, %w, %mask\n");
+  // Eight halves are 16 bytes; the floats between them follow that layout.
   EXPECT_EQ(widths(*m), (std::vector<int>{8, 8}));
   EXPECT_TRUE(all(*m, OpKind::kConvertLayout).empty());
 }
@@ -120,6 +126,7 @@ TEST(AssignLayouts, HalvesComputedInFloatKeepSixteenBytes) {
 TEST(AssignLayouts, UnknownAlignmentStaysCoalesced) {
   auto m = distributed(offsets(1024) + "  %ms = splat %m : i32[1024]\n  %moved = add %off, %ms : i32[1024]\n" +
                        pointer("xp", "x", "*f32[1024]", "%moved") + "  %v = load %xp : f32[1024]\n  store %xp, %v\n");
+  // One element at a time, and neighbouring lanes still read neighbouring elements.
   EXPECT_EQ(widths(*m), (std::vector<int>{1, 1}));
   EXPECT_EQ(layout::to_string(*all(*m, OpKind::kLoad)[0]->result()->type.layout),
             "[1024] register (128)(256)(512) lane (1)(2)(4)(8)(16) warp (32)(64)");
@@ -128,6 +135,7 @@ TEST(AssignLayouts, UnknownAlignmentStaysCoalesced) {
 TEST(AssignLayouts, SmallTilesHaveCopies) {
   auto m = distributed(offsets(16) + pointer("xp", "x", "*f32[16]") +
                        "  %v = load %xp, %mask : f32[16]\n  store %xp, %v, %mask\n");
+  // 16 elements for 128 threads: half of the lanes and all other warps hold copies.
   auto free = layout::free_variables(*all(*m, OpKind::kStore)[0]->operand(0)->type.layout);
   EXPECT_EQ(free.lane, 16u);
   EXPECT_EQ(free.warp, 3u);
@@ -158,7 +166,9 @@ TEST(AssignLayouts, SoftmaxRowStaysInRegisters) {
   EXPECT_EQ(widths(*m), (std::vector<int>{8, 8}));
   auto reduces = all(*m, OpKind::kReduce);
   ASSERT_EQ(reduces.size(), 2u);
+  // The warps exchange their sums through shared memory.
   EXPECT_GT(m->shared_bytes, 0);
+  // Two places, so that the second reduction need not wait for the readers of the first.
   EXPECT_NE(reduces[0]->int_attr(ir::AttrName::kSharedOffset), reduces[1]->int_attr(ir::AttrName::kSharedOffset));
   for (const Op* r : reduces) EXPECT_FALSE(r->flag(ir::AttrName::kSyncBefore));
 }
@@ -187,7 +197,9 @@ TEST(AssignLayouts, RowsOfATileReduceInsideTheirWarps) {
                        "  %op = addptr %so, %r : *f32[16]\n"
                        "  store %op, %s\n");
   EXPECT_TRUE(all(*m, OpKind::kConvertLayout).empty()) << ir::print(*m);
+  // A row lies within a warp: lanes exchange by shuffles.
   EXPECT_EQ(m->shared_bytes, 0);
+  // The third store is of one element for each row.
   EXPECT_EQ(widths(*m), (std::vector<int>{4, 4, 1}));
 }
 
@@ -237,8 +249,10 @@ TEST(AssignLayouts, TransposedStoreConvertsOnce) {
                        "  %to = splat %o : *f32[256, 16]\n"
                        "  %tp = addptr %to, %toff : *f32[256, 16]\n"
                        "  store %tp, %e\n");
+  // Both accesses stay wide: the conversion is the price, paid once.
   EXPECT_EQ(widths(*m), (std::vector<int>{4, 4}));
   EXPECT_EQ(all(*m, OpKind::kConvertLayout).size(), 1u) << ir::print(*m);
+  // The whole tile in floats, as each element goes through shared memory.
   EXPECT_EQ(m->shared_bytes, 16 * 256 * 4);
 }
 
@@ -256,6 +270,7 @@ TEST(AssignLayouts, LoopsCarryOneLayout) {
       "    yield %next, %pn\n"
       "  }\n"
       "  store %op, %acc, %mask\n");
+  // What a loop carries has one layout, or it would be converted in each iteration.
   EXPECT_TRUE(all(*m, OpKind::kConvertLayout).empty()) << ir::print(*m);
   EXPECT_EQ(widths(*m), (std::vector<int>{4, 4}));
 }
@@ -305,6 +320,7 @@ TEST(AllocateShared, TooMuchIsTheUsersError) {
       "  %v = load %xp : f32[256, 256]\n"
       "  %t = trans %v {order = [1, 0]} : f32[256, 256]\n"
       "  store %xp, %t\n");
+  // A target with less shared memory than the newest.
   const target::Target& target = *target::find("sm_89");
   expect_ok(assign_layouts(*m));
   Status s = allocate_shared(*m, target);
@@ -328,6 +344,7 @@ TEST(VerifyLayouts, FindsBrokenRules) {
   struct Case {
     const char *body, *rule;
   };
+  // Each layout and the rule that it breaks; an empty rule: none.
   for (const Case& c :
        {Case{"  %a = arange {start = 0, end = 64} : i32[64]{L0}\n", ""},
         Case{"  %a = arange {start = 0, end = 64} : i32[64]{L2}\n", "rule 1"},

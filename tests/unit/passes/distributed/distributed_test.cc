@@ -30,6 +30,7 @@ std::unique_ptr<Module> distribute(const Module& tile) {
   const target::Target& target = *target::find("sm_90a");
   auto expect_legal = [&](Status s) {
     EXPECT_TRUE(s.ok()) << render(s.error());
+    // Rules of layouts beyond those of the IR.
     s = ir::verify(*m);
     EXPECT_TRUE(s.ok()) << render(s.error()) << ir::print(*m);
     s = analysis::verify_layouts(*m);
@@ -72,6 +73,7 @@ struct Launch {
   }
 };
 
+// Another one each time, printed where a test fails: many runs cover many orders.
 uint32_t fresh_seed() {
   static std::random_device device;
   return device();
@@ -80,6 +82,7 @@ uint32_t fresh_seed() {
 void expect_close(const Launch& got, const Launch& want, double tolerance) {
   for (size_t b = 0; b < want.buffers.size(); ++b)
     for (size_t i = 0; i < want.buffers[b].size(); ++i) {
+      // Equal bits are right whatever they mean, also a NaN.
       if (got.buffers[b][i] == want.buffers[b][i]) continue;
       float g = std::bit_cast<float>(got.buffers[b][i]), w = std::bit_cast<float>(want.buffers[b][i]);
       ASSERT_NEAR(g, w, tolerance * std::max(1.0f, std::abs(w))) << "buffer " << b << " element " << i;
@@ -118,6 +121,7 @@ Launch softmax_run(int rows, int n) {
   std::mt19937 rng(fresh_seed());
   std::normal_distribution<float> normal;
   run.buffers.resize(2, std::vector<uint32_t>(static_cast<size_t>(rows * n)));
+  // A normal distribution, whose exponentials stay far from overflow.
   for (uint32_t& x : run.buffers[0]) x = std::bit_cast<uint32_t>(normal(rng));
   run.numbers = {static_cast<uint64_t>(n)};
   return run;
@@ -126,12 +130,14 @@ Launch softmax_run(int rows, int n) {
 TEST(Distributed, SoftmaxMatchesTheTileInterpreter) {
   auto tile = parse(kSoftmax);
   auto m = distribute(*tile);
+  // One element, an odd number, one below and one at the block's size.
   for (int n : {1, 33, 500, 512}) {
     Launch want = softmax_run(3, n), got = want;
     expect_ok(want(*tile, 3, 0));
     uint32_t seed = fresh_seed();
     SCOPED_TRACE("seed " + std::to_string(seed));
     expect_ok(got(*m, 3, seed));
+    // Sums of other orders differ in the last digits.
     expect_close(got, want, 1e-5);
   }
 }
@@ -142,14 +148,17 @@ TEST(Distributed, ADroppedBarrierIsARace) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     Launch run = softmax_run(1, 512);
     Status s = run(*m, 1, seed, 0);
+    // A warp order may hide the race; the next ones show it.
     if (s.ok()) continue;
     ++found;
     EXPECT_EQ(s.error().kind, ErrorKind::kInternal);
     const std::string& text = s.error().message;
+    // A reader that is too early finds nothing, one that is too late finds another's.
     EXPECT_TRUE(text.find("race at byte") != std::string::npos || text.find("which nothing wrote") != std::string::npos)
         << text;
     EXPECT_NE(text.find("seed " + std::to_string(seed)), std::string::npos) << text;
   }
+  // Each of the seeds: the interpreter looks for conflicts and not for wrong results.
   EXPECT_EQ(found, 20);
 }
 
@@ -157,6 +166,7 @@ TEST(Distributed, ABarrierThatOneWarpSkipsIsADeadlockOrARace) {
   auto m = distribute(*parse(kSoftmax));
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     Launch run = softmax_run(1, 512);
+    // One warp passes the barrier without waiting.
     ASSERT_FALSE(run(*m, 1, seed, 1, 2).ok());
   }
   Launch run = softmax_run(1, 512);
@@ -178,12 +188,14 @@ TEST(Distributed, SharedOffsetsThatOverlapAreFound) {
     if (op->kind == OpKind::kReduce) reduces.push_back(op);
   });
   ASSERT_EQ(reduces.size(), 2u);
+  // The second reduction in the place of the first: warps that are still reading it are overtaken.
   reduces[1]->set(ir::AttrName::kSharedOffset, reduces[0]->int_attr(ir::AttrName::kSharedOffset));
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     Launch run = softmax_run(1, 512);
     if (!run(*m, 1, seed).ok()) ++found;
   }
   EXPECT_GT(found, 0) << "a warp that is slow to read meets one that is quick to write";
+  // Just behind what was allocated.
   reduces[1]->set(ir::AttrName::kSharedOffset, m->shared_bytes);
   Launch run = softmax_run(1, 512);
   Status s = run(*m, 1, 1);
@@ -234,6 +246,7 @@ TEST(Distributed, LoopsBranchesAndSmallTiles) {
       "  return\n"
       "}\n");
   auto m = distribute(*tile);
+  // No iteration, one, and numbers of both parities.
   for (int n : {0, 1, 5, 9}) {
     std::mt19937 rng(fresh_seed());
     Launch want;
@@ -245,6 +258,7 @@ TEST(Distributed, LoopsBranchesAndSmallTiles) {
     uint32_t seed = fresh_seed();
     SCOPED_TRACE("seed " + std::to_string(seed));
     expect_ok(got(*m, 1, seed));
+    // Integers: the order of sums changes nothing, so the bits are the same.
     EXPECT_EQ(got.buffers, want.buffers) << "n = " << n;
   }
 }
@@ -267,6 +281,7 @@ TEST(Distributed, AtomicsHappenOncePerElement) {
       "  return\n"
       "}\n");
   auto m = distribute(*tile);
+  // 16 elements and 128 threads: copies must not add.
   Launch want;
   want.buffers = {std::vector<uint32_t>(16, 7), std::vector<uint32_t>(16)};
   Launch got = want;
@@ -295,6 +310,7 @@ TEST(Distributed, AFalseHintIsFound) {
   auto m = distribute(*tile);
   Launch run;
   run.buffers = {std::vector<uint32_t>(512), std::vector<uint32_t>(256)};
+  // Of the promised kind first, so that the test itself is right.
   run.numbers = {16};
   expect_ok(run(*m, 1, 1));
   run.numbers = {1};
@@ -332,6 +348,7 @@ class Generator {
 
   Shape random_shape() {
     Shape s;
+    // Nine bits for all dimensions together.
     int left = 9, rank = 1 + static_cast<int>(pick(3));
     for (int d = 0; d < rank; ++d) {
       int bits = static_cast<int>(pick(static_cast<uint32_t>(left) + 1));
@@ -352,11 +369,14 @@ class Generator {
     return b.addptr(b.splat(base, shape), offsets(b, shape, first));
   }
   Value* load(Builder& b, const Shape& shape) {
+    // Half of the loads are plain, since masks and odd indices hide others' mistakes.
     if (pick(2)) return b.load(pointers(b, x_, shape, static_cast<int>(pick(kInputs / 2))));
     // Index arithmetic that axis info follows, kept inside the buffer; a mask that may be constant over vectors.
     Value* index = offsets(b, shape, static_cast<int>(pick(4) ? 16 * pick(16) : pick(100)));
+    // Mostly aligned starts, as vectors come from those.
     auto constant = [&](int64_t n) { return b.constant_int(index->type, n); };
     for (uint32_t n = pick(4); n > 0; --n) {
+      // Powers of two and anything: the first keep facts, the second end them.
       int64_t c = pick(3) ? int64_t{1} << pick(7) : 1 + pick(60);
       switch (pick(10)) {
         case 0:
@@ -389,6 +409,7 @@ class Generator {
           break;
         }
         default:
+          // A narrow sum wraps, after which nothing of it may be promised.
           index = b.binary(OpKind::kAdd, index, b.cast(b.cast(index, pick(2) ? DType::kI8 : DType::kI16), DType::kI32));
       }
     }
@@ -397,7 +418,9 @@ class Generator {
                                     Predicate::kGe, Predicate::kEq, Predicate::kNe};
     Value* mask = b.cmp(predicates[pick(6)], index, constant(pick(2) ? 16 * pick(32) : pick(500)));
     if (pick(2)) mask = b.cmp(ir::Predicate::kLt, constant(16 * pick(32)), index);
+    // Kept inside by a mask of bits, whatever the arithmetic gave.
     Value* pointer = b.addptr(b.splat(x_, shape), b.binary(OpKind::kAnd, index, constant(kInputs - 1)));
+    // With and without a value for what the mask leaves out.
     return pick(2) ? b.load(pointer, mask) : b.load(pointer, mask, index);
   }
   void store(Builder& b, Value* v) {
@@ -410,6 +433,7 @@ class Generator {
   void combine_region(Builder& b, Op* op) {
     Builder inner(b.module());
     inner.set_to_end(op->region());
+    // Associative on integers, so that all orders agree.
     const OpKind kinds[] = {OpKind::kAdd, OpKind::kMax, OpKind::kXor};
     Value* sum = inner.binary(kinds[pick(3)], op->region()->args[0], op->region()->args[1]);
     inner.yield(std::span(&sum, 1));
@@ -419,6 +443,7 @@ class Generator {
     Value* v = any();
     if (v->type.is_scalar()) v = b.splat(v, random_shape());
     int rank = v->type.shape.rank, axis = static_cast<int>(pick(static_cast<uint32_t>(rank)));
+    // Ten of the kinds without regions; control flow only on the outer level, so that programs stay small.
     switch (pick(with_control ? 11 : 8)) {
       case 0:
       case 1: {
@@ -465,6 +490,7 @@ class Generator {
         return;
       }
       case 6: {
+        // A rank of 5 is the limit of a tile.
         if (rank >= 5 || v->type.shape.numel() > 512) return;
         Shape s = v->type.shape;
         s.dims[s.rank++] = 2;
@@ -480,6 +506,7 @@ class Generator {
         return;
       }
       case 7: {  // a gather
+        // Any place, by the values themselves.
         Value* index = b.binary(OpKind::kAnd, v, b.constant_int(v->type, kInputs - 1));
         Value* mask = b.cmp(ir::Predicate::kGe, v, b.constant_int(v->type, 0));
         values_.push_back(b.load(b.addptr(b.splat(x_, v->type.shape), index), mask, v));
@@ -490,6 +517,7 @@ class Generator {
         ir::Type i32 = ir::scalar_type(DType::kI32);
         Op* op = b.for_loop(b.constant_int(i32, 0), b.constant_int(i32, static_cast<int64_t>(pick(3))),
                             b.constant_int(i32, 1), std::span(&v, 1));
+        // What the region makes is not visible outside of it.
         std::vector<Value*> outside = values_;
         Builder inner(b.module());
         inner.set_to_end(op->region());
@@ -509,6 +537,7 @@ class Generator {
         Op* sum = b.reduce(std::span(&flat, 1), 0);
         combine_region(b, sum);
         Op* op = b.if_op(b.cmp(ir::Predicate::kGt, sum->result(), b.constant_int(sum->result()->type, 0)),
+                         // Decided by the data, so that neither side is always taken.
                          std::span(&v->type, 1));
         std::vector<Value*> outside = values_;
         for (int side = 0; side < 2; ++side) {
@@ -536,6 +565,7 @@ class Generator {
 
 TEST(Distributed, RandomProgramsGiveTheSameBits) {
   uint32_t first = fresh_seed();
+  // Up to the first failure, whose seed is then the one that is printed.
   for (uint32_t i = 0; i < 150 && !HasFailure(); ++i) {
     uint32_t seed = first + i;
     SCOPED_TRACE("seed " + std::to_string(seed));

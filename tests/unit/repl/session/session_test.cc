@@ -400,8 +400,10 @@ TEST_F(SessionTest, AFaultNamesItsStatement) {
       "    elif WHERE == 'atomic':\n        tl.atomic_add(y + i + far, v)\n"
       "    tl.store(y + i, v)\n"
       "x = torch.zeros(64)\n");
+  // Lines of the script above: within a loop, in a function that was inlined, of one element, and of an atomic.
   const std::pair<const char*, int> cases[] = {{"gather", 11}, {"helper", 4}, {"scalar", 15}, {"atomic", 17}};
   for (const auto& [where, line] : cases) {
+    // 46 bits: far outside of what the process has mapped, and a canonical address all the same.
     Status s = session->run(std::string("wild[(3,)](x, x, 1 << 46, WHERE='") + where + "')", "t.py");
     ASSERT_FALSE(s.ok());
     ASSERT_FALSE(s.error().notes.empty());
@@ -427,11 +429,13 @@ TEST_F(SessionTest, AnAccessThroughNullIsAFaultToo) {
   const std::pair<const char*, int> cases[] = {{"store", 7},  {"load", 9},    {"tile", 11},
                                                {"later", 13}, {"atomic", 15}, {"branch", 17}};
   for (const auto& [where, line] : cases) {
+    // Each access must be made where the script has it, or the fault would be another line's.
     Status s = session->run(std::string("null[(1,)](o, WHERE='") + where + "')", "t.py");
     ASSERT_FALSE(s.ok()) << where;
     ASSERT_FALSE(s.error().notes.empty());
     EXPECT_EQ(s.error().notes[0].place.line, line) << where << "\n" << render(s.error());
   }
+  // Without the access the same kernel runs on: nothing of the fault stays.
   run("o[0] = 1\nnull[(1,)](o, WHERE='branch')\nassert o[1] == 8");
 }
 
@@ -441,6 +445,7 @@ TEST_F(SessionTest, AResultThatNobodyReadsIsTimedToo) {
       "f().item()\n"  // compiled
       "def timed(work):\n"
       "    start = time.perf_counter()\n    for _ in range(5): work()\n    return time.perf_counter() - start\n"
+      // What nobody reads is still timed: a fraction would say that it was dropped.
       "read, dropped = timed(lambda: f().item()), timed(f)\nassert dropped > read / 4, (read, dropped)\n"
       "start = time.time()\ny = x * 3\nz = y + 1\ndel y\nassert z[0] == x[0] * 3 + 1\n"
       "w = torch.ones(1 << 20)\nw + 1\nw.fill_(5)\nassert time.time() >= start\n");
@@ -471,9 +476,11 @@ TEST_F(SessionTest, ExitNeedsNoImport) {
 TEST_F(SessionTest, PreparesExpressions) {
   run("n = 0\ndef inc():\n    global n\n    n += 1\n");
   auto call = session->prepare("inc()");
+  // Five runs of what was parsed once.
   ASSERT_TRUE(call.ok());
   for (int i = 0; i < 5; ++i) ASSERT_TRUE((*call)().ok());
   EXPECT_EQ(*session->evaluate("n"), "5");
+  // A statement has no value to prepare.
   EXPECT_FALSE(session->prepare("n = 1").ok());
   EXPECT_FALSE(session->evaluate("nope").ok());
 }
@@ -484,6 +491,7 @@ TEST_F(SessionTest, CompletesNamesAndAttributes) {
   EXPECT_EQ(session->complete("math.sq"), std::vector<std::string>{"math.sqrt"});
   EXPECT_EQ(session->complete("long_name.uppe"), std::vector<std::string>{"long_name.upper"});
   EXPECT_EQ(session->complete("tl.aran"), std::vector<std::string>{"tl.arange"});
+  // A name that is unknown has no attributes, and completion is no place for an error.
   EXPECT_TRUE(session->complete("nope.x").empty());
   EXPECT_FALSE(session->complete("torch.rand").empty());
 }
@@ -495,6 +503,7 @@ TEST_F(SessionTest, ListsVariables) {
   EXPECT_EQ(v[0].name, "x");
   EXPECT_EQ(v[0].summary, "f32[2, 3] cpu");
   EXPECT_EQ(v[1].summary, "5");
+  // Long values are cut, so that a list of variables stays one line for each.
   EXPECT_LE(v[2].summary.size(), 70u);
   EXPECT_EQ(v[3].summary, "k(p, N: tl.constexpr)");
   EXPECT_EQ(session->tensor("x")->numel(), 6);
@@ -509,6 +518,7 @@ TEST_F(SessionTest, KernelsOutliveTheSession) {
   run("@triton.jit\ndef k(p): tl.store(p, 3)\n");
   auto kernel = session->kernel("k");
   ASSERT_TRUE(kernel.ok());
+  // A kernel keeps its function and what that refers to.
   session.reset();
   auto cpu = open_device("cpu");
   int64_t shape[] = {1};

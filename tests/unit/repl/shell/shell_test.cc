@@ -34,6 +34,7 @@ class TypedEntries : public EntrySource {
  public:
   explicit TypedEntries(std::deque<Typed> typed) : typed_(std::move(typed)) {}
   Input read(const std::string& first_prompt, const std::string& next_prompt) override {
+    // A whole entry is given at once, lines go through the source that asks for more of them.
     if (!typed_.empty() && typed_[0].entry) {
       Input input = *typed_[0].entry;
       typed_.pop_front();
@@ -65,6 +66,7 @@ Terminal type(std::deque<Typed> typed) {
   Options options;
   options.device = "cpu";
   Terminal t;
+  // The shell prints here; errors go to stderr, which is captured around it.
   Shell shell(options, [&](std::string_view s) { t.out += s; });
   TypedEntries entries(std::move(typed));
   testing::internal::CaptureStderr();
@@ -91,6 +93,7 @@ TEST(Prompt, ShowsValuesAndKeepsVariables) {
   Terminal t = type({line("x = 20"), line("x + 22"), line("None")});
   EXPECT_EQ(t.out, "42\n");
   EXPECT_EQ(t.code, 0);
+  // The prompt of the entry that never came is the fourth.
   EXPECT_EQ(t.prompts, (std::vector<std::string>{"[1] ", "[2] ", "[3] ", "[4] "}));
 }
 
@@ -113,9 +116,12 @@ TEST(Prompt, ASemicolonHidesAValue) {
   EXPECT_EQ(shown("1\n2;\n"), "");
   EXPECT_EQ(shown("5\nx = 2\n"), "");
   EXPECT_EQ(shown("for i in range(3): i\n"), "");
+  // The command runs between the two and its own output is not a value.
   EXPECT_EQ(shown("5\n%target sm_80\n6\n"), "6\n") << "code on both sides of a command is one entry";
+  // The value of the last statement is shown, and here a command was last.
   EXPECT_EQ(shown("5\n%target sm_80\n"), "");
   EXPECT_EQ(shown("x = randn(300, 300) + 1\ny = x + 1\n"),
+            // Assigned tensors are told without being computed.
             "x: f32[300, 300] cpu · lazy · 1 kernel when fused\ny: f32[300, 300] cpu · lazy · 1 kernel when fused\n");
   EXPECT_EQ(shown("x = 3; x"), "3\n");
   EXPECT_EQ(shown("x = 3; x;"), "");
@@ -128,6 +134,7 @@ TEST(Prompt, EntriesOfATranscriptAreEntriesOfTheirOwn) {
       type({Typed{{}, {}, Input{Event::kEntry, "x = 20\nx\nx + 1\n", {"x = 20\n", "x\n", "x + 1\n"}}}, line("_"),
             line("Out[2], Out[3]"), Typed{{}, {}, Input{Event::kEntry, "boom\n3\n", {"boom\n", "3\n"}}}});
   EXPECT_EQ(t.out, "20\n21\n21\n(20, 21)\n");
+  // The second entry of that transcript runs although the first fails.
   EXPECT_NE(t.err.find("'boom'"), std::string::npos) << t.err;
 }
 
@@ -149,6 +156,7 @@ TEST(Prompt, StatementsMayLeadACommandOnItsLine) {
   for (const char* text : {"if True: x = 1; %who", "x = (1; %who)", "for i in [1]: i; r = %who"}) {
     t = type({entry(text)});
     EXPECT_NE(t.err.find("error: "), std::string::npos) << text;
+    // Refused as a mistake of the text and not as one of the shell.
     EXPECT_EQ(t.err.find("internal"), std::string::npos) << text << t.err;
   }
 }
@@ -172,6 +180,7 @@ TEST(Prompt, APastedBlockIsOneEntry) {
 
 TEST(Prompt, APastedFileMayHoldCommands) {
   Terminal t = type({entry("x = 7\n%format csv\ndef f():\n    return (x\n% 4)\n\n%help time\nprint(f())\nabs?\nboom")});
+  // In the order of the text.
   EXPECT_LT(t.out.find("%time"), t.out.find("\n3\n"));
   EXPECT_LT(t.out.find("\n3\n"), t.out.find("abs("));
   EXPECT_NE(t.err.find("[1]:10:"), std::string::npos) << t.err;  // lines are counted through
@@ -185,6 +194,7 @@ TEST(Prompt, BlanksMayLeadACommand) {
 
 TEST(Prompt, AnIndentedLineBehindCodeIsOfItsBlock) {
   Terminal t = type({entry("for i in (1, 2):\n    print(i)\n    %target\n")});
+  // The whole entry is refused before its first line runs.
   EXPECT_EQ(t.out, "") << "nothing runs";
   EXPECT_NE(t.err.find("a command stands outside of blocks"), std::string::npos) << t.err;
 }
@@ -200,6 +210,7 @@ TEST(Prompt, StartsOnALineOfItsOwn) { EXPECT_EQ(type({line("print('a', end='')")
 
 TEST(Prompt, SourcesAreShownEscaped) {
   Terminal t = type({entry("def f():\n    return '\033[31m'\n"), line("f??")});
+  // A source must not colour the terminal by what it quotes.
   EXPECT_NE(t.out.find("'\\x1b[31m'"), std::string::npos) << t.out;
 }
 
@@ -217,8 +228,10 @@ TEST(Highlight, ColoursWhatIsUnfinished) {
                                               : '@';
     return out;
   };
+  // A style for each byte.
   EXPECT_EQ(styles("for i in x: # note"), "kkk...kk....cccccc");
   EXPECT_EQ(styles("s = 'open\nx = 1"), "....sssss.....n");
+  // An open text ends at its line, an open long one at the end.
   EXPECT_EQ(styles("'"), "s");
   EXPECT_EQ(styles("\"\"\"a\nif 1"), "sssssssss");
   EXPECT_EQ(styles("x = (1,\n  'a')"), ".....n....sss.");
@@ -244,6 +257,7 @@ TEST(Prompt, ALateInterruptStopsNothing) {
     InterruptGuard guard(shell.session(), Interrupts::kOfPrompt);
     raise(SIGINT);
   }
+  // The interrupt came while nothing ran, so there was nothing to stop.
   EXPECT_TRUE(shell.entry("for i in range(2): print(i)").ok());
   EXPECT_EQ(out, "0\n1\n");
 }
@@ -264,6 +278,7 @@ TEST(Prompt, InterruptDropsTheLines) {
 
 TEST(Prompt, EndOfInputEndsABlock) {
   Terminal t = type({line("for i in range(2):"), line("    print(i)")});
+  // As a pipe ends: the block is complete.
   EXPECT_EQ(t.out, "0\n1\n");
 }
 
@@ -280,6 +295,7 @@ TEST(Program, PrintsAndExits) {
   EXPECT_EQ(run("print('a')\n1 + 1\n", &out), kExitOk);
   EXPECT_EQ(out, "a\n");
   EXPECT_EQ(run("import sys\nsys.exit(7)\n"), 7);
+  // A blank line counts.
   EXPECT_EQ(run("x = 1\n\nx.nope\n", nullptr, &err), kExitError);
   EXPECT_NE(err.find("prog.py:3:"), std::string::npos);
   EXPECT_EQ(run("assert 1 == 2, 'differs'\n"), kExitMismatch);
@@ -301,6 +317,7 @@ TEST(Program, APercentSignInsideAStatementIsAnOperator) {
 
 TEST(Magics, EveryRowHasHelpAndTheTableIsSound) {
   for (const Magic& m : magics()) {
+    // A row without a command would crash when its name is typed.
     EXPECT_FALSE(m.name.empty());
     EXPECT_FALSE(m.help.empty()) << m.name;
     EXPECT_NE(m.run, nullptr) << m.name;
@@ -335,6 +352,7 @@ TEST(Magics, RowsOfTheTablesAreOfCommands) {
 TEST(Magics, HelpShowsOptionsDefaultsAndAnExample) {
   Terminal t = type({line("%help bench"), line("%format json"), line("%help %bench")});
   EXPECT_EQ(t.err, "");
+  // The default stands behind the meaning.
   EXPECT_NE(t.out.find("budget=SECONDS  seconds for each cache state (default: 5)\n"), std::string::npos) << t.out;
   EXPECT_NE(t.out.find("example:\n  %bench softmax(x, -1) "), std::string::npos) << t.out;
   EXPECT_NE(t.out.find("\"command\":\"budget=SECONDS\",\"default\":\"5\""), std::string::npos) << t.out;
@@ -344,6 +362,7 @@ TEST(Magics, HelpOfWhatShowsAKernelHasWhatOverridesItsLaunch) {
   for (const std::string name : {"static", "ir", "ptx", "occupancy"}) {
     const Terminal t = type({line("%help " + name)});
     for (const char* option : {"  NAME=VALUE ", "  num_warps=N ", "  signature=TYPES "})
+      // Of any kernel's own parameters, of the launch, and of the types.
       EXPECT_NE(t.out.find(option), std::string::npos) << t.out;
   }
   EXPECT_EQ(type({line("%help ast")}).out.find("NAME=VALUE"), std::string::npos) << "a tree has no values";
@@ -366,6 +385,7 @@ TEST(Magics, TablesAndPlotsFitTheWidth) {
                        line("%diff a, b tile=4x4"), line("%sweep sum(range(n)) n=[100, 1000, 10000] budget=0.05"),
                        line("d = %diff a, b"), line("d.errors.plot('elements')")});
     EXPECT_EQ(t.err, "");
+    // Every line that was printed, whichever command printed it.
     for (size_t at = 0; at < t.out.size();) {
       const size_t end = t.out.find('\n', at);
       const std::string_view text = std::string_view(t.out).substr(at, end - at);
@@ -424,7 +444,9 @@ TEST(Questions, WhatIsOne) {
   EXPECT_EQ(about("?"), "");
   EXPECT_EQ(about("%bench?"), "%bench");
   EXPECT_EQ(about("?%bench"), "%bench");
+  // A question mark inside of a command's line is its own.
   EXPECT_EQ(about("%bench x?"), "none");
+  // Only a name can be asked about: a call would run it.
   EXPECT_EQ(about("help(f(1))"), "none");
   EXPECT_EQ(about("x = 'why?'"), "none");
   EXPECT_EQ(about("x  # why?"), "none");
@@ -434,9 +456,11 @@ TEST(Questions, AreAnswered) {
   auto answer = [](const std::string& setup, const std::string& question) {
     Terminal t = type({entry(setup), line(question)});
     EXPECT_EQ(t.err, "") << question;
+    // A question must not change what it asks about, nor complain.
     return t.out;
   };
   EXPECT_EQ(answer("def f(a, b=3):\n    '''Adds.\n\n    Both of them.\n    '''\n    return a + b\n", "f?"),
+            // The indentation of the docstring is its own, not the function's.
             "f(a, b=3)\n  Adds.\n\n  Both of them.\nfunction, line 1 of [1]\n");
   EXPECT_EQ(answer("class C(ValueError):\n    def __init__(self, n=2): pass\n", "help(C)"),
             "C(n=2)\nclass of base ValueError\n");
@@ -450,6 +474,7 @@ TEST(Questions, AreAnswered) {
   EXPECT_NE(tensor.find("mean"), std::string::npos) << tensor;
   const std::string pending = answer("x = torch.zeros(400, 600)\ny = x + 1", "y?");
   EXPECT_NE(pending.find("lazy"), std::string::npos);
+  // What is shown of a lazy tensor is known without its elements.
   EXPECT_EQ(pending.find("mean"), std::string::npos) << "it computes nothing: " << pending;
 }
 
@@ -476,12 +501,14 @@ TEST(Questions, SourcesOfClassesAndMethods) {
   Terminal t = type({entry(text + "foo = Foo()\n"), line("Foo??"), line("foo.meth??"), line("foo??"), line("foo?")});
   EXPECT_EQ(t.err, "");
   const std::string klass = text.substr(text.find('@')), method = text.substr(text.find("def meth"));
+  // The decorator belongs to the class's source; an object's is that of its class.
   EXPECT_TRUE(t.out.starts_with(klass + method + klass + "<")) << t.out;
   EXPECT_NE(t.out.find("\n  A pair.\nFoo\n"), std::string::npos) << t.out;
 }
 
 TEST(Questions, WhatHasNoSourceIsDescribed) {
   for (const char* name : {"x", "abs", "torch.softmax", "tl.load", "x.real"}) {
+    // The same answer with one question mark and with two.
     const std::string about(name);
     EXPECT_EQ(type({line("x = 3"), line(about + "??")}).out, type({line("x = 3"), line(about + "?")}).out);
   }
@@ -498,6 +525,7 @@ TEST(Questions, AboutKernels) {
   EXPECT_EQ(t.err, "");
   EXPECT_TRUE(t.out.starts_with("k(x, n, B: tl.constexpr)\n  Doubles.\nJITFunction, line 2 of [1]\nk(x")) << t.out;
   EXPECT_NE(t.out.find("occupancy"), std::string::npos) << t.out;
+  // What was measured of a kernel is shown where one asks about it.
   EXPECT_NE(t.out.find("\nlast measured: "), std::string::npos) << t.out;
   EXPECT_NE(t.out.find("\n@triton.jit\ndef k(x, n"), std::string::npos) << t.out;
 }
@@ -505,11 +533,13 @@ TEST(Questions, AboutKernels) {
 TEST(Questions, AboutKeys) {
   Terminal t = type({line("d = {'a?': 12345}"), line("d['a?']?"), line("?d[\"a?\"]"), line("'what?'")});
   EXPECT_EQ(t.err, "");
+  // The key has a question mark of its own, and a text alone is a value.
   EXPECT_EQ(t.out, "12345\nint\n12345\nint\n'what?'\n");
 }
 
 TEST(Pager, WithoutAShellIsLessAlone) {
   for (const char* command : {"less", " less -FRX", "/usr/bin/less -R"}) EXPECT_TRUE(is_less_alone(command)) << command;
+  // Anything that a shell would have to read is none.
   for (const char* command : {"more", "less; sh", "less $(sh)", "lessx", "LESSSECURE=0 less", "./less", "vim -"})
     EXPECT_FALSE(is_less_alone(command)) << command;
 }
@@ -519,6 +549,7 @@ TEST(Keys, AreDocumentedAsTheyAre) {
   std::string table;
   for (const editor::Binding& b : editor::bindings()) {
     std::string keys(b.keys);
+    // Two blanks separate the keys of one row.
     for (size_t at = 0; (at = keys.find("  ", at)) != std::string::npos;) keys.replace(at, 2, "`, `");
     table += "| `" + keys + "` | " + std::string(b.help) + " |\n";
   }
