@@ -14,6 +14,7 @@ uint64_t seed() {
 }
 
 std::mt19937_64 generator() {
+  // Printed, so that a failure can be repeated.
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed()));
   return std::mt19937_64(seed());
 }
@@ -33,6 +34,7 @@ std::vector<float> random_floats(std::mt19937_64& rng, size_t n) {
 
 TEST(Semantics, MaskedVectorAdd) {
   auto rng = generator();
+  // Neither a multiple of the block nor one below it.
   const int n = 77;
   std::vector<float> x = random_floats(rng, n), y = random_floats(rng, n), out(n, -1);
   Launch(R"(
@@ -69,6 +71,7 @@ TEST(Semantics, RuntimeIntegerDivisionTruncatesAndConstexprFloors) {
   auto rng = generator();
   std::vector<int32_t> a = random_ints<int32_t>(rng, 64, -100, 100), b = random_ints<int32_t>(rng, 64, 1, 9), q(64),
                        r(64), c(2);
+  // Divisors of both signs, and none that is zero.
   for (size_t i = 0; i < b.size(); i += 2) b[i] = -b[i];
   Launch(R"(
 @triton.jit
@@ -88,10 +91,12 @@ def k(a, b, q, r, c):
       .buffer(r)
       .buffer(c)
       .run();
+  // C's operators are the reference: both round toward zero.
   for (size_t i = 0; i < 64; ++i) {
     EXPECT_EQ(q[i], a[i] / b[i]);
     EXPECT_EQ(r[i], a[i] % b[i]);
   }
+  // Python's rule where the compiler knows the numbers.
   EXPECT_EQ(c, (std::vector<int32_t>{-4, 1}));
 }
 
@@ -145,6 +150,7 @@ int pick_reference(int a, int b) {
 TEST(Semantics, BranchesAndEarlyReturns) {
   const int n = 13;
   std::vector<int32_t> out(2 * n, -7), expected(2 * n, -7);
+  // More programs than n: those beyond return at once.
   Launch(kPick, "kernel=k signature=*i32,i32").buffer(out).value(n).run({n + 3, 1, 1});
   for (int pid = 0; pid < n; ++pid) {
     int x = pid - 3, y = 0, z = 0;
@@ -153,6 +159,7 @@ TEST(Semantics, BranchesAndEarlyReturns) {
     } else if (x == 0) {
       z = 6;
     } else {
+      // A return inside of a branch leaves its places as they were.
       if (x == 2) continue;
       z = x == 1 ? 7 : pick_reference(x, 4);
     }
@@ -165,6 +172,7 @@ TEST(Semantics, BranchesAndEarlyReturns) {
 TEST(Semantics, LoopsCarryNames) {
   auto rng = generator();
   for (int repeat = 0; repeat < 4; ++repeat) {
+    // Zero iterations too, and a number that the inner loop meets only sometimes.
     int n = std::uniform_int_distribution<int>(0, 12)(rng), m = std::uniform_int_distribution<int>(-9, 9)(rng);
     std::vector<int64_t> out(8, 0), expected(8, 0);
     Launch(R"(
@@ -210,6 +218,7 @@ def k(out, n, m):
         .value(m)
         .run();
     int64_t a = 0, b = 1, total = 0;
+    // The same in C++, with the loop's variable ending where Python's does.
     for (int i = 0; i < n; ++i) {
       int64_t old = a;
       a = b, b = old + b;
@@ -250,6 +259,7 @@ def k(out, n, m):
          "signature=*i32,i32:1,i32:1")
       .buffer(out)
       .run();
+  // The specialisation to 1 gives the number its first value, not its only one.
   EXPECT_EQ(out, (std::vector<int32_t>{8, 8, 13, 0}));
 }
 
@@ -268,6 +278,7 @@ def k(out, n):
       .buffer(out)
       .value(9)
       .run();
+  // What is stored under a condition is counted across iterations.
   EXPECT_EQ(out, (std::vector<int32_t>{1, 3, 5, 7, 0, 0}));
 }
 
@@ -275,6 +286,7 @@ TEST(Semantics, Reductions) {
   auto rng = generator();
   const int m = 8, n = 16;
   std::vector<float> x = random_floats(rng, m * n);
+  // The first of equals counts, and a NaN is left out of comparisons.
   x[3 * n + 4] = x[3 * n + 9] = 50.0f;  // a tie
   x[5 * n + 2] = NAN;
   std::vector<float> sums(m), maxima(m), scan(m * n), all(1);
@@ -314,6 +326,7 @@ def k(x, sums, maxima, scan, every, where, lowest, M: tl.constexpr, N: tl.conste
       smallest = std::fmin(smallest, v);
       if (v > x[i * n + best]) best = j;
     }
+    // A NaN in a row makes its sum one, and where it stands is left open.
     if (i != 5) {
       EXPECT_NEAR(sums[i], sum, size * 1e-6);
       EXPECT_EQ(where[i], best) << i;
@@ -325,9 +338,11 @@ def k(x, sums, maxima, scan, every, where, lowest, M: tl.constexpr, N: tl.conste
       EXPECT_NEAR(scan[i * n + j], suffix, 1e-4);
     }
   }
+  // A sum has no way around a NaN; a maximum has.
   EXPECT_TRUE(std::isnan(sums[5]));
   EXPECT_EQ(all[0], smallest);
   for (int j = 0; j < n; ++j) {
+    // The column with the NaN.
     if (j == 2) continue;
     int best = 0;
     for (int i = 0; i < m; ++i)
@@ -364,6 +379,7 @@ def k(x, out):
       .run();
   float h = 0;
   for (int i = 0; i < 8; ++i) {
+    // The recurrence that the pairs stand for.
     h = h * 0.5f + x[i];
     EXPECT_FLOAT_EQ(out[i], h);
   }
@@ -373,6 +389,7 @@ def k(x, out):
 
 /// Philox-4x32-10 as its authors describe it.
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> c, uint32_t k0, uint32_t k1) {
+  // Ten rounds, as the name says.
   for (int round = 0; round < 10; ++round) {
     uint64_t p0 = uint64_t{0xD2511F53} * c[0], p1 = uint64_t{0xCD9E8D57} * c[2];
     c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
@@ -412,17 +429,20 @@ def k(x, out, n, BLOCK: tl.constexpr):
       .buffer(out)
       .value(32)
       .run({1, 1, 1});
+  // The variance in two passes, as Welford's way must give it in one.
   double mean = 0, m2 = 0;
   for (float v : x) mean += v / 32.0;
   for (float v : x) m2 += (v - mean) * (v - mean);
   EXPECT_NEAR(out[0], mean, 1e-5);
   EXPECT_NEAR(out[1], m2, 1e-3);
+  // The weight is the number of elements.
   EXPECT_EQ(out[2], 32);
   EXPECT_EQ(out[3], std::abs(std::trunc(*std::max_element(x.begin(), x.end()))));
 }
 
 TEST(Semantics, IntegerAndIndexHelpersOfTorchCompile) {
   std::vector<int32_t> a, b;
+  // All signs of both operands.
   for (int x = -8; x < 8; ++x)
     for (int y : {-3, -1, 2, 5}) a.push_back(x), b.push_back(y);
   std::vector<int32_t> quotients(64), rests(64), by_three(64), indices(8);
@@ -461,6 +481,7 @@ def k(a, b, quotients, rests, by_three, values, extremes, indices, N: tl.constex
       .buffer(extremes)
       .buffer(indices)
       .run({1, 1, 1});
+  // Toward minus infinity, unlike the language's own division.
   auto floor_of = [](int x, int y) { return static_cast<int>(std::floor(static_cast<double>(x) / y)); };
   for (size_t i = 0; i < a.size(); ++i) {
     EXPECT_EQ(quotients[i], floor_of(a[i], b[i])) << a[i] << " / " << b[i];
@@ -478,10 +499,12 @@ def k(a, b, quotients, rests, by_three, values, extremes, indices, N: tl.constex
 }
 
 TEST(Semantics, PhiloxIsBitExact) {
+  // The vector of the authors' test file.
   EXPECT_EQ(philox({0, 0, 0, 0}, 0, 0), (std::array<uint32_t, 4>{0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8}));
   auto rng = generator();
   const int n = 32;
   uint64_t key = rng();
+  // Offsets beyond 32 bits take two words of the counter.
   std::vector<int64_t> offsets = random_ints<int64_t>(rng, n, 0, int64_t{1} << 40);
   std::vector<uint32_t> words(4 * n);
   std::vector<float> uniform(n), normal(n);
@@ -507,6 +530,7 @@ def k(offsets, words, uniform, normal, seed, N: tl.constexpr):
       .run();
   auto to_uniform = [](uint32_t w) {
     auto s = static_cast<int32_t>(w);
+    // Triton's way from a word to [0, 1).
     return static_cast<float>(s < 0 ? ~s : s) * 4.6566127342e-10f;
   };
   for (int i = 0; i < n; ++i) {
@@ -515,6 +539,7 @@ def k(offsets, words, uniform, normal, seed, N: tl.constexpr):
                     static_cast<uint32_t>(key >> 32));
     for (int w = 0; w < 4; ++w) EXPECT_EQ(words[w * n + i], c[w]);
     EXPECT_EQ(uniform[i], to_uniform(c[0]));
+    // Box and Muller, with a floor under the logarithm.
     double u1 = std::fmax(1e-7, to_uniform(c[0])), u2 = to_uniform(c[1]);
     EXPECT_NEAR(normal[i], std::sqrt(-2 * std::log(u1)) * std::cos(6.283185307179586 * u2), 1e-5);
   }
@@ -541,13 +566,17 @@ def k(counts, extremes, lock):
       .buffer(extremes)
       .buffer(lock)
       .run({8, 1, 1});
+  // Eight programs with six additions each.
   EXPECT_EQ(counts, (std::vector<int32_t>{16, 16, 8, 8}));
   EXPECT_EQ(extremes, (std::vector<float>{0.5f, -6.0f, 2.0f}));
+  // Each program waits for the one before it: the order is the lock's.
   EXPECT_EQ(lock[0], 8u);
 }
 
 TEST(Semantics, BoolPointersHoldBytes) {
+  // 7 is true, whatever bit it has.
   std::vector<uint8_t> flags = {0, 1, 1, 0, 7, 0, 1, 0}, out(8, 9), raw(8, 9);
+  // 256 is zero in a byte, and stored as it is.
   std::vector<int32_t> x = {0, 1, 256, 258, -1, 3, 0, 255};
   Launch(R"(
 @triton.jit
@@ -568,6 +597,7 @@ def k(flags, x, out, raw):
 
 TEST(Semantics, UnsignedOffsetsAreZeroExtended) {
   std::vector<float> x(260, 0);
+  // The last place that eight unsigned bits reach; as a signed number it would be -1.
   x[255] = 3;
   std::vector<float> out(2);
   Launch(R"(
@@ -606,6 +636,7 @@ def k(out):
       .buffer(out)
       .run();
   for (int i = 0; i < 8; ++i) {
+    // Joined and split again.
     EXPECT_EQ(out[i], 10);
     EXPECT_EQ(out[8 + 2 * i], i);
     EXPECT_EQ(out[9 + 2 * i], -i);
@@ -643,8 +674,10 @@ def k(a, wrapped, wide, shifted, quotient, ONE):
       .buffer(quotient)
       .run();
   for (int i = 0; i < 4; ++i) {
+    // A constexpr is as narrow as what it meets; an i32 is not.
     EXPECT_EQ(wrapped[i], static_cast<int8_t>(a[i] + 1));
     EXPECT_EQ(wide[i], a[i] + 2);
+    // A shift by more bits than there are gives zero here.
     EXPECT_EQ(shifted[i], a[i] >> 1);
     EXPECT_EQ(quotient[i], static_cast<float>(a[i]) / 8.0f);
   }
@@ -653,6 +686,7 @@ def k(a, wrapped, wide, shifted, quotient, ONE):
 TEST(Semantics, Libdevice) {
   auto rng = generator();
   const int n = 64, functions = 12;
+  // Wide enough for tails, where approximations differ.
   std::vector<float> x = random_floats(rng, n), out(n * functions);
   for (float& v : x) v *= 3;
   Launch(R"(
@@ -691,6 +725,7 @@ def k(x, out, N: tl.constexpr):
                                   std::hypot(v, 2.0),
                                   std::cbrt(v),
                                   std::tan(static_cast<double>(x[i] * 0.3f))};
+    // A few roundings of a float.
     for (int f = 0; f < functions; ++f)
       EXPECT_NEAR(out[f * n + i], expected[f], 4e-6 * std::fmax(1.0, std::fabs(expected[f])))
           << "function " << f << " of " << v;
@@ -738,6 +773,7 @@ def k(out, rows, columns, G: tl.constexpr):
       .value(rows)
       .value(columns)
       .run({rows, columns, 1});
+  // Rows of a group, column by column; the last group is lower.
   for (int linear = 0; linear < rows * columns; ++linear) {
     int start = linear / (group * columns) * group, height = std::min(rows - start, group),
         inside = linear % (group * columns);

@@ -19,6 +19,7 @@ class InterpTest : public testing::Test {
     if (!m) return m.error();
     KILN_CHECK_OK(ir::verify(**m));
     Memory memory;
+    // y first: the order of what is allowed must not matter.
     memory.allow(y.data(), y.size() * 4);
     memory.allow(x.data(), x.size() * 4);
     const uint64_t args[] = {reinterpret_cast<uint64_t>(x.data()), reinterpret_cast<uint64_t>(y.data()),
@@ -30,6 +31,7 @@ class InterpTest : public testing::Test {
     ASSERT_FALSE(s.ok());
     EXPECT_EQ(s.error().kind, kind);
     EXPECT_EQ(s.error().message, message);
+    // An error stands at a place in the text.
     EXPECT_GT(s.error().place.line, 0);
   }
 
@@ -68,8 +70,10 @@ TEST_F(InterpTest, DescriptorLoadsGiveZeroOutside) {
 )";
   expect_ok(run_body(kDescriptor + std::string("%i = constant 1 : i32\n%j = constant 0 : i32") + store));
   EXPECT_EQ(std::vector(y.begin(), y.begin() + 8), (std::vector<int32_t>{7, 8, 9, 10, 13, 14, 15, 16}));
+  // Rows and columns beyond the tensor, though the memory goes on there.
   expect_ok(run_body(kDescriptor + std::string("%i = constant 2 : i32\n%j = constant 3 : i32") + store));
   EXPECT_EQ(std::vector(y.begin(), y.begin() + 8), (std::vector<int32_t>{16, 17, 0, 0, 0, 0, 0, 0}));
+  // Negative coordinates are outside too.
   expect_ok(run_body(kDescriptor + std::string("%i = constant -1 : i32\n%j = constant -2 : i32") + store));
   EXPECT_EQ(std::vector(y.begin(), y.begin() + 8), (std::vector<int32_t>{0, 0, 0, 0, 0, 0, 1, 2}));
 }
@@ -82,6 +86,7 @@ TEST_F(InterpTest, DescriptorStoresDropWhatIsOutside) {
   %v = constant 4.0 : f32[2, 4]
   descriptor_store %d, %v, %i, %j
 )")));
+  // Two elements of the block lie inside.
   for (size_t k = 0; k < x.size(); ++k) EXPECT_EQ(x[k], k == 15 || k == 16 ? 4 : -1) << k;
 }
 
@@ -100,6 +105,7 @@ TEST_F(InterpTest, DotSumsExactProducts) {
   %p = addptr %xs, %q : *f32[4]
   store %p, %flat
 )"));
+  // A and B from 0 to 7, and 100 everywhere.
   EXPECT_EQ(std::vector(x.begin(), x.begin() + 4), (std::vector<float>{128, 134, 176, 198}));
 }
 
@@ -129,6 +135,7 @@ TEST_F(InterpTest, MaskedLoadsGiveZeroOrOther) {
   %o = load %p, %m, %r : i32[8]
   %s = add %v, %o : i32[8]
   store %p, %s)"));
+  // Zero for what is masked in one load, the other's value in the second.
   EXPECT_EQ(y, (std::vector<int32_t>{20, 22, 24, 26, 28, 5, 6, 7, 18, 19, 20, 21, 22, 23, 24, 25}));
 }
 
@@ -153,6 +160,7 @@ TEST_F(InterpTest, ReportsTheFirstAccessOutside) {
   ASSERT_FALSE(s.ok());
   EXPECT_EQ(s.error().kind, ErrorKind::kLaunch);
   EXPECT_NE(s.error().message.find("store of i32 outside of every buffer"), std::string::npos) << s.error().message;
+  // The third program begins at element 16, the first one outside.
   EXPECT_NE(s.error().message.find("at element [0, 0] in program (2, 0, 0)"), std::string::npos) << s.error().message;
   EXPECT_EQ(s.error().place.line, 12);
 }
@@ -165,6 +173,7 @@ TEST_F(InterpTest, ReportsMisalignedAccess) {
   %p = int_to_ptr %b : *i32
   %v = load %p : i32)");
   ASSERT_FALSE(s.ok());
+  // Two bytes off an address of four.
   EXPECT_NE(s.error().message.find("misaligned"), std::string::npos);
 }
 
@@ -217,6 +226,7 @@ TEST_F(InterpTest, ReduceAndScanAlongEachAxis) {
   store %a4, %columns
   %flat = reshape %down : i32[8]
   store %a8, %flat)"));
+  // Rows added, columns subtracted in order, sums from the right.
   EXPECT_EQ(y, (std::vector<int32_t>{10, 26, -4, -4, -4, -4, 0, 0, 10, 9, 7, 4, 26, 21, 15, 8}));
 }
 
@@ -238,6 +248,7 @@ TEST_F(InterpTest, ReduceOfPairsKeepsOrder) {
   %second = addptr %y, %one : *i32
   store %y, %best
   store %second, %at)"));
+  // The first of the three nines, at place 1.
   EXPECT_EQ(y[0], 9);
   EXPECT_EQ(y[1], 1);
 }
@@ -285,6 +296,7 @@ TEST_F(InterpTest, ForEndsAtTheLargestInteger) {
     store %y, %i
     yield
   })"));
+  // The next step would overflow, so the loop ends before it.
   EXPECT_EQ(y[0], 2147483646);
 }
 
@@ -331,6 +343,7 @@ TEST_F(InterpTest, RuntimeStepsMustBePositive) {
 TEST_F(InterpTest, AssertNamesProgramAndElement) {
   expect_error(run_body(std::string(kOffsets) + "assert %m {text = \"r < n\"}", {1, 2, 1}), ErrorKind::kMismatch,
                "assertion failed: r < n, in program (0, 0, 0) at element [5]");
+  // Masked elements are not asserted.
   expect_ok(run_body(std::string(kOffsets) + "assert %m, %m {text = \"r < n\"}"));
 }
 
@@ -346,6 +359,7 @@ TEST_F(InterpTest, PrintsLikeTheDevice) {
   print %f {text = "f: "}
   print %r, %n {text = "", hex = true})",
                      {1, 2, 1}, -1, options));
+  // Five lines of each program.
   ASSERT_EQ(lines.size(), 10u);
   EXPECT_EQ(lines[5], "pid (0, 1, 0) start");
   EXPECT_EQ(lines[6], "pid (0, 1, 0) idx () f: 1.000000");
@@ -354,6 +368,7 @@ TEST_F(InterpTest, PrintsLikeTheDevice) {
 }
 
 TEST_F(InterpTest, SeedsShuffleProgramsOnly) {
+  // Each order writes the same, as programs are independent.
   for (uint64_t seed : {0, 1, 2}) {
     Options options;
     options.seed = seed;
@@ -374,6 +389,7 @@ TEST_F(InterpTest, RefusesWhatItCannotRun) {
   EXPECT_EQ(run(m, {1, 1, 1}, {}, Memory()).error().kind, ErrorKind::kUnsupported);
   m.stage = ir::Stage::kTile;
   const uint64_t args[] = {1};
+  // Too few arguments.
   EXPECT_EQ(run(m, {1, 1, 1}, args, Memory()).error().kind, ErrorKind::kType);
 }
 
@@ -383,6 +399,7 @@ TEST(Memory, RangesAreExact) {
   memory.allow(a.data(), 10);
   memory.allow(b.data(), 7);
   const uint64_t pa = reinterpret_cast<uint64_t>(a.data()), pb = reinterpret_cast<uint64_t>(b.data());
+  // The last four bytes of ten; one further is outside.
   EXPECT_TRUE(memory.contains(pa + 6, 4));
   EXPECT_FALSE(memory.contains(pa + 7, 4));
   EXPECT_FALSE(memory.contains(pa - 1, 1));

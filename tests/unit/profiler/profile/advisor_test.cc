@@ -43,8 +43,10 @@ Seen small_launches(int n, double us) {
 Seen two_kernels(double first_us, double second_us) {
   TimelineMaker m;
   for (int i = 0; i < 4; ++i) {
+    // Two statements, so that each kernel has its own line.
     m.statement(2, [&] { m.launch("big", {.us = first_us}); });
     m.statement(3, [&] { m.launch("small", {.us = second_us}); });
+    // A third kernel that takes its share: no kernel has all the time.
     m.launch("other", {.us = 30});
   }
   return {m.finish()};
@@ -55,8 +57,10 @@ Seen steps(double first_compiles_us) {
   for (int i = 0; i < 5; ++i)
     m.span(Step::kRange, "train", [&] {
       m.statement(6, [&] {
+        // Only the first turn compiles.
         if (i == 0 && first_compiles_us > 0)
           m.span(Step::kCompile, "f_kernel", [&] {
+            // Nine tenths lie in phases, the rest in none.
             m.span(Step::kPhase, "llvm", {}, first_compiles_us * 0.7);
             m.span(Step::kPhase, "ptxas", {}, first_compiles_us * 0.2);
           });
@@ -94,6 +98,7 @@ Seen library_launch(const char* asks) {
 
 Seen loop_with_waits(int launches_per_wait, double us) {
   TimelineMaker m;
+  // With more work for each wait the wait costs little.
   for (int i = 0; i < 40; ++i) {
     for (int k = 0; k < launches_per_wait; ++k) m.statement(7, [&] { m.launch("step_kernel", {.us = us}); });
     m.statement(
@@ -118,6 +123,7 @@ Seen loop_with_copies(int copies) {
   TimelineMaker m;
   for (int i = 0; i < 10; ++i) {
     m.statement(7, [&] { m.launch("step_kernel", {.us = 100}); });
+    // The number of copies decides: a single one is no habit.
     if (i < copies)
       m.statement(
           8, [&] { m.copy("DtoH", 4); }, "loss.item()");
@@ -137,6 +143,7 @@ Seen overhead_in_gap(const char* kind) {
 Seen runs(double wobble) {
   TimelineMaker m;
   for (int i = 0; i < 20; ++i) {
+    // Every second run is longer, so the spread is the wobble.
     m.launch("wobbly", {.us = 100 + (i % 2 ? wobble : 0)});
     m.launch("sized", {.us = 100.0 + 30 * (i % 2), .grid = {1024u << (i % 2), 1, 1}});  // two sizes are no spread
   }
@@ -164,6 +171,7 @@ KernelFigures traffic(double percent, double read, double written) {
 Seen counted(KernelFigures figures, KernelSource source = {}) {
   TimelineMaker m;
   m.statement(3, [&] { m.launch("k", {.us = 200}); });
+  // The same name in both, as a report joins them.
   figures.kernel = source.kernel = "k";
   return {m.finish(), {figures}, {source}};
 }
@@ -177,6 +185,7 @@ Seen with_resources(int registers, int64_t shared, double tensor_percent = 0) {
 }
 
 KernelFigures conflicts(double n) {
+  // The duration and the clock turn a number of conflicts into a share of the cycles.
   KernelFigures f;
   f.bank_conflicts = n, f.us = 100, f.sm_mhz = 1700;
   return f;
@@ -185,12 +194,14 @@ KernelFigures conflicts(double n) {
 Seen narrow_kernels(uint32_t blocks, bool second_stream) {
   TimelineMaker m;
   for (int i = 0; i < 20; ++i)
+    // In turns between two streams, or all on one.
     m.launch("narrow", {.us = 40, .stream = second_stream && i % 2 ? 13u : 7u, .grid = {blocks, 1, 1}});
   return {m.finish()};
 }
 
 const std::vector<Case>& cases() {
   static const std::vector<Case> kCases = {
+      // For each rule what fires it, what nearly does, and what must be said.
       {"overhead-bound",
        [] { return small_launches(100, 0.5); },
        [] { return small_launches(100, 20); },
@@ -280,9 +291,11 @@ TEST(Advisor, EachRuleFires) {
     SCOPED_TRACE(c.rule);
     auto all = c.fires().findings();
     auto found = of_rule(all, c.rule);
+    // One of its rule, however many others there are.
     ASSERT_EQ(found.size(), 1u) << findings_text(all);
     const std::string text = findings_text(found);
     for (const char* part : c.says) EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
+    // A finding without an advice helps nobody.
     EXPECT_FALSE(found[0].what.empty());
     EXPECT_FALSE(found[0].evidence.empty());
     EXPECT_FALSE(found[0].advice.empty());
@@ -294,6 +307,7 @@ TEST(Advisor, FindingsFitATerminal) {
     const auto found = c.fires().findings();
     for (const bool color : {false, true}) {
       const std::string text = findings_text(found, {.color = color, .width = 60});
+      // Line by line.
       for (size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) {
         const std::string line = text.substr(at, text.find('\n', at) - at);
         // Colours take no room; one word may be longer.
@@ -324,6 +338,7 @@ TEST(Advisor, EachRuleHasItsCaseAndItsPlaceInTheDocs) {
     EXPECT_TRUE(tested.contains(std::string(rule.name))) << rule.name;
     EXPECT_NE(docs->find("\n## " + std::string(rule.name) + "\n"), std::string::npos) << rule.name;
   }
+  // No rule without its case, no case without its rule.
   EXPECT_EQ(tested.size(), advisor_rules().size());
 }
 
@@ -342,9 +357,11 @@ TEST(Advisor, WhatAProfileRepeatsIsNoLoop) {
     for (int i = 0; i < 3; ++i)
       m.span(Step::kRange, "step", [&] {
         m.statement(1, [&] {
+          // Copies within one run repeat; those of three runs do not.
           for (int k = 0; k < copies_each; ++k) m.launch("k", {.us = 100}), m.copy("DtoH", 64);
         });
       });
+    // The statement of %profile itself.
     for (Span& s : m.t.spans)
       if (s.step == Step::kStatement) s.file = "<%profile>";
     return advise(m.finish());
@@ -361,6 +378,7 @@ TEST(Advisor, GraphNodesPayNoLaunch) {
 
 TEST(Advisor, UnprofiledCostOfALaunchIsPreferred) {
   Seen seen = small_launches(100, 3);
+  // As it takes without CUPTI beside it.
   seen.timeline.plain_call_us = 1.25;
   auto found = of_rule(seen.findings(), "short-launches");
   ASSERT_EQ(found.size(), 1u);
@@ -376,6 +394,7 @@ TEST(Advisor, ColdStartWithoutALoopNamesThePhases) {
     m.overhead("lazy loading", 150);
     m.launch("gelu");
   });
+  // The largest first.
   auto found = of_rule(advise(m.finish()), "cold-start");
   ASSERT_EQ(found.size(), 1u);
   EXPECT_NE(found[0].what.find("llvm 9.00 ms, module load 700 us, lazy loading 150 us"), std::string::npos)
@@ -392,6 +411,7 @@ TEST(Advisor, TheDriverAsOurAssemblerIsToldOnce) {
     });
     m.launch("gelu");
   });
+  // The driver's own record lies within the phase and must not be counted again.
   auto found = of_rule(advise(m.finish()), "cold-start");
   ASSERT_EQ(found.size(), 1u);
   EXPECT_NE(found[0].what.find(": cubin 10.0 ms"), std::string::npos) << found[0].what;
@@ -408,6 +428,7 @@ TEST(Advisor, TheStartOfADeviceIsAPhaseOfAColdStart) {
   auto found = of_rule(advise(m.finish()), "cold-start");
   ASSERT_EQ(found.size(), 1u);
   EXPECT_NE(found[0].what.find("device start 120 ms, toolchain 6.00 ms"), std::string::npos) << found[0].what;
+  // All of it has a name.
   EXPECT_EQ(found[0].what.find("in no phase"), std::string::npos) << found[0].what;
 }
 
@@ -445,6 +466,7 @@ TEST(Advisor, WithoutTheGpusSideItNamesOnlyWhatTheHostShows) {
   seen.timeline.work.clear(), seen.timeline.calls.clear(), seen.timeline.waits.clear();
   std::set<std::string> rules;
   for (const Finding& f : seen.findings()) rules.insert(f.rule);
+  // What the statements themselves show.
   EXPECT_EQ(rules, std::set<std::string>{"copies-in-loop"});
 }
 
@@ -458,11 +480,14 @@ TEST(Advisor, WarningsComeFirst) {
 
 TEST(Advisor, CoverCountsTimeOnce) {
   Cover c({{10, 20}, {15, 30}, {30, 31}, {50, 50}, {60, 70}});
+  // Overlapping and touching spans count once.
   EXPECT_EQ(c.total(), 31);
   EXPECT_EQ(c.within(0, 100), 31);
+  // Two of the first cover and five of the second.
   EXPECT_EQ(c.within(29, 65), 7);
   EXPECT_EQ(c.within(31, 60), 0);
   EXPECT_EQ(c.within(20, 10), 0);
+  // Outside, the next one; inside, the place itself.
   EXPECT_EQ(c.next_start(31), 60);
   EXPECT_EQ(c.next_start(60), 60);
   EXPECT_EQ(c.next_start(61), 0);

@@ -38,6 +38,7 @@ def add(x, y, n, BLOCK: tl.constexpr = 1024):
 class KernelTest : public testing::Test {
  protected:
   void SetUp() override {
+    // A cache of each test's own: what one compiled must not be found by another.
     char name[] = "/tmp/kiln_cache_XXXXXX";
     folder = mkdtemp(name);
     setenv("KILN_CACHE_DIR", folder.c_str(), 1);
@@ -86,12 +87,14 @@ TEST_F(KernelTest, LaunchPacksSlotsAndCountsPrograms) {
   EXPECT_OK(add.launch({7, 3, 2}, Args{x, y, int64_t{100}, std::nullopt}));
   EXPECT_EQ(recorder.programs, 42);
   EXPECT_EQ(recorder.grid, (std::array<int32_t, 3>{7, 3, 2}));
+  // The constexpr takes no slot.
   EXPECT_EQ(recorder.slots, (std::vector<uint64_t>{x.address(), y.address(), 100}));
   EXPECT_EQ(recorder.targets.back(), "host");
   EXPECT_EQ(spec(0).type, ir::pointer_type(DType::kF32));
   EXPECT_EQ(spec(0).divisibility, 16);
   EXPECT_EQ(spec(1).type, ir::pointer_type(DType::kBF16));
   EXPECT_EQ(spec(2).type, ir::scalar_type(DType::kI32));
+  // 100 is divisible by 4, which is what an alignment of 16 bytes needs of an f32.
   EXPECT_EQ(spec(2).divisibility, 4);
   EXPECT_TRUE(spec(3).is_constexpr);
   EXPECT_EQ(std::get<ast::Int>(std::get<ast::Constant>(spec(3).value)), 1024);
@@ -191,6 +194,7 @@ TEST_F(KernelTest, DoNotSpecializeAndAnnotations) {
 TEST_F(KernelTest, ConstexprsOfEveryKind) {
   Program program("@triton.jit\ndef helper(a):\n    pass\n@triton.jit\ndef f(x, K: tl.constexpr):\n    pass\n");
   Kernel f = kernel(program, "f"), helper = kernel(program, "helper");
+  // Values that are equal for C++ or look alike as text, and must be told apart in a key.
   const Arg values[] = {Arg(true),
                         Arg(false),
                         Arg(int64_t{1}),
@@ -244,9 +248,11 @@ TEST_F(KernelTest, WrongArgumentsNameTheParameter) {
   EXPECT_EQ(add.launch({1, 1, 1}, Args{x, y}).error().message, "kernel 'add' has 4 parameters, got 2 arguments");
   EXPECT_EQ(add.launch({1, 1, 1}, Args{x, std::nullopt, int64_t{2}, std::nullopt}).error().message,
             "kernel 'add': argument 'y' is missing");
+  // An empty handle by value and by pointer.
   for (const Arg& empty : {Arg(Tensor()), Arg(static_cast<const Tensor*>(nullptr))})
     EXPECT_EQ(add.launch({1, 1, 1}, Args{x, empty, int64_t{2}, std::nullopt}).error().message,
               "kernel 'add': argument 'y' is an empty tensor handle");
+  // A view shares the memory that is freed under it.
   Tensor gone = *Tensor::zeros(device, DType::kF32, Shape{4}), view = *gone.view(Shape{2, 2});
   gone.free();
   auto status = add.launch({1, 1, 1}, Args{x, view, int64_t{2}, std::nullopt});
@@ -259,6 +265,7 @@ TEST_F(KernelTest, GridsAreChecked) {
   Program program(kAdd);
   Kernel add = kernel(program, "add");
   Args args{x, y, int64_t{2}, std::nullopt};
+  // An empty grid launches nothing, and so needs no compilation.
   for (std::array<int64_t, 3> empty : {std::array<int64_t, 3>{0, 1, 1}, {1, 0, 1}, {5, 5, 0}})
     EXPECT_OK(add.launch(empty, args));
   EXPECT_EQ(recorder.programs, 0);
@@ -298,6 +305,7 @@ TEST_F(KernelTest, CompileErrorsComeThroughAndAreRetried) {
   Kernel add = kernel(program, "add");
   Args args{x, y, int64_t{2}, std::nullopt};
   recorder.fail = true;
+  // A failure is not kept: the cause may be gone at the next try.
   EXPECT_EQ(add.launch({1, 1, 1}, args).error().message, "the fake compiler refuses");
   recorder.fail = false;
   EXPECT_OK(add.launch({1, 1, 1}, args));
@@ -396,6 +404,7 @@ TEST_F(KernelTest, SpecialisationsCompileSideBySide) {
     std::unique_lock lock(mutex);
     most = std::max(most, ++inside);
     met.notify_all();
+    // Ends by itself if they did not meet, and fails below.
     met.wait_for(lock, std::chrono::seconds(60), [&] { return most == kThreads; });
     --inside, ++compiled;
     return real(function, args, options);
@@ -448,6 +457,7 @@ TEST_F(KernelTest, ARepeatedSpecialisationIsNeverMistaken) {
                           int64_t{1} << 40, uint64_t{1} << 63, int64_t{-16}};
   const Arg scalars[] = {int64_t{1}, int64_t{5}, 2.5, true, std::monostate{}, x};
   const Arg wide[] = {int64_t{1}, int64_t{16}, true};
+  // "tanh" and "tan": one begins with the other.
   const Arg constants[] = {
       int64_t{1}, int64_t{64}, std::string("relu"), std::string("tanh"), std::string("tan"), 1.0, DType::kF16,
       true,       helper,      std::monostate{}};
@@ -463,6 +473,7 @@ TEST_F(KernelTest, ARepeatedSpecialisationIsNeverMistaken) {
     if (random() % 4 == 0) options.num_warps = 8;
     std::string expected = fmt::format("{} warps", options.num_warps), launched = expected;
     for (const auto& a : arg_specs(params, args)) expected += "; " + text(a);
+    // The arguments bound on their own: what the launch must have passed.
     BoundArgs bound;
     ASSERT_TRUE(bind_args("f", params, args, bound).ok());
     // The same arguments again are the case of a loop.
@@ -498,6 +509,7 @@ TEST_F(KernelTest, ARepeatedLaunchIsCheckedLikeTheFirst) {
   EXPECT_EQ(add.launch({2, 1, 1}, Args{x, Tensor(), int64_t{100}, std::nullopt}).error().message,
             "kernel 'add': argument 'y' is an empty tensor handle");
   repeat();
+  // A second device of the same kind: only its identity tells them apart.
   Device other(
       std::make_shared<DeviceImpl>("other", *make_host_backend(), device.impl()->runtime().shared_from_this()));
   Tensor far = *Tensor::zeros(other, DType::kBF16, Shape{100});
@@ -549,6 +561,7 @@ TEST_F(KernelTest, WhateverChangesTheCodeChangesTheKey) {
                     {{"N", ast::Constant(ast::Int{1})}}),
             1u)
       << "a helper's body";
+  // A line of an error or a profile is a line of the file, so the same text elsewhere is other code.
   EXPECT_EQ(compile("\n# moved down by two lines\n" + base, {{"N", ast::Constant(ast::Int{1})}}), 1u)
       << "lines in the code are lines of the file";
   for (const LaunchOption& o : kLaunchOptions) {
@@ -604,6 +617,7 @@ TEST_F(KernelTest, ACacheThatOthersMayWriteIsNotRead) {
   ASSERT_TRUE(kernel(program, "add").compile(add_args()).ok());
   begin();
   ASSERT_TRUE(kernel(program, "add").compile(add_args())->from_cache);
+  // What others may write is code that they would run as this user.
   chmod((folder + "/kernels").c_str(), 0777);
   begin();
   EXPECT_FALSE(kernel(program, "add").compile(add_args())->from_cache);
@@ -735,6 +749,7 @@ TEST(KernelCache, SerialisesEveryField) {
     void operator()(bool& v) const { v = true; }
     void operator()(int& v) const { v = 123; }
     void operator()(int64_t& v) const { v = 123; }
+    // A zero byte inside, as code has.
     void operator()(std::string& v) const { v = std::string("a\0b", 3); }
     void operator()(std::vector<std::string>& v) const { v = {"(C7510) slow", ""}; }
     void operator()(std::vector<PhaseTime>& v) const { v = {{"frontend", 0.25}, {"cubin", 5}}; }
@@ -742,6 +757,7 @@ TEST(KernelCache, SerialisesEveryField) {
   for_each_field(k, [&](const KernelField& field, auto& value) {
     const std::string before = serialize(k), code = code_hash(k);
     Fill{}(value);
+    // The table says which fields are part of the key and which of the code's hash.
     EXPECT_EQ(serialize(k) != before, field.has('K')) << field.name;
     EXPECT_EQ(code_hash(k) != code, field.has('C')) << field.name;
   });
@@ -786,6 +802,7 @@ def f(p, n: tl.constexpr = DEFAULT):
     return G16
 )");
   auto names = free_names(*program.functions["f"]->def);
+  // Names that are read before they are bound; attributes and keyword names are none.
   std::vector<std::string> expected = {"DEFAULT", "G1", "G10",    "G11", "G14",   "G15",   "G16",
                                        "G17",     "G2", "G3",     "G4",  "G5",    "G6",    "G7",
                                        "G8",      "G9", "helper", "q",   "range", "table", "tl"};
