@@ -181,6 +181,7 @@ std::string gemm_text(const char* loop, const Tile& tile) {
   auto set = [&](const std::string& name, const std::string& value) {
     text = std::regex_replace(text, std::regex(name), value);
   };
+  // First, since the loop has names of its own to fill in.
   set("\\nLOOP\\n", loop);
   // Equal layouts have one name.
   const std::pair<const char*, layout::LinearLayout> shared[] = {
@@ -197,6 +198,7 @@ std::string gemm_text(const char* loop, const Tile& tile) {
   set("\\bBN\\b", std::to_string(tile.n));
   set("\\bBK\\b", std::to_string(tile.k));
   set("\\bWARPS\\b", std::to_string(tile.warps));
+  // Two bytes for each half of both operands.
   set("\\bBYTES\\b", std::to_string(2 * (tile.m * tile.k + tile.k * tile.n)));
   return layout_lines(layouts) + text;
 }
@@ -212,6 +214,7 @@ Status run_gemm(const ir::Module& module, uint64_t seed, const Problem& p = kRag
   std::normal_distribution<double> normal;
   auto size = [](int rows, int columns) { return static_cast<size_t>(rows) * static_cast<size_t>(columns); };
   // Buffers of 16-byte units; the output is poisoned.
+  // 0x7e00 is NaN, so that what nobody wrote is seen.
   auto buffer = [](size_t halves) {
     return std::vector<std::array<uint16_t, 8>>(halves / 8,
                                                 {0x7e00, 0x7e00, 0x7e00, 0x7e00, 0x7e00, 0x7e00, 0x7e00, 0x7e00});
@@ -232,6 +235,7 @@ Status run_gemm(const ir::Module& module, uint64_t seed, const Problem& p = kRag
   for (size_t i = 0; i < left.size(); ++i) left[i] = float_from_bits(DType::kF16, at(a, i));
   for (size_t i = 0; i < right.size(); ++i) right[i] = float_from_bits(DType::kF16, at(b, i));
   const size_t n = row.size(), k = static_cast<size_t>(p.k);
+  // In float64, with the sum of the magnitudes to judge by.
   for (size_t i = 0; i < static_cast<size_t>(p.m); ++i) {
     std::fill(row.begin(), row.end(), 0);
     std::fill(bound.begin(), bound.end(), 0);
@@ -246,6 +250,7 @@ Status run_gemm(const ir::Module& module, uint64_t seed, const Problem& p = kRag
       const auto steps = p.k / 16 + 2;
       const double tolerance = std::abs(row[j]) * 0x1p-11 + bound[j] * 0x1p-24 * static_cast<double>(steps);
       EXPECT_NEAR(got, row[j], tolerance) << "[" << i << ", " << j << "], seed " << seed;
+      // One element is told; the others would hide it.
       if (!(std::abs(got - row[j]) <= tolerance)) return {};
     }
   }
@@ -258,6 +263,7 @@ TEST(AsyncProduct, ARingOverSeveralTiles) {
   for (const char* loop : {kWaits, kOverlaps, kRegisters}) {
     auto m = parse_kernel(gemm_text(loop, kSmall));
     ASSERT_NE(m, nullptr);
+    // Each with other orders of the warps.
     for (int i = 0; i < 4; ++i) {
       Status s = run_gemm(*m, fresh_seed());
       ASSERT_TRUE(s.ok()) << render(s.error());
@@ -266,10 +272,12 @@ TEST(AsyncProduct, ARingOverSeveralTiles) {
 }
 
 TEST(AsyncProduct, OtherTiles) {
+  // Other numbers of warps and depths, whose layouts have other swizzles.
   for (const Tile& tile : {Tile{128, 32, 32, 8}, Tile{64, 128, 32, 8}, Tile{128, 64, 16, 4}}) {
     SCOPED_TRACE(std::to_string(tile.m) + " x " + std::to_string(tile.n) + " x " + std::to_string(tile.k));
     auto m = parse_kernel(gemm_text(kOverlaps, tile));
     ASSERT_NE(m, nullptr);
+    // Sizes that end within a tile.
     Status s = run_gemm(*m, fresh_seed(), {136, 136, 72, 2});
     ASSERT_TRUE(s.ok()) << render(s.error());
   }
@@ -279,7 +287,9 @@ constexpr char kRaceOrUnwritten[] = "race at byte|which nothing wrote";
 /// One bit of parity cannot tell a phase from the next but one: who comes late may wait for ever.
 constexpr char kRaceOrDeadlock[] = "race at byte|which nothing wrote|deadlock: .*waits for parity";
 
+// One mistake in each kernel, and what the machine must say of it.
 constexpr Planted kErrors[] = {
+    // A consumer that waits for the other phase may pass too early.
     {"the consumers' phase off by one", "        mbarrier_wait %f, %parity\n",
      "        %other = xor %parity, %one : i32\n        mbarrier_wait %f, %other\n", kRaceOrDeadlock},
     {"the producer's phase off by one", "mbarrier_wait %e_1, %free", "mbarrier_wait %e_1, %parity_1",
@@ -287,20 +297,24 @@ constexpr Planted kErrors[] = {
      "thread of role 1 waits for parity 0 .*0 of 4 arrivals"},
     {"phases that do not turn", "%use = div %t, %stages : i32", "%use = constant 0 : i32",
      "race at byte|which nothing wrote|an arrival too many|deadlock: .*waits for parity"},
+    // The barriers must be there before anybody waits on them.
     {"no barrier after the init", "  barrier\n  %zero", "  %zero",
      "mbarrier at byte .*(nothing orders|nothing has init)"},
     {"no barrier before the staging", "      barrier\n      shared_store", "      shared_store",
      "race at byte .* the tma_store of warp 0"},
     {"no barrier after the staging", "      barrier // stored\n", "", "(race at byte|which nothing wrote).*"},
+    // The store still reads the tile that the next one overwrites.
     {"no tma_store_wait", "      tma_store_wait {count = 0}\n      barrier\n", "      barrier\n",
      "race at byte .* the tma_store of warp 0"},
     {"a tma_store_wait too lax", "      tma_store_wait {count = 0}\n      barrier\n",
      "      tma_store_wait {count = 1}\n      barrier\n", "race at byte .* the tma_store of warp 0"},
     {"no last tma_store_wait", "    tma_store_wait {count = 0} // last\n", "",
      "warp 0 ends while its tma_store may read shared memory"},
+    // Writes of threads are visible to bulk copies only behind a fence.
     {"no fence", "      fence_async\n", "", "in the async proxy, and warp .*, which wrote it, ran no fence_async"},
     {"the fence before the writes", "      shared_store %cs, %half\n      fence_async\n",
      "      fence_async\n      shared_store %cs, %half\n", "ran no fence_async"},
+    // The slot is given back while the product reads it.
     {"a release before the products are there",
      "        %y = wgmma_wait %w {count = 0} : f32[64, 64]{L0}\n        %e = shared_view %empty, %slot : barrier\n     "
      "   "
@@ -309,10 +323,12 @@ constexpr Planted kErrors[] = {
      "= "
      "0} : f32[64, 64]{L0}\n",
      "race at byte .* wgmma"},
+    // The producer waits for a slot that nobody gives back.
     {"no release", "        mbarrier_arrive %e\n", "",
      "deadlock: .*the thread of role 1 waits for parity 0 of an mbarrier where phase 0 has 0 of 4 arrivals"},
     {"two releases", "        mbarrier_arrive %e\n", "        mbarrier_arrive %e\n        mbarrier_arrive %e\n",
      "race at byte|which nothing wrote|deadlock: .*waits for parity|an arrival too many"},
+    // Five arrivals of four warps.
     {"a count too large", "mbarrier_init %empty {count = 4}", "mbarrier_init %empty {count = 5}",
      "deadlock: .*4 of 5 arrivals"},
     {"a count too small", "mbarrier_init %empty {count = 4}", "mbarrier_init %empty {count = 3}", kRaceOrDeadlock},
@@ -321,9 +337,11 @@ constexpr Planted kErrors[] = {
      "is initialised again while it is in use"},
     {"an mbarrier twice", "  mbarrier_init %empty", "  mbarrier_init %full {count = 1}\n  mbarrier_init %empty",
      "is initialised again while it is in use"},
+    // The phase ends before all bytes are there.
     {"too few bytes expected", "{bytes = 16384}", "{bytes = 8192}",
      "8192 bytes are on their way to an mbarrier where 8192 are announced and 8192 of these taken|where 0 are "
      "announced|which nothing wrote"},
+    // The phase never ends.
     {"too many bytes expected", "{bytes = 16384}", "{bytes = 16400}",
      "deadlock: .*16384 of 16400 announced bytes have landed \\(loads of 16384 have started\\)"},
     {"no bytes expected", "        mbarrier_expect %f_1 {bytes = 16384}\n", "",
@@ -343,11 +361,14 @@ constexpr Planted kErrors[] = {
      "deadlock: .*the thread of role 1 waits for parity"},
     {"a step too few", "for %s_1 = %zero to", "for %s_1 = %one to",
      "deadlock: warp 0 waits for parity . of an mbarrier .*the thread of role 1 has ended"},
+    // Rows must be whole units of 16 bytes.
     {"rows that end inside of a unit", "  %dc = make_descriptor %c, %m, %n,",
      "  %four = constant 4 : i32\n  %short = sub %n, %four : i32\n  %dc = make_descriptor %c, %m, %short,",
      "a copy out writes units of 16 bytes, past the end of rows of"},
+    // Two tiles at one place of the result.
     {"one place for two tiles", "tma_store %dc, %cs, %row, %column", "tma_store %dc, %cs, %row, %zero",
      "race in global memory: a tma_store of this program writes byte"},
+    // Registers of a product are not to be read before its wait.
     {"the accumulator before its wait", "        %y = wgmma_wait",
      "        %bad = add %w, %w : f32[64, 64]{L0}\n        %y = wgmma_wait",
      "warp .* touches the result of a wgmma before the wgmma_wait that takes it"},
@@ -371,6 +392,7 @@ TEST(AsyncProduct, PlantedErrorsAreFound) {
 
 /// Each four warps write and send the rows that they multiplied, and wait for nobody else.
 std::string apart(const Tile& tile) {
+  // The words of four warps in place of those of all.
   std::string text = gemm_text(kWaits, tile);
   for (const auto& [from, to] : {std::pair{"      tma_store_wait {count = 0}\n      barrier\n",
                                            "      tma_store_wait {count = 0, warps = 4}\n      barrier {warps = 4}\n"},
@@ -392,6 +414,7 @@ TEST(AsyncProduct, GroupsOfWarpsStoreTheirOwnRows) {
   }
 }
 
+// A mistake in who waits for whom.
 constexpr Planted kGroupErrors[] = {
     {"the first group sends all rows", "%row, %column {warps = 4}", "%row, %column",
      "race at byte|which nothing wrote"},
@@ -480,6 +503,7 @@ TEST(AsyncProduct, PlantedErrorsOfARoleThatStoresAreFound) {
     expect_found(text, p, [](const ir::Module& m, uint64_t seed) { return run_gemm(m, seed); });
 }
 
+// With one product in flight, other waits matter.
 constexpr Planted kOverlapErrors[] = {
     {"no last wait", "      %sum = wgmma_wait %flying {count = 0}", "      %sum = wgmma_wait %flying {count = 1}",
      "touches the result of a wgmma before the wgmma_wait|race at byte .* wgmma"},

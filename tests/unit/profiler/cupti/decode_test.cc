@@ -19,6 +19,7 @@ class Buffer {
  public:
   template <class Record>
   Buffer& add(const Record& record) {
+    // CUPTI packs them without gaps, and reads them at their alignment.
     static_assert(sizeof(Record) % 8 == 0, "records keep the alignment of the next one");
     size_t at = words_.size();
     words_.resize(at + sizeof record / 8);
@@ -36,6 +37,7 @@ CUpti_ActivityKernel10 kernel(const char* name, uint64_t start, uint64_t end, ui
   CUpti_ActivityKernel10 r = {};
   r.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
   r.name = name, r.start = start, r.end = end, r.correlationId = correlation;
+  // Before the start, as a command buffer's times are.
   r.queued = start - 500, r.submitted = start - 100;
   r.deviceId = 1, r.contextId = 2, r.streamId = 13;
   r.gridX = 7, r.gridY = 3, r.gridZ = 2, r.blockX = 128, r.blockY = r.blockZ = 1;
@@ -46,6 +48,7 @@ CUpti_ActivityKernel10 kernel(const char* name, uint64_t start, uint64_t end, ui
 }
 
 CUpti_ActivityAPI call(uint32_t id, uint64_t start, uint64_t end, uint32_t correlation) {
+  // The driver's calls are told by their number.
   CUpti_ActivityAPI r = {};
   r.kind = CUPTI_ACTIVITY_KIND_DRIVER;
   r.cbid = id, r.start = start, r.end = end, r.correlationId = correlation, r.threadId = 77;
@@ -71,6 +74,7 @@ class Decode : public ::testing::Test {
  protected:
   void SetUp() override {
     auto opened = Library::open();
+    // Without the library there is nothing that could read the buffers.
     if (!opened.ok()) GTEST_SKIP() << opened.error().message;
     library_ = *opened;
   }
@@ -110,6 +114,7 @@ TEST_F(Decode, AKernelWithAllThatCuptiKnows) {
   EXPECT_TRUE(t.unknown.empty());
 }
 
+// One record of each kind, spread over buffers with an empty one between.
 TEST_F(Decode, EveryKindBackToBackInSeveralBuffers) {
   CUpti_ActivityMemset4 fill = {};
   fill.kind = CUPTI_ACTIVITY_KIND_MEMSET;
@@ -123,6 +128,7 @@ TEST_F(Decode, EveryKindBackToBackInSeveralBuffers) {
   wait.start = 1000, wait.end = 1100, wait.correlationId = 8, wait.contextId = 1, wait.streamId = 13;
   CUpti_ActivitySynchronization2 all = wait;
   all.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE;
+  // CUPTI's mark for "no stream": all of them are waited for.
   all.streamId = CUPTI_SYNCHRONIZATION_INVALID_VALUE;
   CUpti_ActivityOverhead3 overhead = {};
   overhead.kind = CUPTI_ACTIVITY_KIND_OVERHEAD;
@@ -132,6 +138,7 @@ TEST_F(Decode, EveryKindBackToBackInSeveralBuffers) {
   overhead.overheadData = std::malloc(sizeof(CUpti_ActivityOverheadCommandBufferFullData));  // the decoder frees it
   CUpti_ActivityJit2 jit = {};
   jit.kind = CUPTI_ACTIVITY_KIND_JIT;
+  // A compilation of the driver is an overhead too.
   jit.jitOperationType = CUPTI_ACTIVITY_JIT_OPERATION_COMPILE;
   jit.start = 1400, jit.end = 1500, jit.threadId = 77;
   Timeline t =
@@ -141,6 +148,7 @@ TEST_F(Decode, EveryKindBackToBackInSeveralBuffers) {
   ASSERT_EQ(t.calls.size(), 2u);
   EXPECT_EQ(t.calls[0].name, "cuLaunchKernel");
   EXPECT_EQ(t.calls[0].thread, 77u);
+  // The number without a name in the header is looked up.
   EXPECT_EQ(t.calls[0].start, 10);
   EXPECT_EQ(t.calls[0].end, 20);
   EXPECT_EQ(t.calls[1].name, "cuMemcpyHtoDAsync");
@@ -153,6 +161,7 @@ TEST_F(Decode, EveryKindBackToBackInSeveralBuffers) {
   EXPECT_EQ(t.work[2].kind, WorkKind::kFill);
   EXPECT_EQ(t.work[3].name, "copy PtoP");
   EXPECT_EQ(t.work[3].bytes, 64);
+  // A copy has no registers, which is not the same as 0.
   EXPECT_EQ(t.work[3].registers, -1);
   ASSERT_EQ(t.waits.size(), 2u);
   EXPECT_EQ(t.waits[0].kind, "stream");
@@ -170,8 +179,10 @@ TEST_F(Decode, EveryKindBackToBackInSeveralBuffers) {
 
 TEST_F(Decode, ZeroTimesAreUnknownAndNeverNumbers) {
   CUpti_ActivityKernel10 lost = kernel("lost", 0, 0, 1);
+  // The command buffer's times alone are no times of a kernel.
   lost.queued = lost.submitted = 900;
   CUpti_ActivityKernel10 not_queued = kernel("plain", 100, 200, 2);
+  // Only where latency timestamps were asked for are they given.
   not_queued.queued = not_queued.submitted = CUPTI_TIMESTAMP_UNKNOWN;
   CUpti_ActivityKernel10 no_config = kernel("no_config", 300, 400, 3);
   no_config.sharedMemoryExecuted = 0;
@@ -181,8 +192,10 @@ TEST_F(Decode, ZeroTimesAreUnknownAndNeverNumbers) {
   EXPECT_EQ(t.work[1].queued, 0);
   EXPECT_EQ(t.work[1].submitted, 0);
   EXPECT_EQ(t.work[2].executed_shared, -1);
+  // A call without times is none.
   EXPECT_TRUE(t.calls.empty());
   ASSERT_EQ(t.unknown.size(), 3u);
+  // Each kind of loss with its number.
   EXPECT_EQ(t.unknown[0].what, "when 1 kernels, copies or fills ran");
   EXPECT_EQ(t.unknown[1].what, "1 calls, waits, ranges or overheads");
   EXPECT_EQ(t.unknown[2].what, "when 1 launches were queued and submitted");
@@ -192,6 +205,7 @@ TEST_F(Decode, AQueryIsNoWait) {
   CUpti_ActivitySynchronization2 query = {};
   query.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
   query.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE;
+  // A query gives the record of a wait, though it does not wait; the call tells them apart.
   query.start = 11, query.end = 19, query.correlationId = 7;
   CUpti_ActivitySynchronization2 wait = query;
   wait.correlationId = 8;
@@ -216,6 +230,7 @@ TEST_F(Decode, AGraphsNodesShareItsLaunch) {
   CUpti_ActivityKernel10 first = kernel("a", 1000, 1100, 22), second = kernel("b", 1200, 1300, 22);
   first.graphId = second.graphId = 11;
   first.graphNodeId = (uint64_t{11} << 32) + 0, second.graphNodeId = (uint64_t{11} << 32) + 1;
+  // Times of an earlier launch are no times of this one.
   first.queued = 17, second.queued = 17, first.submitted = second.submitted = 0;  // of an earlier launch, as on an H200
   Timeline t = decode({Buffer().add(call(CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch, 900, 950, 22)).add(first).add(second)});
   ASSERT_EQ(t.work.size(), 2u);
@@ -244,8 +259,10 @@ TEST_F(Decode, RangesOfLibrariesArePaired) {
                            .add(marker(kEnd, 1, 400, nullptr))
                            .add(marker(kStart, 4, 500, "late"))
                            .add(marker(kStart, 5, 600, "open"))
+                           // Kiln's own ranges are in the host's trace already.
                            .add(marker(kStart, 6, 700, "of the host's trace", kOwnDomain))
                            .add(marker(kEnd, 6, 710, nullptr, kOwnDomain))
+                           // A marker of another meaning is no range.
                            .add(marker(CUPTI_ACTIVITY_FLAG_MARKER_SYNC_ACQUIRE, 7, 720, "a lock"))},
                       10'000);
   ASSERT_EQ(t.spans.size(), 5u);
@@ -267,6 +284,7 @@ TEST_F(Decode, RangesOfLibrariesArePaired) {
 TEST_F(Decode, KindsThatNobodyReadsAreCounted) {
   CUpti_ActivityStream stream = {};
   stream.kind = CUPTI_ACTIVITY_KIND_STREAM;
+  // Told with its number, so that somebody may look it up.
   Timeline t = decode({Buffer().add(stream).add(kernel("after", 1, 2, 3)).add(stream)});
   EXPECT_EQ(t.work.size(), 1u);
   ASSERT_EQ(t.unknown.size(), 1u);
@@ -278,6 +296,7 @@ TEST_F(Decode, AKindThatCuptiDoesNotKnowEndsItsBuffer) {
   strange.kind = static_cast<CUpti_ActivityKind>(7777);
   Timeline t = decode({Buffer().add(kernel("seen", 1, 2, 3)).add(strange).add(kernel("unseen", 3, 4, 5)),
                        Buffer().add(kernel("next", 5, 6, 7))});
+  // The buffer behind it is read again from its beginning.
   ASSERT_EQ(t.work.size(), 2u);
   EXPECT_EQ(t.work[1].name, "next");
   ASSERT_EQ(t.unknown.size(), 1u);
@@ -287,6 +306,7 @@ TEST_F(Decode, AKindThatCuptiDoesNotKnowEndsItsBuffer) {
 TEST_F(Decode, NamesOfCppKernelsAreReadable) {
   Timeline t = decode({Buffer()
                            .add(kernel("_ZN3foo3barILi4EEEvPf", 1, 2, 3))
+                           // The same symbol twice, as names are kept.
                            .add(kernel("_ZN3foo3barILi4EEEvPf", 3, 4, 4))
                            .add(kernel("_Znot_a_mangled_name", 5, 6, 5))
                            .add(kernel(nullptr, 7, 8, 6))});
@@ -307,6 +327,7 @@ TEST_F(Decode, NothingIsNothing) {
 
 // Any bytes at all: never a crash, and what is not read is said.
 TEST_F(Decode, CutBuffersDoNotCrash) {
+  // A fixed seed: the same cuts each time.
   std::mt19937 random(20261121);
   for (int round = 0; round < 200; ++round) {
     Buffer whole;
@@ -317,6 +338,7 @@ TEST_F(Decode, CutBuffersDoNotCrash) {
       if (which == 2) whole.add(copy(static_cast<uint8_t>(random() % 14), 8, 1, 2));
     }
     Decoder decoder(*library_);
+    // At whole words, as buffers are given.
     size_t size = random() % (whole.size() / 8 + 1) * 8;
     decoder.read(whole.data(), size);
     Timeline t;
@@ -333,6 +355,7 @@ TEST(CallNames, WithoutTheirVersions) {
   EXPECT_EQ(plain_call_name("cuMemsetD8_v2_ptds"), "cuMemsetD8");
   EXPECT_EQ(plain_call_name("cuLaunchKernelEx"), "cuLaunchKernelEx");
   EXPECT_EQ(plain_call_name("cudaLaunchKernel_v7000"), "cudaLaunchKernel");
+  // _value is no version.
   EXPECT_EQ(plain_call_name("cudaStream_value"), "cudaStream_value");
   EXPECT_EQ(plain_call_name("_v2"), "");
 }
@@ -341,6 +364,7 @@ TEST(CallNames, WithoutTheirVersions) {
 
 TEST(ActivityCollector, SaysWhatIsMissing) {
   auto made = make_activity_collector();
+  // With a driver another test has more to say.
   if (made.ok()) GTEST_SKIP() << "here is a driver: tests/gpu/profile_test.cc takes profiles";
   EXPECT_EQ(made.error().kind, ErrorKind::kDevice);
   EXPECT_FALSE(made.error().message.empty());

@@ -41,6 +41,7 @@ void launch(Timeline& t, uint32_t id, std::string name, Ns call, Ns call_end, Ns
   t.calls.push_back(c);
   Work w;
   w.name = std::move(name), w.correlation = id, w.stream = stream, w.start = start, w.end = end;
+  // The pieces of a launch: in the call, in the command buffer, at the GPU.
   w.queued = call + 500, w.submitted = call + 800;
   w.grid = {98, 1, 1}, w.block = {128, 1, 1}, w.cluster = {1, 1, 1};
   w.registers = 40, w.static_shared = 0, w.dynamic_shared = 49152, w.local_bytes = 0;
@@ -52,6 +53,7 @@ Timeline two_steps() {
   Timeline t = gpu(40000);
   t.spans = {span(Step::kRange, "step", 0, 5000), span(Step::kLaunch, "add", 1000, 4000),
              span(Step::kRange, "step", 6000, 10000), span(Step::kLaunch, "add", 7000, 9000)};
+  // The second begins while the first still runs, and is queued behind it.
   launch(t, 1, "add", 1500, 3500, 6000, 16000);
   launch(t, 2, "add", 7500, 8500, 17000, 27000);
   join(t);
@@ -61,6 +63,7 @@ Timeline two_steps() {
 TEST(Ops, GoldenText) {
   const Timeline t = two_steps();
   OpsOptions o;
+  // Declared for the operation that launches, and so for each of its kernels.
   o.flop = 2e6;
   const Ops all = ops(t, o);
   EXPECT_EQ(
@@ -93,6 +96,7 @@ TEST(Ops, BusyIsTheUnionOfWhatRan) {
   launch(t, 2, "b", 100, 200, 6000, 16000, 8);
   join(t);
   const Totals totals = ops(t).totals;
+  // 10 us each, 5 of which both were running.
   EXPECT_EQ(totals.device, 20000);
   EXPECT_EQ(totals.busy, 15000);
   EXPECT_DOUBLE_EQ(totals.busy_fraction(), 0.75);
@@ -106,6 +110,7 @@ TEST(Ops, ARangeThatContainsItselfCountsOnce) {
   const Ops all = ops(t);
   const auto f = std::find_if(all.ops.begin(), all.ops.end(), [](const OpRow& r) { return r.name == "f"; });
   EXPECT_EQ(f->calls, 3);
+  // The outermost one: those within it are parts of it.
   EXPECT_EQ(f->cpu, 100);
   EXPECT_EQ(f->self_cpu, 94);  // without the driver's call
   EXPECT_EQ(f->device, 100);
@@ -118,6 +123,7 @@ TEST(Ops, AGpuThatCannotBeSeenIsUnknown) {
   join(t);
   const Ops all = ops(t);
   const std::string text = report::to_text(ops_table(t, all));
+  // A dash for what is not known, and the reason below the table.
   EXPECT_NE(text.find("– self GPU: no libcupti.so\n"), std::string::npos) << text;
   EXPECT_NE(totals_line(t, all.totals).find("GPU busy: unknown (no libcupti.so)"), std::string::npos);
   EXPECT_NE(report::to_json(totals_table(t, all)).find("\"figure\":\"GPU busy\",\"value\":null"), std::string::npos);
@@ -125,6 +131,7 @@ TEST(Ops, AGpuThatCannotBeSeenIsUnknown) {
 
 TEST(Ops, LostTimesAreNotZero) {
   Timeline t = gpu(1000);
+  // Zeros, as CUPTI gives them for records whose times it has lost.
   launch(t, 1, "k", 0, 10, 0, 0);
   join(t);
   const Ops all = ops(t);
@@ -139,6 +146,7 @@ TEST(Ops, UnknownColumnsToSortByListWhatThereIs) {
   ASSERT_FALSE(bad.ok());
   EXPECT_NE(bad.error().message.find("self_cpu, cpu, self_gpu, gpu, calls, average, self_memory, memory, name"),
             std::string::npos);
+  // The nearest name is told.
   EXPECT_EQ(bad.error().notes[0].message, "help: did you mean 'self_cpu'?");
 }
 
@@ -147,6 +155,7 @@ TEST(Ops, UnknownColumnsToSortByListWhatThereIs) {
 TEST(Ops, SelfTimesAddUpToTheTotals) {
   constexpr Step kSteps[] = {Step::kRange,  Step::kStatement, Step::kOperation, Step::kLaunch,
                              Step::kDriver, Step::kKey,       Step::kWait,      Step::kPlan};
+  // Thirty random trees; the seed stands in a failure.
   for (uint32_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
@@ -154,9 +163,11 @@ TEST(Ops, SelfTimesAddUpToTheTotals) {
     Timeline t = gpu(1'000'000);
     uint32_t correlation = 0;
     Ns work_total = 0;
+    // Spans that follow each other with gaps, each with others inside of it.
     auto fill = [&](auto& self, uint32_t thread, Ns start, Ns end, int depth) -> void {
       for (Ns at = start + below(50); at + 2 < end;) {
         const Ns until = std::min(end, at + 1 + below(end - at));
+        // At the latest beyond a depth of five.
         if (below(4) == 0 || depth > 5) {
           ApiCall c;
           c.name = below(2) ? "cuLaunchKernel" : "cuMemcpyAsync", c.start = at, c.end = until, c.thread = thread;
@@ -164,6 +175,7 @@ TEST(Ops, SelfTimesAddUpToTheTotals) {
           t.calls.push_back(c);
           for (int64_t n = below(3); n > 0; --n) {
             Work w;
+            // A tenth of the work has no call to belong to.
             w.name = below(2) ? "k" : "l", w.correlation = below(10) ? correlation : 0;
             w.start = 1 + below(500'000), w.end = w.start + below(1000), w.stream = static_cast<uint32_t>(below(3));
             work_total += w.end - w.start;
@@ -179,6 +191,7 @@ TEST(Ops, SelfTimesAddUpToTheTotals) {
     };
     for (uint32_t thread = 1; thread <= 3; ++thread) fill(fill, thread, 0, 100'000, 0);
     join(t);
+    // Statements are rows only where lines were asked for.
     for (bool lines : {false, true}) {
       OpsOptions o;
       o.lines = lines;
@@ -192,6 +205,7 @@ TEST(Ops, SelfTimesAddUpToTheTotals) {
       }
       for (const WorkRow& r : all.work) work += r.total;
       EXPECT_EQ(self_cpu, all.totals.cpu);
+      // What no row is responsible for is told apart, and together it is all.
       EXPECT_EQ(self_device + all.totals.unattributed, all.totals.device);
       EXPECT_EQ(all.totals.device, work_total);
       EXPECT_EQ(work, work_total);
@@ -221,6 +235,7 @@ TEST(Latency, PiecesOfIdleAndQueuedLaunches) {
   const Latency l = latency(t);
   EXPECT_EQ(l.idle, 1);
   EXPECT_EQ(l.queued, 1);
+  // Idle: the GPU had nothing to do when the launch came; queued: it had.
   EXPECT_EQ(l.of(LaunchPiece::kCall).idle, std::vector<double>{2});
   EXPECT_EQ(l.of(LaunchPiece::kPrepare).queued, std::vector<double>{0.5});
   EXPECT_EQ(l.of(LaunchPiece::kBatching).queued, std::vector<double>{0.3});
@@ -229,6 +244,7 @@ TEST(Latency, PiecesOfIdleAndQueuedLaunches) {
   EXPECT_EQ(l.of(LaunchPiece::kExecution).queued, std::vector<double>{10});
   EXPECT_EQ(l.of(LaunchPiece::kGap).queued, std::vector<double>{1});
   const std::string text = report::to_text(latency_table(t, l));
+  // The cost without a profiler first, where it was measured.
   EXPECT_NE(text.find("CPU call: 0.90 us (1.50 us while profiled), median"), std::string::npos) << text;
 }
 
@@ -250,6 +266,7 @@ TEST(Latency, FirstLaunchesStandApart) {
   const Latency l = latency(t);
   EXPECT_EQ(l.idle, 1);
   ASSERT_EQ(l.first.size(), 1u);
+  // From the span's beginning to its end, of which compiling, loading and the driver's loading are parts.
   EXPECT_DOUBLE_EQ(l.first[0].whole, 20);
   EXPECT_DOUBLE_EQ(l.first[0].compile, 8.9);
   EXPECT_DOUBLE_EQ(l.first[0].load, 3);
@@ -267,6 +284,7 @@ TEST(Latency, TheCompileOfAFirstLaunchHasItsPhases) {
   ASSERT_EQ(l.first.size(), 1u);
   EXPECT_DOUBLE_EQ(l.first[0].compile, 10);
   EXPECT_EQ(first_launches_table(l).notes().at(0),
+            // The phases by their length, the rest last.
             "compile of add: toolchain 6.80 us, llvm 2.00 us, everything else 1.20 us");
 }
 
@@ -284,6 +302,7 @@ TEST(Latency, OverheadsThatOverlapDisturbALaunchOnce) {
   t.overheads.push_back({"profiler resources", 3500, 3600, 1, -1});
   join(t);
   const Latency l = latency(t);
+  // By launches and not by overheads: two in one call disturb one launch.
   const std::vector<std::pair<std::string, int64_t>> expected = {{"activity buffer request", 3},
                                                                  {"command buffer full", 9}};
   EXPECT_EQ(l.disturbed, expected);
@@ -302,10 +321,12 @@ TEST(Latency, AGraphIsOneCallAndManyKernels) {
   t.calls.push_back(c);
   join(t);
   const Latency l = latency(t);
+  // A graph is neither an idle nor a queued launch.
   EXPECT_EQ(l.idle + l.queued, 0);
   ASSERT_EQ(l.graphs.size(), 1u);
   EXPECT_EQ(l.graphs[0].nodes, 3);
   EXPECT_DOUBLE_EQ(l.graphs[0].call, 2);
+  // From the call's end to the first node's start; the whole; the sum of the nodes; the gaps between them.
   EXPECT_DOUBLE_EQ(l.graphs[0].launch_start, 9);
   EXPECT_DOUBLE_EQ(l.graphs[0].makespan, 8);
   EXPECT_DOUBLE_EQ(l.graphs[0].work, 6);
@@ -331,6 +352,7 @@ TEST(GraphNodes, EachOverAllLaunches) {
       w.start = 10000 + 20000 * launch + n.start, w.end = 10000 + 20000 * launch + n.end + 100 * launch;
       t.work.push_back(w);
     }
+  // A node whose times were lost is left out.
   Work lost;
   lost.name = "lost", lost.graph = 9, lost.graph_node = 74;
   t.work.push_back(lost);
@@ -346,6 +368,7 @@ TEST(GraphNodes, EachOverAllLaunches) {
   EXPECT_DOUBLE_EQ(nodes[1].start, 1.5);
   EXPECT_DOUBLE_EQ(nodes[1].execution, 3.05);
   EXPECT_DOUBLE_EQ(nodes[1].gap, 0.45);
+  // c begins before b has ended: the gap is negative.
   EXPECT_DOUBLE_EQ(nodes[2].gap, -2.55);
   EXPECT_DOUBLE_EQ(nodes[3].gap, 0.45);
   const std::string text = report::to_text(graph_nodes_table(nodes, 0));
@@ -361,6 +384,7 @@ TEST(Latency, DependentLaunchesMayBeginEarly) {
   join(t);
   const Latency l = latency(t);
   EXPECT_EQ(l.early(), 1);
+  // No gap at all rather than one of less than nothing.
   EXPECT_TRUE(l.of(LaunchPiece::kGap).queued.empty());
   EXPECT_EQ(l.of(LaunchPiece::kOverlap).queued, std::vector<double>{1.0});
   const std::string text = report::to_text(latency_table(t, l));
@@ -385,6 +409,7 @@ TEST(MemoryTable, PeakLiveAndLines) {
   t.spans[0].file = "a.py", t.spans[0].line = 3;
   auto change = [&](Ns at, int64_t bytes, bool reserve) {
     MemoryChange m;
+    // Until join() the field of the span has the thread.
     m.at = at, m.device = "cuda:0", m.bytes = bytes, m.reserve = reserve, m.span = 1;  // the thread, until join()
     t.memory.push_back(m);
   };
@@ -394,6 +419,7 @@ TEST(MemoryTable, PeakLiveAndLines) {
   const Memory m = memory(t);
   ASSERT_EQ(m.devices.size(), 1u);
   EXPECT_EQ(m.devices[0].peak, 1500);
+  // The innermost statement that was running.
   EXPECT_EQ(m.devices[0].peak_line, "a.py:3 y = x + 1");
   EXPECT_EQ(m.devices[0].live, 600);
   EXPECT_EQ(m.devices[0].reserve_taken, 2'000'000);
@@ -414,6 +440,7 @@ TEST(StreamsTable, WhatRanAtOnce) {
   join(t);
   const Streams s = streams(t);
   ASSERT_EQ(s.rows.size(), 3u);
+  // From 10 to 80 something ran.
   EXPECT_EQ(s.overlap.any, 70);
   EXPECT_EQ(s.overlap.kernels, 20);
   EXPECT_EQ(s.overlap.copy_and_kernel, 20);
@@ -446,6 +473,7 @@ TEST(Tables, EveryFormatHasEveryRowOfEveryTable) {
   for (NamedTable& named : profile_tables(first, view)) tables.push_back(std::move(named));
   for (const NamedTable& named : tables) {
     SCOPED_TRACE(named.name);
+    // The device without allocations has no such tables.
     if (named.table.rows().empty() && named.name.starts_with("memory")) continue;  // the second allocates nothing
     names.insert(named.name);
     const report::Table& table = named.table;
@@ -464,12 +492,14 @@ TEST(Tables, EveryFormatHasEveryRowOfEveryTable) {
       EXPECT_EQ(csv_cells(line), columns) << line;
       ++lines;
     }
+    // And the line of the names.
     EXPECT_EQ(lines, rows + 1);
 
     markdown.str(report::format(table, report::Format::kMarkdown));
     lines = 0;
     while (std::getline(markdown, line)) {
       if (!line.starts_with("|")) continue;
+      // A bar on each side.
       EXPECT_EQ(static_cast<size_t>(std::count(line.begin(), line.end(), '|')), columns + 1) << line;
       ++lines;
     }
@@ -495,6 +525,7 @@ TEST(Tables, RowsByStackAndTheirMemory) {
   m.at = 30, m.device = "cuda:0", m.bytes = 512, m.span = 1;  // the thread, until join()
   t.memory.push_back(m);
   join(t);
+  // The same operation is one row until stacks are asked for.
   EXPECT_EQ(ops(t).ops.size(), 1u);
   OpsOptions options;
   options.stack = 2, options.memory = true, options.sort = OpSort::kSelfMemory;
@@ -517,6 +548,7 @@ TEST(Stacks, AreFoldedWithTheirOwnTime) {
   launch(t, 1, "add_kernel", 20'000, 25'000, 30'000, 90'000);
   join(t);
   EXPECT_EQ(folded_stacks(t, false),
+            // A semicolon parts the frames of a stack, so it must not stand in one.
             "a.py:3 y = f(x, 1) 20\na.py:3 y = f(x, 1);add 25\na.py:3 y = f(x, 1);add;cuLaunchKernel 5\n");
   EXPECT_EQ(folded_stacks(t, true), "a.py:3 y = f(x, 1);add;add_kernel 60\n");
 }
@@ -537,11 +569,13 @@ TEST(WorkTable, ClustersHaveTheirColumnAndTheirLimit) {
   counted.achieved = {{"gemm", 17.25}};
   EXPECT_NE(report::to_text(work_table(t, all, counted)).find("achieved: by counters"), std::string::npos);
   EXPECT_EQ(work_table(t, all, counted).rows()[0].back().text, "17.2");
+  // By registers and shared memory of both blocks together.
   EXPECT_NE(text.find("gemm: at most 66 clusters of 2 blocks at once, by what 132 SMs hold"), std::string::npos)
       << text;
 }
 
 TEST(Tables, AnEmptyTimelineHasTables) {
+  // A table without rows is still a table in every format.
   for (const char* device : {"cuda:0", "cpu"}) {
     Timeline t;
     t.device = device;
@@ -554,6 +588,7 @@ TEST(Tables, AnEmptyTimelineHasTables) {
 
 TEST(Intervals, UnionOfRanges) {
   EXPECT_EQ(union_of({}), 0);
+  // Touching and empty spans.
   EXPECT_EQ(union_of({{5, 10}, {0, 3}, {8, 12}, {8, 9}, {20, 20}}), 10);
   EXPECT_EQ(union_of({{-5, 5}, {-10, -6}}), 14);
 }

@@ -99,6 +99,8 @@ guessed = triton.heuristics({'B': lambda named: 8})(kernel)
 )";
 
 /// The values that natives are called with; each time made anew, as natives change them.
+/// Numbers at the ends of what fits, texts with other encodings and formats, containers of every kind, objects that
+/// lie.
 constexpr std::string_view kPool[] = {"None",
                                       "True",
                                       "0",
@@ -212,6 +214,7 @@ constexpr std::string_view kPool[] = {"None",
                                       "triton.testing.Benchmark(['n'], [1], 'p', [1], ['a'], 'name', {})"};
 constexpr size_t kPoolSize = std::size(kPool);
 
+// Static memory: a handler of signals may read it.
 char g_doing[512];
 
 extern "C" void tell_and_leave(int signal) {
@@ -219,6 +222,7 @@ extern "C" void tell_and_leave(int signal) {
   (void)!write(STDERR_FILENO, what, std::strlen(what));
   (void)!write(STDERR_FILENO, g_doing, std::strlen(g_doing));
   (void)!write(STDERR_FILENO, "\n", 1);
+  // _exit(), since after a crash nothing of the process can be relied on.
   _exit(3);
 }
 
@@ -226,11 +230,13 @@ extern "C" void tell_and_leave(int signal) {
 class MemoryLimit {
  public:
   MemoryLimit() {
+// The sanitizer's shadow memory would not fit into any limit.
 #if !defined(__SANITIZE_ADDRESS__)
     getrlimit(RLIMIT_AS, &before_);
     size_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;
     rlimit limit = before_;
+    // 2 GiB more than there are.
     limit.rlim_cur = std::min<rlim_t>(before_.rlim_max, pages * 4096 + (rlim_t{1} << 31));
     setrlimit(RLIMIT_AS, &limit);
 #endif
@@ -257,6 +263,7 @@ class NativesTest : public ::testing::Test {
     folder_ = std::filesystem::temp_directory_path() / ("kiln_natives_" + std::to_string(getpid()));
     std::filesystem::create_directories(folder_);
     before_ = std::filesystem::current_path();
+    // Opened for each target, as natives change what they find.
     std::filesystem::current_path(folder_);  // for what is written under a name from the pool
     for (int signal : kSignals) std::signal(signal, tell_and_leave);
   }
@@ -274,6 +281,7 @@ class NativesTest : public ::testing::Test {
     options.device = *open_device("cpu");
     session_ = std::make_unique<Session>(std::move(options));
     std::string text(kSetup);
+    // A function, so that every call has values of its own.
     text += "def pool():\n    del victims[0:]\n    return [";
     for (std::string_view v : kPool) text += std::string(v) + ",\n        ";
     const Status s = session_->run(text + "]\n", "setup.py");
@@ -286,6 +294,7 @@ class NativesTest : public ::testing::Test {
     try {
       list = in().call(session_->variable("pool"), {});
     } catch (const ScriptError& e) {
+      // A broken session is the failure of what ran last.
       ADD_FAILURE() << g_doing << " leaves the session broken: " << render(e.diagnostic);
       return std::vector<Value>(kPoolSize, Value::none());
     }
@@ -315,6 +324,7 @@ class NativesTest : public ::testing::Test {
     guarded([&] {
       Ref<IteratorObject> it = in().iterator(v);
       Value item;
+      // Three elements are enough: an iterator may have no end.
       for (int i = 0; i < 3 && it->next(in(), item); ++i) in().repr(item);
     });
     std::vector<std::string> names;
@@ -327,6 +337,7 @@ class NativesTest : public ::testing::Test {
     std::string doing = target.name + "(";
     CallArgs args;
     for (size_t i = 0; i < places.size(); ++i) {
+      // The last values by name, where there are names for them.
       const bool named = places.size() - i <= keywords.size();
       const std::string* key = named ? &keywords[places.size() - i - 1] : nullptr;
       doing += (i ? ", " : "") + (key ? *key + "=" : "") + std::string(kPool[places[i]]);
@@ -343,6 +354,7 @@ class NativesTest : public ::testing::Test {
       if (result.missing()) return ADD_FAILURE() << doing << " gives a missing value";
       look_at(result);
       ++results_;
+      // What went well is the best beginning for what nearly does.
       good_.emplace_back(places, std::vector<std::string>(keywords.begin(), keywords.end()));
       for (const Value& v : values)
         if (v.get<List>() || v.get<Dict>()) look_at(v);
@@ -351,7 +363,9 @@ class NativesTest : public ::testing::Test {
   }
 
   void attack(const Target& target) {
+    // Two minutes for all calls of one target.
     alarm(120);
+    // The same values each time, so that a failure comes again.
     std::mt19937 random(1);
     auto any = [&] { return random() % kPoolSize; };
     std::vector<size_t> receivers;
@@ -360,9 +374,11 @@ class NativesTest : public ::testing::Test {
       for (size_t i = 0; i < kPoolSize; ++i)
         if (values[i].kind() == *target.method->receiver) receivers.push_back(i);
     }
+    // Without anything, then every value alone and beside another.
     call(target, {});
     for (size_t v = 0; v < kPoolSize; ++v) {
       call(target, {v});
+      // Methods need a receiver of their own kind to get past the first check.
       if (receivers.empty()) call(target, {v, any()});
       if (!receivers.empty()) call(target, {receivers[any() % receivers.size()], v});
       if (!receivers.empty()) call(target, {receivers[any() % receivers.size()], v, any()});
@@ -371,6 +387,7 @@ class NativesTest : public ::testing::Test {
     for (int i = 0; i < 120; ++i) {
       std::vector<size_t> places;
       std::vector<std::string> keywords;
+      // Half of the calls vary one that went well.
       if (i % 2 && !good_.empty()) {  // what went well, but for one argument
         std::tie(places, keywords) = good_[random() % good_.size()];
         if (places.empty() || random() % 4 == 0)
@@ -382,6 +399,7 @@ class NativesTest : public ::testing::Test {
         for (size_t n = random() % 6; n > 0; --n) places.push_back(any());
         for (size_t n = random() % (places.size() + 1); n > 0 && !names.empty(); --n)
           keywords.push_back(names[random() % names.size()]);
+        // A method's receiver cannot be named.
         if (!receivers.empty() && keywords.size() == places.size()) keywords.clear();
       }
       call(target, places, keywords);
@@ -394,6 +412,7 @@ class NativesTest : public ::testing::Test {
     const Native* native = target.method ? target.method : target.function.get<Native>();
     std::vector<std::string> names;
     std::string_view text = native ? native->def.signature : "";
+    // Names of a signature: between commas, without stars and defaults.
     text = text.substr(std::min(text.size(), text.find('(') + 1));
     while (!text.empty()) {
       const size_t end = text.find_first_of(",)");
@@ -412,6 +431,7 @@ class NativesTest : public ::testing::Test {
     std::function<void(const std::string&, const Value&, int)> walk = [&](const std::string& name, const Value& v,
                                                                           int depth) {
       Object* o = v.missing() ? nullptr : v.object();
+      // Each object once, whatever names it has.
       if (!o || !seen.insert(o).second) return;
       const bool callable = v.get<Native>() || v.get<Opaque>() || v.get<BoundMethod>() ||
                             (v.get<TypeObject>() && v.get<TypeObject>()->of_kind);
@@ -456,6 +476,7 @@ TEST_F(NativesTest, FunctionsTakeNothingForGranted) {
   const MemoryLimit limit;
   open();
   const std::vector<std::string> names = target_names();
+  // Fewer would say that the walk has lost a module.
   EXPECT_GT(names.size(), 250u);
   for (const std::string& name : names) {
     if (is_left_out(name)) continue;
@@ -464,6 +485,7 @@ TEST_F(NativesTest, FunctionsTakeNothingForGranted) {
     ASSERT_FALSE(function.missing()) << name;
     attack({name, nullptr, function});
   }
+  // Calls that never succeed would test nothing but the checks.
   EXPECT_GT(calls_, 50000);
   EXPECT_GT(results_, 5000);
 }

@@ -18,6 +18,7 @@ std::vector<double> elements(const Expr& e) { return numbers(run(e)); }
 double number_of(const Expr& e) { return elements(e).at(0); }
 Expr total(const Expr& e) { return op(ExprOp::kSum, {e}); }
 
+// Which operations had a case; the last test asks for the others.
 std::set<ExprOp>& checked_ops() {
   static std::set<ExprOp> ops;
   return ops;
@@ -40,11 +41,13 @@ void expect_gradient(const GradientCase& c, uint64_t seed) {
   std::vector<Expr> inputs;
   for (const Shape& shape : c.shapes) {
     std::vector<double> v = *rand(cpu(), DType::kF64, shape, ++seed)->to_doubles();
+    // Within the range where the function has a slope.
     for (double& x : v) x = c.low + (c.high - c.low) * x;
     inputs.emplace_back(f64_tensor(shape, v));
     values.push_back(std::move(v));
   }
   const Expr value = c.function(inputs);
+  // Random weights: a sum alone has the same gradient for many wrong rules.
   const Tensor weights = *randn(cpu(), DType::kF64, value.shape(), seed + 100);
   auto weighted = [&](const std::vector<Expr>& in) { return total(op(ExprOp::kMul, {c.function(in), weights})); };
   const double here = number_of(weighted(inputs));
@@ -56,6 +59,7 @@ void expect_gradient(const GradientCase& c, uint64_t seed) {
     ASSERT_EQ(Shape((*found)[i].shape().begin(), (*found)[i].shape().end()), c.shapes[i]);
     const std::vector<double> got = elements((*found)[i]);
     for (size_t k = 0; k < values[i].size(); ++k) {
+      // For float64: small enough for the curvature, large enough for the roundings.
       constexpr double kStep = 1e-5;
       double slopes[2];
       for (int side : {0, 1}) {
@@ -67,6 +71,7 @@ void expect_gradient(const GradientCase& c, uint64_t seed) {
         slopes[side] = (number_of(weighted(in)) - here) / step;
       }
       double expected = (slopes[0] + slopes[1]) / 2;
+      // Slopes of both sides that differ: a clamp or a tie lies within the step.
       const double bend = std::abs(slopes[1] - slopes[0]);
       if (bend > 1e-2 * std::max(1e-2, std::abs(expected)))
         expected = *std::ranges::min_element(slopes, {}, [&](double s) { return std::abs(s - got[k]); });
@@ -96,15 +101,18 @@ TEST(Gradients, OfPointwiseOperations) {
   for (O o : {O::kNeg, O::kAbs, O::kExp, O::kExp2, O::kExpm1, O::kSin, O::kCos, O::kTanh, O::kErf, O::kSigmoid,
               O::kRelu, O::kSilu, O::kGelu, O::kGeluTanh})
     expect_gradient({o, "", unary(o), {{5, 3}}}, seed);
+  // Away from zero, where the slopes are infinite.
   for (O o : {O::kLog, O::kLog2, O::kLog1p, O::kSqrt, O::kRsqrt, O::kReciprocal})
     expect_gradient({o, "", unary(o), {{7}}, 0.5, 3}, seed);
   for (O o : {O::kAdd, O::kSub, O::kMul, O::kMaximum, O::kMinimum}) {
     expect_gradient({o, "", binary(o), {{4, 3}, {4, 3}}}, seed);
+    // Broadcast: the gradient must be summed to the operand's shape.
     expect_gradient({o, "broadcast", binary(o), {{4, 1}, {2, 1, 3}}}, seed);
     expect_gradient({o, "of a scalar", binary(o), {{}, {3}}}, seed);
   }
   for (O o : {O::kDiv, O::kPow, O::kMod}) expect_gradient({o, "broadcast", binary(o), {{3, 1}, {4}}, 0.6, 2.9}, seed);
   for (O o : {O::kMul, O::kDiv, O::kSub, O::kMaximum, O::kMinimum, O::kMod, O::kPow})
+    // A power of 2 and of 3 have shorter forms, which must agree with the general one.
     for (double n : {0.7, 2.0, 3.0}) {
       const Expr number = Expr::scalar(n);
       expect_gradient({o, "with a number", [=](auto& in) { return op(o, {in[0], number}); }, {{6}}, 0.3, 2.9}, seed);
@@ -137,6 +145,7 @@ TEST(Gradients, OfViewsAndPlaces) {
   expect_gradient({O::kExpand, "", unary(O::kExpand, shaped({2, 3, 4})), {{3, 1}}}, seed);
   expect_gradient({O::kReshape, "", unary(O::kReshape, shaped({3, 2})), {{2, 3}}}, seed);
   expect_gradient({O::kPermute, "", unary(O::kPermute, along({2, 0, 1})), {{2, 3, 4}}}, seed);
+  // Every remainder of a start by a step.
   for (int64_t step : {1, 2, 3})
     for (int64_t start : {0, 1, 3}) {
       ExprAttributes a = shaped({3, (7 - start + step - 1) / step});
@@ -160,11 +169,13 @@ TEST(Gradients, OfViewsAndPlaces) {
   };
   const Expr counted = Expr::iota(cpu(), 6);
   auto number = [](int64_t n) { return Expr::scalar(n); };
+  // Numbers that are an expression, where no place needs to be read.
   expect_gradient({O::kTake, "reversed", take({0}, {op(O::kSub, {number(5), counted})}), {{6}}}, seed);
   expect_gradient({O::kTake, "rolled", take({0}, {op(O::kSub, {counted, number(2)})}), {{6}}}, seed);
   expect_gradient({O::kTake, "repeated", take({1}, {op(O::kMod, {counted, number(3)})}), {{2, 3}}}, seed);
   expect_gradient({O::kTake, "interleaved", take({0}, {op(O::kFloorDiv, {counted, number(2)})}), {{3}}}, seed);
   expect_gradient({O::kTake, "every second", take({0}, {op(O::kMul, {counted, number(2)})}), {{12}}}, seed);
+  // Places of memory, some of them twice and from the end.
   expect_gradient({O::kTake, "rows", take({0}, {integers({5, 1}, {2, 0, 2, -1, 2})}), {{4, 3}}}, seed);
   expect_gradient({O::kTake, "columns of each row", take({1}, {integers({3, 2}, {0, 0, 3, 1, -4, 2})}), {{3, 4}}},
                   seed);
@@ -207,6 +218,7 @@ TEST(Gradients, OfScatterAdd) {
   auto expect = [&](const char* what, const std::vector<Expr>& places, const ExprAttributes& a, const Shape& shape) {
     expect_gradient({ExprOp::kScatterAdd, what, scatter(places, a), {shape}}, seed);
   };
+  // The same row twice adds up.
   expect("rows", {integers({4, 1}, {2, 0, -3, 2})}, scattered({0}, {3, 9}), {4, 9});
   expect("elements", {integers({2, 3}, {2, 0, 2, 1, 1, 0})}, scattered({1}, {2, 3}), {2, 3});
   expect("outside", {integers({3}, {-1, 1, 4})}, scattered({0}, {4}, true), {3});
@@ -220,6 +232,7 @@ TEST(Gradients, ScatterAddAgreesWithFloat64) {
     Shape values, places, result;
     std::vector<int> axes;
   };
+  // Rows, elements, a middle axis, a result that is shared by many, few places, one place for all.
   const Case cases[] = {{{3000, 40}, {3000, 1}, {77, 40}, {0}},
                         {{5, 2000}, {5, 2000}, {5, 300}, {1}},
                         {{2, 900, 3}, {900, 1}, {2, 50, 3}, {1}},
@@ -234,6 +247,7 @@ TEST(Gradients, ScatterAddAgreesWithFloat64) {
         const Expr x = op(ExprOp::kMul, {values, Expr::scalar(0.75)});
         return op(ExprOp::kTanh, {op(ExprOp::kScatterAdd, {x, places}, scattered(c.axes, c.result))});
       };
+      // By the reference in float64, with the tolerance of the dtype.
       const auto expected = reference(make());
       ASSERT_TRUE(expected.ok()) << expected.error().message;
       const auto result = run(make());
@@ -243,6 +257,7 @@ TEST(Gradients, ScatterAddAgreesWithFloat64) {
       EXPECT_TRUE(error->ok()) << name(dtype) << " element " << error->first_bad << " is " << error->got << ", not "
                                << error->expected;
       // On the host as by kernels.
+      // Bit for bit: both add in the same order.
       EXPECT_EQ(numbers(run_on_host(make())), numbers(result)) << name(dtype);
     }
   auto wrong = apply(ExprOp::kScatterAdd, {Expr(random_tensor({4, 3}, 1)), integers({4, 1}, {0, 1, 2, 3})},
@@ -263,6 +278,7 @@ TEST(Gradients, OfAnEmbeddingAreOnePlanAndAKernel) {
   const auto expected = reference(all[0]);
   const ExprCacheStats before = expr_cache_stats(cpu());
   ASSERT_TRUE(run_together(all).ok());
+  // One plan for all, though the scatter runs beside it.
   EXPECT_EQ(expr_cache_stats(cpu()).planned + expr_cache_stats(cpu()).found, before.planned + before.found + 1);
   EXPECT_TRUE(compare(*expected, *all[0].tensor())->ok());
 }
@@ -278,6 +294,7 @@ TEST(Gradients, AlongAxes) {
     }
   for (O o : {O::kCumSum, O::kCumProd, O::kSoftmax, O::kLogSoftmax})
     for (int axis : {0, 1}) expect_gradient({o, "", unary(o, along({axis})), {{4, 5}}}, seed);
+  // Norms with and without weights, over one axis and over two.
   for (O o : {O::kLayerNorm, O::kRmsNorm}) {
     expect_gradient({o, "", unary(o, along({1})), {{4, 5}}}, seed);
     expect_gradient({o, "with a weight", binary(o, along({1})), {{4, 5}, {5}}}, seed);
@@ -294,6 +311,7 @@ TEST(Gradients, AlongAxes) {
 
 TEST(Gradients, OfProducts) {
   const uint64_t seed = fresh_seed();
+  // All combinations of vectors, matrices and batches that broadcast.
   const std::pair<Shape, Shape> shapes[] = {
       {{3, 4}, {4, 5}},    {{4}, {4, 5}},          {{3, 4}, {4}},       {{4}, {4}},
       {{2, 3, 4}, {4, 5}}, {{2, 3, 4}, {2, 4, 5}}, {{3, 4}, {2, 4, 5}}, {{2, 1, 3, 4}, {3, 4, 2}},
@@ -313,6 +331,7 @@ TEST(Gradients, EveryOperationHasARuleOrIsRefused) {
   for (int i = 0; i < kNumExprOps; ++i) {
     const auto o = static_cast<ExprOp>(i);
     EXPECT_EQ(no_gradient_of(o).has_value(), refused.contains(o)) << name(o);
+    // Every operation is in exactly one of the three.
     EXPECT_EQ(checked_ops().contains(o), !refused.contains(o) && !nothing.contains(o))
         << name(o) << " needs a case above, or a line in these lists";
   }
@@ -334,8 +353,10 @@ TEST(Gradients, TiesAndNumbersThatAreNone) {
     const Expr found = (*gradients(total(f(in)), in))[0];
     return found ? elements(found) : std::vector<double>(at.size());
   };
+  // At a kink torch takes zero, on both sides of it the slope.
   EXPECT_EQ(of(unary(ExprOp::kAbs), {0.0, -0.0, nan, -2, 3}), (std::vector<double>{0, 0, 0, -1, 1}));
   EXPECT_EQ(of(unary(ExprOp::kRelu), {0.0, 1, nan, -2, inf}), (std::vector<double>{0, 1, 1, 0, 1}));
+  // Equal maxima share the gradient.
   EXPECT_EQ(of(unary(ExprOp::kMax), {1, 3, 3}), (std::vector<double>{0, 0.5, 0.5}));
   EXPECT_TRUE(std::isnan(of(unary(ExprOp::kMax), {1, nan})[0]));
   const Expr zero = Expr::scalar(0.0), one = Expr::scalar(1.0);
@@ -344,6 +365,7 @@ TEST(Gradients, TiesAndNumbersThatAreNone) {
   auto power = [&](auto& in) { return op(ExprOp::kPow, {in[0], Expr::scalar(0.0)}); };
   EXPECT_EQ(of(power, {0, 1, -2}), (std::vector<double>{0, 0, 0}));
   auto products = [&](auto& in) { return op(ExprOp::kCumProd, {in[0]}, along({0})); };
+  // A product with one zero has a gradient at that zero alone.
   EXPECT_EQ(of(products, {2, 0, 3, 0}), (std::vector<double>{1, 8, 0, 0}));
   EXPECT_EQ(of(products, {2, 3, 4}), (std::vector<double>{16, 10, 6}));
   // What is infinite stays where it was read.
@@ -352,6 +374,7 @@ TEST(Gradients, TiesAndNumbersThatAreNone) {
     const Expr found = *apply(ExprOp::kTake, std::vector<Expr>{in[0], rows}, along({0}));
     return op(ExprOp::kMul, {found, Expr(f64_tensor({3}, {1, inf, 2}))});
   };
+  // An infinite gradient does not spread to the rows beside it.
   EXPECT_EQ(of(looked, {1, 1, 1}), (std::vector<double>{3, inf, 0}));
 }
 
@@ -360,6 +383,7 @@ TEST(Gradients, SumOverSeveralUsesAndKeepDtypes) {
     const Tensor x = random_tensor({4, 6}, 3, dtype), w = random_tensor({6, 6}, 4, dtype), b = random_tensor({6}, 5);
     const Expr in[] = {Expr(x), Expr(w), Expr(b)};
     Expr h = op(ExprOp::kMatMul, {op(ExprOp::kTanh, {op(ExprOp::kMatMul, {in[0], in[1]})}), in[1]});
+    // The sum promotes, and each gradient has its own operand's dtype.
     h = op(ExprOp::kAdd, {op(ExprOp::kAdd, {h, in[0]}), in[2]});  // float32 in the end
     auto found = *gradients(total(h), in);
     EXPECT_EQ(found[0].dtype(), dtype);
@@ -376,6 +400,7 @@ TEST(Gradients, OfGradients) {
                    ExprOp::kLayerNorm, ExprOp::kVar, ExprOp::kLogSoftmax, ExprOp::kErf}) {
     const auto kind = info(o).kind;
     const bool rows = kind == ExprKind::kRow || kind == ExprKind::kReduce;
+    // The row functions need their axis.
     auto slope = [=](const std::vector<Expr>& in) {
       const Expr y = op(o, {in[0]}, rows ? along({1}) : ExprAttributes{});
       const std::vector<Expr> one = {in[0]};
@@ -404,6 +429,7 @@ TEST(Gradients, WithoutAWayAreEmpty) {
 TEST(Gradients, VariablesRememberWhatWasComputed) {
   const Tensor x = random_tensor({8}, 1);
   const Expr plain(x);
+  // What was computed outside of a scope has forgotten how.
   const Expr forgot = total(op(ExprOp::kMul, {plain, plain}));
   ASSERT_TRUE(run(forgot).ok());
   auto refused = gradients(forgot, {&plain, 1});
@@ -416,6 +442,7 @@ TEST(Gradients, VariablesRememberWhatWasComputed) {
     y = op(ExprOp::kMul, {v, v});
     ASSERT_TRUE(run(y).ok());
     EXPECT_TRUE(y.records());
+    // Detached: counted as a constant, so one factor of the two gives a slope.
     const Expr z = total(op(ExprOp::kMul, {y, detached(y)}));
     auto g = *gradients(z, {&v, 1});
     const std::vector<double> at = numbers(x), got = elements(g[0]);
@@ -429,8 +456,10 @@ TEST(Gradients, VariablesRememberWhatWasComputed) {
     auto of_v = *gradients(total(of_u[0]), {&v, 1});
     const std::vector<double> twice = elements(of_v[0]);
     for (size_t i = 0; i < at.size(); ++i) EXPECT_NEAR(twice[i], 4 * at[i], 1e-5);
+    // Integers have no gradient, so no variable can be made of them.
     EXPECT_FALSE(scope.variable(Expr::iota(cpu(), 4)).ok());
   }
+  // Without its scope nothing is remembered.
   EXPECT_FALSE(y.records());
 }
 
@@ -449,6 +478,7 @@ TEST(Gradients, ByARuleOfTheirOwn) {
   const Expr value = total(op(ExprOp::kMul, {made, made}));
   const Expr inputs[] = {u, w};
   const auto found = *gradients(value, inputs);
+  // The rule gave none for the second operand.
   EXPECT_FALSE(found[1]);
   const std::vector<double> got = elements(found[0]), a = numbers(x), b = numbers(y);
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(got[i], 2 * a[i] * b[i] * b[i], 1e-5);
@@ -456,6 +486,7 @@ TEST(Gradients, ByARuleOfTheirOwn) {
     auto none = gradients(total(*with_gradient(product, std::array{u}, wrong)), {&u, 1});
     return none.ok() ? std::string() : none.error().message;
   };
+  // A rule that gives the wrong number of gradients, the wrong shape, an error.
   EXPECT_EQ(problem([](const Expr&, std::span<const Expr>) { return Result<std::vector<Expr>>(std::vector<Expr>{}); }),
             "a rule gives 0 gradients of 1 operands");
   EXPECT_EQ(problem([](const Expr& g, std::span<const Expr>) -> Result<std::vector<Expr>> {
@@ -501,6 +532,7 @@ TEST(Gradients, LongChainsAreWalked) {
   GradScope scope;
   const Expr x = *scope.variable(Expr(random_tensor({4}, 1)));
   Expr y = x;
+  // Far longer than any stack would be deep.
   for (int i = 0; i < 20000; ++i) {
     y = op(ExprOp::kMul, {y, Expr::scalar(1.0001)});
     ASSERT_TRUE(run_on_host(y).ok());
@@ -512,6 +544,7 @@ TEST(Gradients, LongChainsAreWalked) {
     return done.ok() ? Status() : Status(std::move(done.error()));
   });
   ASSERT_TRUE(found.ok());
+  // The rounding of 20000 products.
   EXPECT_NEAR(elements((*found)[0])[0], std::exp(20000 * std::log(1.0001)), 0.01);
 }
 
@@ -526,6 +559,7 @@ TEST(Gradients, ShareAPlanWithTheValue) {
   for (const Expr& e : all) {
     auto r = reference(e);
     ASSERT_TRUE(r.ok());
+    // Each on its own, from the reference.
     apart.push_back(r->slabs.at(0).values);
   }
   const ExprCacheStats before = expr_cache_stats(cpu());

@@ -18,6 +18,7 @@ class CheckTest : public testing::Test {
  protected:
   Tensor numbers(int64_t n, DType dtype = DType::kF32) {
     const int64_t shape[] = {n};
+    // The value 3 everywhere: neither 0, which a refused load gives, nor a sum of it.
     auto t = Tensor::full(device, dtype, shape, 3);
     EXPECT_TRUE(t.ok());
     return *t;
@@ -54,6 +55,7 @@ TEST_F(CheckTest, ARightLaunchDoesItsWork) {
   Tensor x = numbers(1000), y = numbers(1000), o = numbers(1000);
   auto looked = launch(kAdd, {4, 1, 1}, {x, y, o, int64_t{1000}, int64_t{256}});
   ASSERT_TRUE(looked.ok()) << render(looked.error());
+  // Two loads and a store.
   EXPECT_EQ(looked->accesses, 3);
   EXPECT_TRUE(looked->unchecked.empty());
   EXPECT_EQ(*o.to_doubles(), std::vector<double>(1000, 6));
@@ -65,6 +67,7 @@ TEST_F(CheckTest, NamesTheFirstElementOfTheFirstProgram) {
             "7: kernel 'add' reads element 1000 of 'x', which has 1000 elements, in program 3 | "
             "help: its mask lets this element through");
   // The rest was done: what was left out is 0.
+  // What the refused loads gave is 0, so only y's 3 is left.
   std::vector<double> want(2000, 6);
   std::fill(want.begin() + 1000, want.end(), 3);
   EXPECT_EQ(*o.to_doubles(), want);
@@ -85,17 +88,20 @@ TEST_F(CheckTest, BothEndsAndFarAway) {
   EXPECT_EQ(by(0), "");
   EXPECT_EQ(by(1), "6: kernel 'shift' reads element 64 of 'x', which has 64 elements, in program 0" + help);
   EXPECT_EQ(by(-1), "6: kernel 'shift' reads element -1 of 'x', which has 64 elements, in program 0" + help);
+  // Beyond 2 GiB no element's number is told: it would mean nothing.
   EXPECT_EQ(by(int64_t{1} << 40), "6: kernel 'shift' reads 2 GiB or more behind 'x', in program 0" + help);
   EXPECT_EQ(by(-(int64_t{1} << 40)), "6: kernel 'shift' reads 2 GiB or more before 'x', in program 0" + help);
   // An address that wraps around.
   EXPECT_NE(by(INT64_MAX), "");
 }
 
+// A kernel may use all of a view's memory, as CUDA would let it.
 TEST_F(CheckTest, AViewMayTouchTheMemoryOfAll) {
   Tensor x = numbers(100), o = numbers(64);
   const int64_t shape[] = {10}, strides[] = {1};
   Tensor middle = *x.as_strided(shape, strides, 36);
   EXPECT_EQ(report(kShift, {1, 1, 1}, {middle, o, int64_t{0}, int64_t{64}}), "");
+  // Counted from where the view begins.
   EXPECT_EQ(report(kShift, {1, 1, 1}, {middle, o, int64_t{3}, int64_t{64}}),
             "6: kernel 'shift' reads element 64 of 'x', whose memory ends after 64 elements, in program 0 | "
             "help: give it a mask that leaves such elements out");
@@ -105,6 +111,7 @@ TEST_F(CheckTest, AViewMayTouchTheMemoryOfAll) {
 }
 
 TEST_F(CheckTest, TensorsOfOtherDtypesAndOfNothing) {
+  // Elements of one to eight bytes: the check counts elements and not bytes.
   for (DType dtype : {DType::kI1, DType::kI8, DType::kF16, DType::kBF16, DType::kF64, DType::kI64}) {
     Tensor x = numbers(64, dtype), o = numbers(64, dtype);
     EXPECT_EQ(report(kShift, {1, 1, 1}, {x, o, int64_t{0}, int64_t{64}}), "") << name(dtype);
@@ -135,7 +142,9 @@ def walk(a, b, o, steps, odd):
     tl.store(o + tl.arange(0, 16), total + tl.load(q))
 )";
   Tensor a = numbers(64), b = numbers(8), o = numbers(16);
+  // Both pointers stay inside: 64 elements in four steps, and the eighth of b.
   EXPECT_EQ(report(kWalk, {1, 1, 1}, {a, b, o, int64_t{4}, int64_t{7}}), "");
+  // Four times 3, and one 3 more.
   EXPECT_EQ(*o.to_doubles(), std::vector<double>(16, 15));
   EXPECT_EQ(report(kWalk, {1, 1, 1}, {a, b, o, int64_t{5}, int64_t{7}}),
             "8: kernel 'walk' reads element 64 of 'a', which has 64 elements, in program 0 | "
@@ -159,6 +168,7 @@ def choose(x, y, o, which, n, B: tl.constexpr):
     tl.store(o + i, tl.load(p + i, mask=i < n), mask=i < n)
 )";
   EXPECT_EQ(report(kBranch, {1, 1, 1}, {x, y, o, int64_t{1}, int64_t{1000}, int64_t{1024}}), "");
+  // What the branch chose decides, not what it might have.
   EXPECT_TRUE(report(kBranch, {1, 1, 1}, {x, y, o, int64_t{0}, int64_t{1000}, int64_t{1024}})
                   .starts_with("10: kernel 'choose' reads element 100 of 'y', which has 100 elements, in program 0"));
   constexpr const char* kSelect = R"(
@@ -168,6 +178,7 @@ def choose(x, y, o, n, B: tl.constexpr):
     tl.store(o + i, tl.load(tl.where(i % 2 == 0, x + i, y + i), mask=i < n), mask=i < n)
 )";
   EXPECT_EQ(report(kSelect, {1, 1, 1}, {x, y, o, int64_t{100}, int64_t{1024}}), "");
+  // By the element: even ones are x's and odd ones y's.
   EXPECT_TRUE(report(kSelect, {1, 1, 1}, {x, y, o, int64_t{1000}, int64_t{1024}})
                   .starts_with("6: kernel 'choose' reads element 101 of 'y', which has 100 elements, in program 0"));
 }
@@ -181,6 +192,7 @@ def wait(x, n):
         pass
     tl.store(x, 7)
 )";
+  // The element is there and not zero: no program waits.
   EXPECT_EQ(report(kWait, {3, 1, 1}, {x, int64_t{9}}), "");
   EXPECT_EQ(report(kWait, {3, 1, 1}, {x, int64_t{10}}),
             "5: kernel 'wait' reads element 10 of 'x', which has 10 elements, in program 0 | help: give it a mask that "
@@ -194,6 +206,7 @@ def steps(x, n):
         left -= 0.5
 )";
   EXPECT_EQ(report(kSteps, {1, 1, 1}, {x, int64_t{4}}), "");
+  // A refused load gives 0, so this loop would run for ever.
   EXPECT_TRUE(report(kSteps, {1, 1, 1}, {x, int64_t{-1}}).starts_with("5: kernel 'steps' reads element -1 of 'x'"));
 }
 
@@ -206,10 +219,12 @@ def count(x, o, first, BLOCK: tl.constexpr):
     tl.atomic_cas(x + i, 3, 4)
 )";
   Tensor x = numbers(64, DType::kI32), o = numbers(64, DType::kI32);
+  // All compare with 3, and 4 is what is left.
   EXPECT_EQ(report(kCount, {1, 1, 1}, {x, o, int64_t{0}, int64_t{64}}), "");
   EXPECT_EQ(*x.to_doubles(), std::vector<double>(64, 4));
   EXPECT_EQ(report(kCount, {1, 1, 1}, {x, o, int64_t{32}, int64_t{64}}),
             "6: kernel 'count' updates element 64 of 'o', which has 64 elements, in program 0");
+  // Half of the elements were inside and have been counted twice.
   std::vector<double> want(64, 4);
   std::fill(want.begin() + 32, want.end(), 5);
   EXPECT_EQ(*o.to_doubles(), want);
@@ -228,6 +243,7 @@ def claim(x, BLOCK: tl.constexpr):
     tl.store(x + tl.arange(0, BLOCK), v + 1)
 )";
   Tensor x = numbers(16);
+  // The first program, in whichever order they ran.
   EXPECT_EQ(report(kClaim, {2, 3, 1}, {x, int64_t{16}}),
             "6: kernel 'claim': an assert failed in program (0, 0, 0): too large");
 }
@@ -244,9 +260,11 @@ def rounds(x, o):
   const float value = 1.0001220703125f;  // 1 + 2^-13, whose square has one bit more than a float
   Tensor x = *Tensor::from_host(device, DType::kF32, shape, &value, 4), o = numbers(1);
   LaunchOptions options;
+  // Checks are on: the assert fails.
   EXPECT_FALSE(launch(kRounds, {1, 1, 1}, {x, o}, options).ok());
   options.debug = false;
   ASSERT_TRUE(launch(kRounds, {1, 1, 1}, {x, o}, options).ok());
+  // A multiplication and an addition in one rounding.
   const double fused = (*o.to_doubles())[0];
   options.enable_fp_fusion = false;
   ASSERT_TRUE(launch(kRounds, {1, 1, 1}, {x, o}, options).ok());
@@ -262,6 +280,7 @@ def endless(o):
   options.timeout_s = 0.05;
   Tensor zeros = numbers(1, DType::kI32);
   auto stopped = launch(kEndless, {1, 1, 1}, {zeros}, options);
+  // A timeout holds for a checked launch too.
   ASSERT_FALSE(stopped.ok());
   EXPECT_NE(stopped.error().message.find("0.05 s, its timeout"), std::string::npos) << render(stopped.error());
 }
@@ -288,6 +307,7 @@ def grid(x, o):
     tl.store(o + p, tl.load(x + p))
 )";
   Tensor x = numbers(60), o = numbers(51);
+  // The program that is told has all three of its numbers.
   EXPECT_EQ(report(kGrid, {4, 5, 3}, {x, o}),
             "6: kernel 'grid' writes element 51 of 'o', which has 51 elements, in program (3, 2, 2) | "
             "help: give it a mask that leaves such elements out");
