@@ -88,6 +88,7 @@ def inputs(dtype=torch.float32, seed=0):
     return x, y, torch.randint(0, 32, (8, 32), generator=g), torch.rand(8, 32, generator=g) > 0.5
 
 
+# Forgets what was compiled, so that every case compiles its own.
 def compiled(f, **options):
     torch._dynamo.reset()
     kiln.dynamo.clear_report()
@@ -98,9 +99,11 @@ class Case(unittest.TestCase):
 
     def assertClose(self, got, want, **tolerance):
         torch.testing.assert_close(got, want, **tolerance)
+        # Also the strides: a caller may depend on the layout.
         if isinstance(want, torch.Tensor): self.assertEqual(got.stride(), want.stride())
 
 
+    # A piece that falls back to PyTorch is right and tests nothing.
     def tearDown(self):
         """No piece was left to PyTorch for an error."""
         self.assertEqual([p.reason for p in kiln.dynamo.report().pieces if p.reason], [])
@@ -128,6 +131,7 @@ class Operations(Case):
         for name, f in OPERATIONS.items():
             if name in ("integers and floats", "batch norm"): continue  # PyTorch has no derivative of parts of them
             want = f(*inputs(torch.float64))
+            # Without a float there is no gradient.
             if not want.is_floating_point(): continue
             with self.subTest(name=name):
                 g = compiled(lambda *args: f(*args))
@@ -136,6 +140,7 @@ class Operations(Case):
                     x, y, i, m = inputs(torch.float64)
                     x.requires_grad_(), y.requires_grad_()
                     out = h(x, y, i, m)
+                    # Random weights, since a sum alone hides errors that cancel.
                     weights = torch.randn(out.shape, dtype=out.dtype, generator=torch.Generator().manual_seed(3))
                     if not out.requires_grad: break
                     (out * weights).sum().backward()
@@ -152,12 +157,15 @@ class Semantics(Case):
     def check(self, f, *args, **options):
         """Results, strides and what became of the arguments are eager's; twice: the second call is another path."""
         g = compiled(f, **options)
+        # The first call traces and compiles, the second finds it.
         for _ in range(2):
             mine, theirs = [[a.clone() if isinstance(a, torch.Tensor) else a for a in args] for _ in range(2)]
+            # Equal seeds, so that random operations can be compared.
             torch.manual_seed(5)
             got = g(*mine)
             torch.manual_seed(5)
             want = f(*theirs)
+            # Lists in lists are compared element by element.
             flat = lambda v: [t for x in v for t in flat(x)] if isinstance(v, (tuple, list)) else [v]
             for a, b in zip(flat([got, mine]), flat([want, theirs]), strict=True): self.assertClose(a, b)
         return g
@@ -180,6 +188,7 @@ class Semantics(Case):
             p.addcdiv_(m, v.sqrt() + 1e-8, value=-0.1)
 
         self.check(moments, x, y, x + y, y.abs())
+        # As optimizers keep them: halves with float32 moments.
         for dtype in (torch.bfloat16, torch.float16):  # moments of another dtype
 
             def mixed(p, g, m, v):
@@ -189,15 +198,18 @@ class Semantics(Case):
 
             self.check(mixed, x.to(dtype), y.to(dtype), x + y, y.abs())
 
+        # Each reads what the other has been before.
         def swap(a, b):
             old = a * 1
             a.copy_(b * 2)
             b.copy_(old * 3)
 
+        # A transposed view of what is written.
         def rotated(a, b):
             a.copy_(a.T + b)
             b.sub_(a.mean(1, keepdim=True))
 
+        # Parts that overlap: the order of reads and writes decides.
         def shifted(a, b):
             a[1:].add_(a[:-1] * 2)
             b.copy_(b.flip(0) + b)
@@ -215,6 +227,7 @@ class Semantics(Case):
             a.copy_(a[torch.arange(63, -1, -1)] + a)
             b.copy_(a @ b)
 
+        # A write whose value nothing reads any more.
         def late(a, b, c):
             c.copy_(b + 1)
             b.copy_(a * 2 + c)
@@ -228,9 +241,11 @@ class Semantics(Case):
 
         for f in (swap, rotated, shifted, rows, read_again, looked_up, filled): self.check(f, x, y)
         self.check(late, x, y, x - y)
+        # Views that begin at an odd element, so that vectors are not aligned.
         self.check(moments, *[torch.randn(65 * 7 + 1)[1:].view(65, 7) for _ in range(3)], torch.rand(65, 7))
         self.check(moments, x.T, y, x[::1].contiguous().T, y.abs().T)
 
+        # Two names of the same memory.
         def alias(a):
             b = a.view(-1)
             b.mul_(2)
@@ -238,6 +253,7 @@ class Semantics(Case):
             return b + 1
 
         self.check(alias, x)
+        # Arguments that overlap in memory of the caller.
         both = compiled(lambda a, b: (a.add_(1), b.mul_(2))[0])
         base, twin = torch.ones(10), torch.ones(10)
         both(base[:6], base[4:])
@@ -256,6 +272,7 @@ class Semantics(Case):
             a[:, ::3].mul_(2)
             return a * b
 
+        # The old value is read after a part was overwritten.
         def old_and_new(a, b):
             old = a * 2
             a[1:3] = b[1:3] + 1
@@ -267,6 +284,7 @@ class Semantics(Case):
             a[2:4] += middle
             return a.softmax(-1), middle
 
+        # Into itself, moved by some rows.
         def shifted(a, b):
             a[8:] = a[:8]
             a[1:] = a[:-1].clone()
@@ -305,6 +323,7 @@ class Semantics(Case):
         for f in (placed, copied, scattered): self.check(f, x, y, at)
         for f in (rows, old_and_new): self.check(f, x.requires_grad_(False), torch.randn(16, 8, requires_grad=False))
 
+        # The names of what was left in the graph tell how it was written.
         # A cache is neither copied nor computed as a whole.
         seen = []
         generate = kiln.dynamo.generate
@@ -319,6 +338,7 @@ class Semantics(Case):
         finally:
             kiln.dynamo.generate = generate
         self.assertIn("aten.index_put_.default", seen)
+        # These would copy the whole tensor for a few rows.
         self.assertFalse({"aten.slice_scatter.default", "aten.index_put.default", "aten.index_copy.default"} & set(seen))
 
     def test_memory_that_changes_is_written_once(self):
@@ -327,6 +347,7 @@ class Semantics(Case):
         g(x, y)
         with torch.profiler.profile(profile_memory=True) as profile:
             for _ in range(3): g(x, y)
+        # An allocation in a repeated call would be of a copy.
         seen = [e for e in profile.events() if e.name == "aten::empty_strided" and e.cpu_memory_usage > 0]
         self.assertFalse(seen)
 
@@ -340,6 +361,7 @@ class Semantics(Case):
         self.check(f, inputs()[0])
 
     def test_results_that_alias(self):
+        # An argument, views of it, a copy, and a view of the copy.
         x = inputs()[0]
         g = self.check(lambda x: (x, x.T, x[0], x + 1, (x + 1).T), x)
         got = g(x)
@@ -351,9 +373,11 @@ class Semantics(Case):
             return y, y.clone(), y.T, y[0], x * 1, x.clone()
 
         got = self.check(twice, x)(x)
+        # Views of one result share its memory.
         self.assertEqual(got[0].data_ptr(), got[2].data_ptr())  # as in eager
         got[0].zero_()
         self.assertTrue(torch.equal(got[1], x + 1) and torch.equal(got[5], x))
+        # A product with 1 is a new tensor.
         self.assertNotEqual(got[4].data_ptr(), x.data_ptr())
 
     def test_results_that_are_parts(self):
@@ -362,18 +386,22 @@ class Semantics(Case):
         self.check(lambda x: [t.clone() for t in (x * 2 + 1).unbind(0)], x)
 
     def test_no_elements_and_no_dimensions(self):
+        # No rows: sums of nothing are zero.
         self.check(lambda x: (x * 2 + 1, x.sum() + 1, x.sum(0) * 2), torch.randn(0, 5))
         self.check(lambda x: (x[:0] * 2 + 1, x * 2 + 1), torch.randn(4, 5))
         self.check(lambda x, y: (x * y + 1, x.sum() * 2, y.softmax(-1) * x), torch.tensor(3.0), torch.randn(5))
+        # A tensor without dimensions does not widen the other's dtype.
         self.check(lambda x, y: x * y + y, torch.tensor(3.0, dtype=torch.float64), torch.randn(5))  # float32
         self.check(lambda x, y: (x * y + 1.5) * 2, torch.tensor(3), torch.tensor([1, 2]))
         self.check(lambda x: (x.reshape(()) + 1).expand(3) * 2, torch.randn(1, 1))
 
     def test_layouts(self):
+        # Channels last: the strides are not those of the shape.
         x = torch.randn(2, 8, 6, 6).to(memory_format=torch.channels_last)
         self.check(lambda x: (x * 2).relu(), x)
         self.check(lambda x, y: (x + y) * y, x, torch.randn(2, 8, 6, 6))
         self.check(lambda x: (x.sum(1) + 1) * 2, x)
+        # Transposed, with steps, expanded, with gaps, shifted, overlapping.
         for y in (torch.randn(6, 8).T, torch.randn(8, 6)[::2, 1::2], torch.randn(8, 1).expand(8, 6),
                   torch.randn(1).expand(3), torch.randn(3, 1, 4)[:, 0], torch.randn(100)[3:53].view(10, 5),
                   torch.randn(6).as_strided((3, 3), (1, 1))):
@@ -384,11 +412,13 @@ class Semantics(Case):
         g = compiled(lambda x: (x * 2 + 1).relu(), dynamic=True)
         base = torch.randn(400)
         with torch.no_grad():
+            # What was compiled for one alignment must not be used for another.
             for at in range(4):  # another alignment each
                 x = base[at:at + 300]
                 self.assertClose(g(x), (x * 2 + 1).relu())
 
     def test_what_pytorch_keeps(self):
+        # Complex numbers, sorting and convolutions are PyTorch's; what is around them is not.
         self.check(lambda x, y: torch.complex(x, y) * 2 + torch.complex(y, x).conj(), *inputs()[:2])
         self.check(lambda x, y: torch.complex(x, y).conj().imag * 2 + 1, *inputs()[:2])
         self.check(lambda x: (x * 2).sort().values + 1 + (x + 1).topk(3).values.sum(), inputs()[0])
@@ -404,10 +434,12 @@ class Semantics(Case):
             b = F.dropout((a + noise).relu() + x, 0.5)
             return a + b, torch.bernoulli(b.sigmoid()) * 2 + 1
 
+        # In the order in which eager draws them.
         self.check(f, inputs()[0])
 
     def test_numbers(self):
         g = compiled(lambda x, a, b: x * a + b / a)
+        # Numbers of other types, infinity, and beyond 32 bits.
         for a, b in ((2, 0.5), (3, 0.25), (0.1, 7), (float("inf"), 1.0), (-1, 2**40)):
             self.assertClose(g(inputs()[0], a, b), inputs()[0] * a + b / a)
 
@@ -419,6 +451,7 @@ class Semantics(Case):
                 return (x * n + torch.arange(n)[:, None]).softmax(-1) @ y + torch.full((n, 1), 2.0), x.reshape(-1) + 1
 
             g = compiled(f, **options)
+            # Sizes come back, and 0 and 1 are special cases of tracing.
             for n in (3, 7, 1, 0, 16, 7):
                 x, y = torch.randn(n, 8), torch.randn(8, 5)
                 for a, b in zip(g(x, y), f(x, y)): torch.testing.assert_close(a, b)
@@ -430,6 +463,7 @@ class Semantics(Case):
         twin = copy.deepcopy(net)
         step = compiled(twin)
         ours, theirs = torch.optim.SGD(twin.parameters(), 0.1), torch.optim.SGD(net.parameters(), 0.1)
+        # Three steps: an error in an update grows.
         for k in range(3):
             x, t = torch.randn(8, 16), torch.randint(0, 4, (8, ))
             for f, o in ((step, ours), (net, theirs)):
@@ -438,6 +472,7 @@ class Semantics(Case):
                 o.step()
         for (name, a), b in zip(twin.state_dict().items(), net.state_dict().values()):
             torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5, msg=name)
+        # In eval() other statistics and no dropout.
         twin.eval(), net.eval()
         with torch.no_grad(): torch.testing.assert_close(step(x), net(x), rtol=1e-4, atol=1e-5)
 
@@ -466,6 +501,7 @@ class Semantics(Case):
 
             def forward(self, x, at):
                 q, k, v = self.qkv(self.norm(x)).chunk(3, -1)
+                # Two rows of two caches, written by a place that changes.
                 self.keys[:, at:at + 1], self.values[:, at:at + 1] = k, v
                 return x + F.softmax(q @ self.keys[:, :at + 1].mT, -1) @ self.values[:, :at + 1]
 
@@ -485,6 +521,7 @@ class Semantics(Case):
         ours, theirs = torch.optim.AdamW(a, foreach=True), torch.optim.AdamW(b, foreach=True)
         step = compiled(ours.step)
         for _ in range(3):
+            # Equal gradients for both, so that only the update can differ.
             for p, q in zip(a, b): p.grad = q.grad = torch.randn(4, 5)
             step(), theirs.step()
         for p, q in zip(a, b): torch.testing.assert_close(p, q)
@@ -495,6 +532,7 @@ class Semantics(Case):
             with torch.autocast("cpu", torch.bfloat16): return F.softmax(x @ y.T, -1) + 1, (x @ y.T).relu()
 
         for a, b in zip(compiled(f)(*inputs()[:2]), f(*inputs()[:2])):
+            # The dtype that autocast chose.
             self.assertEqual(a.dtype, b.dtype)
             torch.testing.assert_close(a, b, rtol=2e-2, atol=2e-2)
 
@@ -506,6 +544,7 @@ class Semantics(Case):
         def work():
             with torch.no_grad():
                 for _ in range(200):
+                    # Equal to the bit, as the same code runs.
                     if not torch.equal(g(x, y), want): wrong.append(1)
 
         threads = [threading.Thread(target=work) for _ in range(4)]
@@ -520,6 +559,7 @@ class Semantics(Case):
         gc.collect()
         before = sys.getrefcount(x)
         for _ in range(100): g(x)
+        # What a call holds must be gone when it ends.
         self.assertEqual(sys.getrefcount(x), before)
 
     def test_a_product_of_another_dtype(self):
@@ -531,6 +571,7 @@ class Semantics(Case):
         self.check(lambda x: (x + c) * torch.tensor([2.0]) + torch.tensor(3), inputs()[0])
 
 
+# Functions of one tensor, of two, and such that write.
 # Of 8 by 8 tensors; with sorting, lookups and random numbers between pieces.
 UNARY = (lambda t: t * 2 + 1, torch.relu, torch.sigmoid, lambda t: t.T, lambda t: t.reshape(4, 16).T.reshape(8, 8),
          lambda t: t.softmax(-1), lambda t: t - t.mean(-1, keepdim=True), lambda t: t.sum(0, keepdim=True).expand_as(t),
@@ -549,10 +590,12 @@ class RandomPrograms(Case):
     def program(self, chance, writes):
         steps, count = [], 3
         for _ in range(chance.randint(4, 20)):
+            # A write adds no value, so it counts no step.
             kind = chance.choice("uuubbw" if writes else "uuubb")
             table = {"u": UNARY, "b": BINARY, "w": WRITES}[kind]
             steps.append((kind, chance.choice(table), chance.randrange(count), chance.randrange(count)))
             count += kind != "w"
+        # Some at random and the last one, so that something is always needed.
         results = [chance.randrange(count) for _ in range(3)] + [count - 1]
 
         def f(*arguments):
@@ -579,6 +622,7 @@ class RandomPrograms(Case):
         for seed in range(24):
             with self.subTest(seed=seed):
                 chance, writes = random.Random(seed), seed % 2 == 0
+                # Small pieces, so that values have to cross between them.
                 _partition.MOST_OPERATIONS = chance.choice([3, 8, most])
                 f = self.program(chance, writes)
                 g = torch.Generator().manual_seed(seed)
@@ -586,6 +630,7 @@ class RandomPrograms(Case):
                 try:
                     want = self.run_once(f, arguments, writes)
                 except RuntimeError:
+                    # Some programs are not allowed in eager either.
                     continue  # a write to an expanded tensor
                 function = compiled(f)
                 for _ in range(2):
@@ -615,6 +660,7 @@ class Interface(Case):
     def test_report(self):
         compiled(lambda x: (x * 2 + 1).sort().values.relu() * 3)(inputs()[0])
         report = kiln.dynamo.report()
+        # Sorting is left to PyTorch and parts the graph in two.
         self.assertEqual((report.operations, report.covered, report.graphs), (5, 4, 1))
         self.assertEqual(report.left, {("aten.sort.default", "no expression"): 1})
         self.assertEqual((len(report.pieces), report.kernels, report.fallbacks), (2, 2, 1))
@@ -627,6 +673,7 @@ class Interface(Case):
     def test_strict(self):
         x = inputs()[0]
         self.assertClose(compiled(lambda x: (x * 2).relu(), strict=True)(x), (x * 2).relu())
+        # What is left of it is the copy back, which is no operation.
         compiled(lambda x: x.mul_(2).add_(1), strict=True)(x.clone())  # a write to an argument is no operation
         with self.assertRaisesRegex(Exception, "no expression for aten.sort.default"):
             compiled(lambda x: x.sort().values * 2, strict=True)(x)

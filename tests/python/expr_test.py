@@ -18,6 +18,7 @@ torch = importlib.import_module("torch") if importlib.util.find_spec("torch") el
 class Surface(unittest.TestCase):
 
     def test_every_operation_has_a_method(self):
+        # Operations whose method has another name, or none.
         methods = {"cast": "to", "take": "gather", "iota": None, "input": None, "scalar": None, "call": None}
         methods["slice"] = "__getitem__"
         # What gradients, random numbers and tensors that are written in place are made of.
@@ -27,6 +28,7 @@ class Surface(unittest.TestCase):
             if method: self.assertTrue(callable(getattr(kiln.Expr, method, None)), name)
 
     def test_checkers_see_every_method(self):
+        # From the stub-like source that type checkers read.
         said = set(re.findall(r"^ {4,8}def (\w+)", inspect.getsource(sys.modules["kiln._expr"]), re.MULTILINE))
         has = {n for n, v in vars(kiln.Expr).items() if inspect.isfunction(v)}
         self.assertLessEqual(has - {"__eq__", "__ne__", "view"}, said)
@@ -44,11 +46,13 @@ class Numpy(unittest.TestCase):
 
     def test_arrays_in_and_out(self):
         e = (kiln.expr(self.x) * 2 + self.x).sum(1)
+        # An array of the kind that came in.
         got = e.eval()
         self.assertIsInstance(got, np.ndarray)
         np.testing.assert_allclose(got, (self.x * 3).sum(1))
 
     def test_an_array_on_the_left(self):
+        # numpy must leave the operation to the expression.
         got = self.x + kiln.expr(self.x)
         self.assertIsInstance(got, kiln.Expr)
         np.testing.assert_allclose(got.eval(), self.x * 2)
@@ -56,6 +60,7 @@ class Numpy(unittest.TestCase):
 
     def test_scalars_are_numbers(self):
         e = kiln.expr(self.x.astype(np.float32))
+        # numpy's scalars do not widen, as Python's numbers do not.
         for got in (e * np.float64(2), np.float32(2) * e, e * np.int64(2), e / np.float16(0.5), e - np.int8(-1) * e):
             self.assertEqual(got.dtype, "float32")
             np.testing.assert_allclose(got.eval(), self.x.astype(np.float32) * 2)
@@ -63,6 +68,7 @@ class Numpy(unittest.TestCase):
     def test_strides(self):
         for a in (self.x.T, self.x[::2, 1::3], np.broadcast_to(self.x[0], (4, 8)), self.x[2], self.x[:, None, 3]):
             np.testing.assert_allclose((kiln.expr(a) + 1).eval(), a + 1)
+        # Tensors have no negative strides.
         with self.assertRaisesRegex(ValueError, "negative strides"): kiln.expr(self.x[::-1])
 
     def test_memory_is_kept_and_let_go(self):
@@ -71,6 +77,7 @@ class Numpy(unittest.TestCase):
         e = kiln.expr(a) + 1
         del a
         gc.collect()
+        # The expression holds the array.
         self.assertIsNotNone(kept())
         self.assertEqual(e.eval().sum(), 10000)
         del e
@@ -79,6 +86,7 @@ class Numpy(unittest.TestCase):
 
     def test_what_eval_reads(self):
         a = np.ones(3)
+        # Read when it is computed, not when it is written down.
         e = kiln.expr(a) * 2
         a[0] = 5
         self.assertEqual(e.eval().tolist(), [10, 2, 2])
@@ -90,8 +98,10 @@ class Numpy(unittest.TestCase):
         self.assertIs((kiln.expr(self.x) * 2).eval(out=out), out)
         np.testing.assert_allclose(out, self.x * 2)
         square = self.x[:6, :6].copy()
+        # Read and written: the result must not be seen halfway.
         (kiln.expr(square).T + square).eval(out=square)  # which it reads elsewhere than it writes
         np.testing.assert_allclose(square, self.x[:6, :6] + self.x[:6, :6].T)
+        # A result of other strides is filled in its own order.
         wide = np.zeros((8, 6)).T
         (kiln.expr(self.x) * 2).eval(out=wide)
         np.testing.assert_allclose(wide, self.x * 2)
@@ -101,6 +111,7 @@ class Numpy(unittest.TestCase):
     def test_no_elements(self):
         e = kiln.expr(np.zeros((0, 4)))
         self.assertEqual((e + 1).eval().shape, (0, 4))
+        # The smallest of nothing does not exist.
         with self.assertRaisesRegex(kiln.Error, "without elements"): e.sum().eval()
 
     def test_what_is_no_tensor(self):
@@ -109,6 +120,7 @@ class Numpy(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "complex128"): kiln.expr(np.zeros(3, complex))
         with self.assertRaisesRegex(TypeError, "datetime64"): kiln.expr(np.zeros(3, "datetime64[s]"))
         with self.assertRaises(TypeError): kiln.expr(self.x) + "text"
+        # As numpy: an array of comparisons is neither true nor false.
         with self.assertRaisesRegex(TypeError, "no truth value"): bool(kiln.expr(self.x) > 0)
         with self.assertRaises(TypeError): kiln.Expr(self.x)
 
@@ -143,6 +155,7 @@ class Numpy(unittest.TestCase):
         self.assertIn("@triton.jit", plan.kernels[0][1])
         self.assertIn("<svg", plan.svg)
         self.assertGreater(len(e.plan("unfused").kernels), 1)
+        # An expression is as long as its first dimension.
         self.assertEqual(len(list(kiln.expr(self.x))), 6)
 
 
@@ -160,6 +173,7 @@ class Torch(unittest.TestCase):
         self.assertIsInstance(got, kiln.Expr)
         want = f(self.x, self.y, self.i)
         torch.testing.assert_close(got.eval(), want, **tolerance)
+        # Shape and dtype are known without computing.
         self.assertEqual((got.shape, f"torch.{got.dtype}"), (tuple(want.shape), str(want.dtype)))
 
     def test_operators(self):
@@ -172,6 +186,7 @@ class Torch(unittest.TestCase):
 
     def test_tensors_beside_expressions(self):
         e = kiln.expr(self.x)
+        # torch on the left must leave the operation to the expression too.
         for got in (e + self.y, self.y + e, self.y.add(0) + e): torch.testing.assert_close(got.eval(), self.x + self.y)
         torch.testing.assert_close((self.y @ e.T).eval(), self.y @ self.x.T)
         torch.testing.assert_close((self.y > e).eval(), self.y > self.x)
@@ -193,6 +208,7 @@ class Torch(unittest.TestCase):
         self.check(lambda x, y, i: x.unsqueeze(1).expand(8, 3, 32).permute(2, 0, 1).flatten(1) * 2)
         self.check(lambda x, y, i: x[1:, None, ::2][..., 3] + x[0, 0] + x[-1, -1])
         self.check(lambda x, y, i: x.unsqueeze(-1).squeeze(-1).transpose(0, 1).mT + y)
+        # A view alone gives memory of its own.
         for f in (lambda x, y, i: x.T, lambda x, y, i: x[2:4, ::2], lambda x, y, i: x):  # nothing but views
             self.check(f)
             self.assertNotEqual(f(kiln.expr(self.x), None, None).eval().data_ptr(), self.x.data_ptr())
@@ -214,21 +230,25 @@ class Torch(unittest.TestCase):
             t = self.x.to(getattr(torch, dtype))
             got = (kiln.expr(t) * 2).eval()
             torch.testing.assert_close(got, t * 2)
+            # As torch promotes.
             self.assertEqual(got.dtype, (t * 2).dtype)
         self.check(lambda x, y, i: (x.to(torch.bfloat16) @ y.to(torch.bfloat16).T).float(), rtol=2e-2, atol=1e-2)
         self.assertEqual(kiln.expr(self.x).to("float16").eval().dtype, torch.float16)
 
     def test_torch_wins_over_numpy(self):
         if not np: self.skipTest("needs numpy")
+        # Where both are there, the result is a tensor.
         self.assertIsInstance((kiln.expr(self.x.numpy()) + self.y).eval(), torch.Tensor)
 
     def test_parameters_and_subclasses(self):
         p = torch.nn.Parameter(self.x.clone())
         got = (kiln.expr(p) + 1).eval()
+        # Without a history: gradients are not taken through expressions.
         self.assertFalse(got.requires_grad)
         torch.testing.assert_close(got, self.x + 1)
         kind = type("Kind", (torch.Tensor, ), {})
         torch.testing.assert_close((kiln.expr(self.x.as_subclass(kind)) + 1).eval(), self.x + 1)
+        # Negated lazily: what is read is not what stands in memory.
         negated = torch.complex(self.x, self.y).conj().imag
         torch.testing.assert_close((kiln.expr(negated) + 1).eval(), 1 - self.y)
         with self.assertRaisesRegex(ValueError, "on meta"): kiln.expr(torch.zeros(3, device="meta"))

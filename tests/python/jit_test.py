@@ -81,12 +81,14 @@ def scaled_product(a, a_scale, b, b_scale, out, M: tl.constexpr, N: tl.constexpr
 class Launches(unittest.TestCase):
 
     def test_grids(self):
+        # Numbers, tuples, lists and functions of the arguments.
         for grid in (2, (2, ), (2, 1, 1), [2, 1], lambda meta: (-(-meta["n"] // meta["BLOCK"]), ), lambda meta: 2):
             x, out = zeros(100), zeros(100)
             x[:] = 3
             scale[grid](x, out, 100, factor=0.5)
             self.assertEqual(out.tolist(), [3.0] * 100)
         out = zeros(100)
+        # No programs: nothing is launched and nothing refused.
         scale[0](x, out, 100)
         scale[2, 0](x, out, 100)
         self.assertEqual(out.tolist(), [0.0] * 100)
@@ -94,12 +96,14 @@ class Launches(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, "grid"): scale[wrong](x, out, 100)
         for wrong in (-1, (1, 70000)):
             with self.assertRaises(kiln.Error): scale[wrong](x, out, 100)
+        # What a function of the grid raises comes out.
         with self.assertRaises(ZeroDivisionError): scale[lambda meta: 1 // 0](x, out, 100)
         with self.assertRaisesRegex(TypeError, "with a grid"): scale(x, out, 100)
 
     def test_specialises_as_triton(self):
         kernel = kiln.jit(put.fn)
         out = zeros(1, "int64")
+        # By value: 1, others, divisible by 16, 64 bits, bool, unsigned.
         for value, variants in ((1, 1), (2, 2), (3, 2), (16, 3), (32, 3), (1, 3), (2**40 + 1, 4), (True, 5), (2**63, 6)):
             kernel[1](out, value)
             self.assertEqual(kernel.variants, variants, value)
@@ -110,11 +114,13 @@ class Launches(unittest.TestCase):
         shifted = zeros(9)
         kernel = kiln.jit(put.fn)
         for start in (0, 1, 4, 5): kernel[1](shifted[start:], 2.5)
+        # Two of them aligned and two not.
         self.assertEqual(kernel.variants, 2)  # by the address modulo 16
         self.assertEqual([i for i, v in enumerate(shifted.tolist()) if v], [0, 1, 4, 5])
 
     def test_constants_are_told_apart(self):
         kernel, out = kiln.jit(put_constant.fn), zeros(1, "float64")
+        # 1, 1.0 and True are equal in Python and different in a kernel.
         for value in (1, 1.0, True, 0.0, -0.0, 2, 2.5): kernel[1](out, value)
         self.assertEqual(kernel.variants, 7)
         for value in (2, True, 2): kernel[1](out, tl.constexpr(value))
@@ -125,6 +131,7 @@ class Launches(unittest.TestCase):
         choose[1](out, tl.float16, doubled, (1, 3))
         self.assertEqual(out.tolist(), [6])
         kernel = kiln.jit(choose.fn)
+        # Two names of one function are one constant.
         for f in (e_to_the, tl.exp, tl.exp): kernel[1](out, tl.float32, f, (1, 0))
         self.assertEqual((out.tolist(), kernel.variants), ([1], 1))
         with self.assertRaisesRegex(TypeError, "argument 'f': <object.* means nothing to a kernel"):
@@ -146,6 +153,7 @@ class Launches(unittest.TestCase):
         def work(seed):
             out = zeros(1, "int64")
             for i in range(200):
+                # More values than kernels, so that threads meet at each.
                 value = (seed * 7 + i) % 40
                 kernel[1](out, value)
                 if int(out[0]) != value: wrong.append((seed, i))
@@ -154,11 +162,13 @@ class Launches(unittest.TestCase):
         threads = [threading.Thread(target=work, args=(seed, )) for seed in range(8)]
         for t in threads: t.start()
         for t in threads: t.join()
+        # The three kinds of values that there are among 0 to 39.
         self.assertEqual((wrong, kernel.variants), ([], 3))
 
     def test_grid_may_launch(self):
         kernel, out, inner = kiln.jit(put.fn), zeros(1), zeros(1)
 
+        # A launch within another one's grid function.
         def grid(meta):
             kernel[1](inner, 3.5)
             return 1
@@ -182,16 +192,19 @@ class Launches(unittest.TestCase):
             ((x, out, 64), {"BLOCK": 100}, kiln.Error, "power of two"),
         ):
             with self.assertRaisesRegex(error, said): scale[1](*args, **keywords)
+        # A global that is no constexpr might change without being noticed.
         with self.assertRaisesRegex(kiln.Error, "PLAIN"): reads_plain_global[1](out)
         with self.assertRaises(TypeError): kiln.jit(3)
 
     def test_keywords_need_not_be_interned(self):
         x, out = zeros(64), zeros(64)
+        # Made at run time: no two of them are the same object as the name in the code.
         scale[1](x, out, **{"".join(["B", "LOCK"]): 64, "".join(["num_", "warps"]): 8, "n": 64})
 
     def test_errors_have_a_place(self):
         with self.assertRaises(kiln.Error) as caught: scale[1](zeros(4), zeros(4), 4, BLOCK=100)
         self.assertEqual(caught.exception.file, __file__)
+        # The line of the file is the one that is wrong.
         with open(__file__) as f: self.assertIn("tl.arange(0, BLOCK)", f.read().splitlines()[caught.exception.line - 1])
 
     def test_keeps_nothing(self):
@@ -201,6 +214,7 @@ class Launches(unittest.TestCase):
         for _ in range(100): kernel[1](out, 2.0)
         for _ in range(100):
             with self.assertRaises(TypeError): kernel[1](out, [])
+        # Neither a launch nor a failure may hold its arguments.
         self.assertEqual(sys.getrefcount(out), before)
         gone = weakref.ref(kernel)
         del kernel
@@ -219,6 +233,7 @@ class Launches(unittest.TestCase):
         self.assertEqual(out[0], 1.5)
         put[1](out, np.int64(7))
         self.assertEqual(out[0], 7)
+        # No dtype of kernels: complex numbers, another byte order, texts.
         for wrong in (np.zeros(1, "complex64"), np.zeros(1, ">f4"), np.array(["a"])):
             with self.assertRaisesRegex(TypeError, "which kernels do not have"): put[1](wrong, 1)
 
@@ -234,6 +249,7 @@ class Launches(unittest.TestCase):
 
         class Subclass(torch.Tensor):
 
+            # A subclass may compute its address, and fail.
             def data_ptr(self):
                 raise RuntimeError("no memory")
 
@@ -252,6 +268,7 @@ class Launches(unittest.TestCase):
 
         class Exporter:
 
+            # Only DLPack: no attribute of torch or numpy is there.
             def __init__(self, of):
                 self.of = of
 
@@ -263,12 +280,14 @@ class Launches(unittest.TestCase):
 
         for dtype in (torch.float32, torch.bfloat16, torch.int8, torch.bool):
             out = torch.zeros(3, dtype=dtype)
+            # Beginning within its memory: the offset counts.
             put[1](Exporter(out[1:]), 1)
             self.assertEqual(out.tolist(), [0, 1, 0])
 
     def test_devices_are_not_mixed(self):
 
         class OnGpu:
+            # Claims to be on a GPU; its address is never read.
             __cuda_array_interface__ = {"data": (4096, False), "typestr": "<f4", "shape": (4, ), "version": 3}
 
         with self.assertRaisesRegex(ValueError, "'out' is on the CPU, and 'x' is on cuda:0"):
@@ -283,6 +302,7 @@ class Gpu(unittest.TestCase):
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
+            # Long enough that another stream would read too early.
             for _ in range(50): x = x + 1
             scale[x.numel() // 64](x, out, x.numel())
         stream.synchronize()
@@ -290,6 +310,7 @@ class Gpu(unittest.TestCase):
 
     def test_graph_capture(self):
         x, out = torch.ones(64, device="cuda"), torch.zeros(64, device="cuda")
+        # Compiling within a capture is not allowed by the driver.
         scale[1](x, out, 64)  # compiled before
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph): scale[1](x, out, 64)
@@ -341,14 +362,17 @@ class ScaledProducts(unittest.TestCase):
 
     def test_four_bits_with_scales(self):
         M, N, K = 32, 16, 64
+        # The sixteen numbers of e2m1.
         values = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
         generator = np.random.default_rng(3)
         a, b = generator.integers(0, 16, (M, K)), generator.integers(0, 16, (K, N))
         sa, sb = (generator.integers(124, 131, (rows, K // 32)).astype(np.uint8) for rows in (M, N))
         sa[5, 1], sb[7, 0] = 0, 255  # 2^-127, and NaN
         out = np.zeros((M, N), np.float32)
+        # Two of them in a byte, the first in its low half.
         scaled_product[1]((a[:, ::2] | a[:, 1::2] << 4).astype(np.uint8), sa,
                           (b[::2] | b[1::2] << 4).astype(np.uint8), sb, out, M, N, K)
+        # Scales are powers of two with a bias of 127; 255 is NaN.
         factor = [np.where(s == 255, np.nan, 2.0**(s.astype(float) - 127)).repeat(32, 1) for s in (sa, sb)]
         expected = (values[a] * factor[0]) @ (values[b] * factor[1].T) + 1
         np.testing.assert_allclose(out, expected, rtol=1e-6, atol=1e-3)

@@ -163,17 +163,22 @@ class Sessions(unittest.TestCase):
         self.session = kiln.Session(device="cpu")
 
     def test_runs_code_and_commands_as_the_prompt(self):
+        # Of several values only the last is shown.
         self.assertEqual(printed(lambda: self.session.run("x = 6\nx\nx * 7")), "42\n")  # the last value, as IPython
         self.assertRegex(printed(lambda: self.session.run("x\n%who")), r"^name.*\nx\s+int\s+6")
 
     def test_gives_values(self):
+        # What a value is in Python is what it is in the session, and back.
         for text in ("None", "True", "7", "-2.5", "'é\\n'", "[1, 2.0, 'a', None]", "{'a': [1], 'b': {}}"):
             self.assertEqual(self.session.evaluate(text), eval(text))
         for text in ("(1, (2, 3))", "[(1, '(')]", "{3: 4}", "{1, 2}", "()", "{'a': {2: (1, None)}}"):
             self.assertEqual(self.session.evaluate(text), eval(text))
+        # NaN is not equal to itself, so the text is compared.
         self.assertEqual(str(self.session.evaluate("[float('nan'), float('inf')]")), "[nan, inf]")
+        # Beyond 64 bits, within the 128 that a session has.
         self.assertEqual(self.session.evaluate("2 ** 70"), 2**70)
         opaque = self.session.evaluate("len")
+        # What Python has no form for comes as an object that only shows itself.
         self.assertIs(type(opaque), kiln.Opaque)
         self.assertIn("len", repr(opaque))
         self.assertIs(type(self.session.evaluate("[1, len]")[1]), kiln.Opaque)
@@ -182,6 +187,7 @@ class Sessions(unittest.TestCase):
         with self.assertRaises(kiln.CommandError) as caught: self.session.run("x = 1\nx / 0")
         self.assertEqual((caught.exception.kind, caught.exception.line), ("value", 2))
         self.assertIn("division by zero", str(caught.exception))
+        # What ran before the error stays.
         self.assertEqual(self.session["x"], 1)
         with self.assertRaisesRegex(kiln.CommandError, "did you mean %bench"): self.session.command("bnch 1")
 
@@ -197,6 +203,7 @@ class Sessions(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "'x': a session takes .* not a 'builtins.object'"):
             self.session["x"] = object()
         with self.assertRaises(KeyError): self.session["1x"] = 1
+        # A list that holds itself would be copied without an end.
         endless = []
         endless.append(endless)
         with self.assertRaisesRegex(TypeError, "holds itself"): self.session["x"] = endless
@@ -204,12 +211,14 @@ class Sessions(unittest.TestCase):
     def test_functions_bring_what_they_refer_to(self):
         self.session["counter"] = makes_counter(40)
         self.assertEqual(self.session.evaluate("counter(2)"), 42)
+        # The same name with another closure is another function.
         self.session["counter"] = makes_counter(50)
         self.assertEqual(self.session.evaluate("counter(2)"), 52)
 
     def test_strings_over_several_lines_keep_their_indentation(self):
         text = makes_text()
         self.session["text"] = text
+        # The lines within the string must not be shifted with the function's own indentation.
         self.assertEqual(self.session.evaluate("text()"), text())
 
     def test_says_why_a_name_did_not_come(self):
@@ -224,6 +233,7 @@ class Sessions(unittest.TestCase):
 
         self.assertEqual(value("n", n=5), 5)
         self.session.run("n = 6")
+        # A name that Python gives wins over what the session has made of it.
         self.assertEqual(value("n", n=5), 5)
         self.session.run("del n")
         self.assertEqual(value("n", n=5), 5)
@@ -231,21 +241,26 @@ class Sessions(unittest.TestCase):
         value("n", n=5)
         with self.assertRaises(kiln.CommandError): value("n")  # Python has no n now
         numbers = [1, 2]
+        # Twice: the list is handed over again, and not the session's own changed one.
         for _ in range(2): self.assertEqual(value("numbers + [numbers.append(3)]", numbers=numbers), [1, 2, 3, None])
         self.session["x"] = 1
+        # Python's value is set again although it has not changed since.
         self.session.run("x = 2")
         self.session["x"] = 1
         self.assertEqual(self.session["x"], 1)
+        # A name of the session's own stays where Python has none.
         self.session.run("own = 3")
         self.assertEqual(value("own + n", n=1), 4)
         self.assertEqual(value("math + sqrt(4)", math=5, sqrt=__import__("math").sqrt), 7)
         self.assertEqual(value("math", math=5), 5)
+        # Names of modules that a session imports by itself are Python's when Python has them.
         self.assertEqual(value("triton + torch", triton=1, torch=2, c=tl.constexpr(4), d=tl.float16), 3)
         self.assertEqual(value("[c, d] and triton + torch", triton=1, torch=2, c=tl.constexpr(4), d=tl.float16), 3)
 
     def test_a_redefined_function_is_seen(self):
         self.session.evaluate("sum(1)", {"sum": shadows_a_builtin})
         self.assertEqual(self.session.evaluate("sum([1, 2])", {}), 3)
+        # A function needs a source that can be found by its name.
         with self.assertRaisesRegex(kiln.CommandError, "no function that a def statement made"):
             self.session.evaluate("f(1)", {"f": makes_counter(1)}), self.session.evaluate("f(1)", {"f": lambda x: x})
 
@@ -256,9 +271,11 @@ class Sessions(unittest.TestCase):
         names = {"thrice": takes_three(plain), "plain": plain}
         self.assertEqual(self.session.evaluate("thrice(1) + plain(1)", names), 8)
         self.assertEqual(self.session.evaluate("double(4)", {"double": Odd.double}), 8)
+        # An object whose function is itself: following it must end.
         circle = type("Circle", (), {"__module__": "kiln.mine"})()
         circle.fn = circle
         with self.assertRaises(TypeError): self.session["circle"] = circle
+        # An attribute that fails otherwise than Python's rule says is an error and no crash.
         with self.assertRaisesRegex(kiln.CommandError, "an? 'Odd' that raises KeyError|not a '__main__.Odd'"):
             self.session.evaluate("odd", {"odd": Odd()})
         self.assertEqual(printed(lambda: self.session.run("print(f'{BLOCK_SIZE!r} BLOCK')", globals())), "256 BLOCK\n")
@@ -266,6 +283,7 @@ class Sessions(unittest.TestCase):
             self.session.evaluate("early()", {"early": closes_early()})
 
     def test_two_things_of_one_name_are_an_error(self):
+        # Two modules with a FACTOR of their own.
         other = {"FACTOR": 1}
         exec("def f():\n    return FACTOR", other)
         with self.assertRaisesRegex(TypeError, "cannot be had"): self.session["f"] = other["f"]
@@ -276,10 +294,12 @@ class Sessions(unittest.TestCase):
     def test_names_of_helpers_are_not_taken_from_a_session(self):
         self.session["scale_twice"] = scale_twice
         self.assertEqual(self.session.evaluate("scale_twice(3)"), 12)
+        # The same helpers again are no conflict.
         self.session["scale_twice"] = scale_twice  # helpers that came from Python come again
         self.session.run("import torch\nBLOCK_SIZE = 5")
         self.session["scale"] = scale  # modules are the same, and numbers follow Python
         self.session.run("def plain_double(x): return 0")
+        # The session's own function would be called in its place, which nobody means.
         with self.assertRaisesRegex(TypeError, "refers to 'plain_double', and the session has one of its own"):
             self.session["scale_twice"] = scale_twice
         self.assertEqual(self.session.evaluate("plain_double(3)"), 0)
@@ -289,12 +309,14 @@ class Sessions(unittest.TestCase):
 
     def test_recursion_under_another_name(self):
         self.assertEqual(self.session.evaluate("again(5)", {"again": factorial}), 120)
+        # The name now means another function, which the old one would call.
         with self.assertRaisesRegex(kiln.CommandError, "refers to 'countdown', which is another one now"):
             self.session.evaluate("old(5)", {"old": old_countdown})
 
     def test_one_call_at_a_time(self):
         problems = []
 
+        # Output is written while the session runs: a call from there would run inside of itself.
         class Nested(io.StringIO):
 
             def write(_, text):
@@ -314,6 +336,7 @@ class Sessions(unittest.TestCase):
                 raise OSError("no room")
 
         with contextlib.redirect_stdout(Broken()), self.assertRaisesRegex(OSError, "no room"):
+            # An endless loop: only the exception can end it.
             self.session.run("for i in range(1 << 40): print(i)")
         self.assertEqual(self.session.evaluate("1 + 1"), 2)
 
@@ -322,12 +345,14 @@ class Sessions(unittest.TestCase):
         self.session.progress = lines.append
         self.session.command("sweep sum(range(n)) n=[10, 20, 30] budget=0.05")
         points = dict.fromkeys(line.split(":")[0] for line in lines)
+        # Each point is told, and the empty line at the end.
         self.assertEqual(list(points), ["1 of 3", "2 of 3", "3 of 3", ""])
         self.session.progress = None
         told = len(lines)
         self.session.command("sweep sum(range(n)) n=[10, 20] budget=0.05")
         self.assertEqual(len(lines), told)
 
+        # An exception of the listener ends the command.
         def broken(line):
             raise OSError("no room")
 
@@ -341,6 +366,7 @@ class Sessions(unittest.TestCase):
         self.assertEqual(self.session.evaluate("1 + 1"), 2)
 
     def test_sigint_interrupts_and_never_ends_python(self):
+        # The handler of Python is there again afterwards.
         before = signal.getsignal(signal.SIGINT)
 
         def press():
@@ -350,6 +376,7 @@ class Sessions(unittest.TestCase):
 
         thread = threading.Thread(target=press)
         thread.start()
+        # Each interrupt ends one loop.
         self.session.run("n = 0\nwhile n < 4:\n    try:\n        while True: pass\n"
                          "    except KeyboardInterrupt: n += 1")
         thread.join()
@@ -359,11 +386,13 @@ class Sessions(unittest.TestCase):
     def test_an_interrupted_measurement_keeps_its_samples(self):
         threading.Timer(1.0, self.session.interrupt).start()
         with self.assertRaises(kiln.Interrupted) as caught: self.session.command("bench sum(range(1000)) budget=60")
+        # An interrupt for Python, with what was measured so far.
         self.assertIsInstance(caught.exception, KeyboardInterrupt)
         self.assertGreater(caught.exception.value["n"][0], 0)
         self.assertIn("interrupted", caught.exception.value.to_text())
         threading.Timer(1.0, self.session.interrupt).start()
         with self.assertRaises(KeyboardInterrupt): self.session.run("%bench sum(range(9)) budget=60\nafter = 1")
+        # The rest of the entry does not run.
         self.assertNotIn("after", self.session)
 
     def test_python_may_end_while_a_thread_prints(self):
@@ -371,6 +400,7 @@ class Sessions(unittest.TestCase):
                    "sys.stdout = open(os.devnull, 'w')\n"
                    "threading.Thread(target=lambda: s.run('while True: print(1)'), daemon=True).start()\n"
                    "time.sleep(0.3)")
+        # The process ends although a thread is inside of the session.
         self.assertEqual(subprocess.run([sys.executable, "-c", program], timeout=60).returncode, 0)
 
         program = program.replace("s.run('while True: print(1)')", "[s.evaluate('sum(range(999))') for _ in range(10**9)]")
@@ -378,6 +408,7 @@ class Sessions(unittest.TestCase):
 
     @unittest.skipUnless(hasattr(os, "fork"), "needs fork")
     def test_a_fork_beside_a_running_session_ends(self):
+        # In the child the thread is gone that ran the first session; the idle one and new ones work.
         program = ("import kiln, os, sys, threading, time\ns, idle = kiln.Session(device='cpu'), kiln.Session(device='cpu')\n"
                    "threading.Thread(target=lambda: s.run('while True: pass'), daemon=True).start()\n"
                    "time.sleep(0.3)\nchild = os.fork()\n"
@@ -389,11 +420,14 @@ class Sessions(unittest.TestCase):
     def test_values_come_whole(self):
         self.session.run("def len(x): return 1\nlist = 5\nimport enum\nclass E(enum.IntEnum): A = 1")
         for text in ("(1, 2, 3)", "{3: 4, 5: 6}"): self.assertEqual(self.session.evaluate(text), eval(text))
+        # A number with a name of its own would come as a plain number.
         self.assertIs(type(self.session.evaluate("E.A")), kiln.Opaque)
         pair = (1, {"a": 1})
+        # Popped twice: each time the session has a copy.
         for _ in range(2): self.assertEqual(self.session.evaluate("pair[1].pop('a')", {"pair": pair}), 1)
 
     def test_completes(self):
+        # A column in characters and not in bytes.
         self.assertEqual(self.session.complete("é = %benc"), (["%bench "], 5))
         self.session["length"] = 3
         self.assertEqual(self.session.complete("'é' + leng"), (["length"], 4))
@@ -401,6 +435,7 @@ class Sessions(unittest.TestCase):
     def test_values_outlive_their_session_and_thread(self):
         table = self.session.command("static k target=sm_90a", {"k": scale_kernel})
         del self.session
+        # Values may be used by any thread, and freed by it.
         threads = [threading.Thread(target=lambda: table.sort("kernel")) for _ in range(4)]
         for t in threads: t.start()
         for t in threads: t.join()
@@ -411,18 +446,22 @@ class Sessions(unittest.TestCase):
     def test_tensors_share_their_memory(self):
         x = np.arange(1000, dtype=np.float32)
         self.session["x"] = x
+        # Shared memory: what Python writes is read, and the other way round.
         x[:] = 7
         self.assertEqual(self.session.evaluate("x.sum()").item(), 7000)
         self.session.run("y = x.fill_(2.0)")
         self.assertEqual(x[999], 2)
+        # Any strides, as long as they are not negative.
         strided = np.arange(24, dtype=np.int32).reshape(4, 6)[::2, 1:]
         np.testing.assert_array_equal(np.asarray(self.session.evaluate("s + 1", {"s": strided})), strided + 1)
         frozen = np.ones(3)
+        # What must not be written is copied.
         frozen.flags.writeable = False
         self.session["f"] = frozen
         self.session.run("g = f.fill_(5.0)")
         self.assertEqual(frozen.sum(), 3)
         with self.assertRaises(TypeError): self.session["x"] = np.array(["a"])
+        # A mask would be lost, and what it hides would count.
         with self.assertRaisesRegex(TypeError, "mask"): self.session["x"] = np.ma.array([1, 2], mask=[0, 1])
         with self.assertRaises(kiln.CommandError): self.session.evaluate("x", {"x": np.zeros(3, np.complex64)})
         self.assertEqual(self.session.evaluate("[x, 1]", {"x": np.ones(2)})[0].sum(), 2)
@@ -438,10 +477,12 @@ class Sessions(unittest.TestCase):
         self.session["d"] = torch.float16
         self.assertEqual(self.session.evaluate("str(d)"), "torch.float16")
         self.assertEqual(self.session.evaluate("[d, torch.device('cpu')]"), [torch.float16, torch.device("cpu")])
+        # A lazily negated tensor: its memory has the opposite of its values.
         negative = torch.imag(torch.tensor([1 + 2j]).conj())
         with self.assertRaisesRegex(TypeError, "resolve_neg"): self.session["negative"] = negative
         compiled = torch.compile(plain)
         self.assertEqual(self.session.evaluate("compiled(1)", {"compiled": compiled}), 2)
+        # Functions of torch are the session's functions of the same name.
         self.assertEqual(self.session.evaluate("act(x)[0]", {"act": torch.relu, "x": torch.tensor([-1.0])}).item(), 0)
 
     @unittest.skipUnless(np, "needs numpy")
@@ -456,6 +497,7 @@ class Sessions(unittest.TestCase):
 class Functions(unittest.TestCase):
 
     def test_measure_in_the_callers_names(self):
+        # A local variable of the caller, as in IPython.
         numbers = list(range(100))
         table = kiln.bench("sum(numbers)", budget=0.1)
         self.assertEqual(table["cache"], ["cold", "hot"])
@@ -463,6 +505,7 @@ class Functions(unittest.TestCase):
         self.assertEqual(table.units["median"], "us")
         self.assertGreater(min(table["median"]), 0)
         self.assertEqual(len(table), 2)
+        # Hot is below cold, or both are alike; reversed puts the larger first.
         self.assertEqual([row["cache"] for row in table.sort("median", reverse=True)], ["cold", "hot"])
         self.assertEqual(len(table - table), 0)
         self.assertIn("<svg", table.plot("median").svg)
@@ -488,6 +531,7 @@ def repeated_sum(n, times=1):
 
 class Sweeps(unittest.TestCase):
     axes = {"n": [10, 20], "times": (1, 2)}
+    # So that the rows of two tables can be compared by their order.
     points = [(10, 1), (10, 2), (20, 1), (20, 2)]  # the last axis runs fastest
 
     def check(self, rows):
@@ -504,6 +548,7 @@ class Sweeps(unittest.TestCase):
         with concurrent.futures.ThreadPoolExecutor(2) as executor:
             self.check(kiln.sweep(repeated_sum, self.axes, executor, budget=0.05))
 
+    # Spawn imports this file in the worker, fork inherits it.
     def test_on_processes(self):
         word, held = "a b", [1, 2]
         for method in ("spawn", "fork"):
@@ -527,6 +572,7 @@ class Sweeps(unittest.TestCase):
         class Executor:
 
             def submit(self, function, *arguments):
+                # What is submitted must be able to cross to another process.
                 submitted.append(pickle.dumps((function, arguments)))
                 future = concurrent.futures.Future()
                 future.set_result(function(*arguments))
@@ -545,6 +591,7 @@ class Sweeps(unittest.TestCase):
                 return futures[-1]
 
         def fail():
+            # The others wait, so that there is something to cancel.
             while len(futures) < 4: time.sleep(0.001)
             futures[0].set_exception(OSError("a worker was lost"))
 
@@ -555,6 +602,7 @@ class Sweeps(unittest.TestCase):
         self.assertTrue(all(future.cancelled() for future in futures[1:]))
 
     def test_problems_are_rows_and_mistakes_are_errors(self):
+        # A point that fails is a row; a wrong option is the caller's mistake.
         rows = kiln.sweep("sum(range(n))", {"n": [10, "x"]}, budget=0.05)
         self.assertIsNone(rows[0]["problem"])
         self.assertIsNone(rows[1]["us"])
@@ -585,6 +633,7 @@ class Notebooks(unittest.TestCase):
     def test_every_command_is_a_magic(self):
         magics = self.shell.magics_manager.magics["line"]
         for name, *_ in kiln._kiln.Session.commands(): self.assertIn(name, magics)
+        # IPython's own magic of a name is left alone.
         self.assertFalse(getattr(magics["time"], "is_kiln", False), "IPython keeps its own")
         self.assertIn("seconds for each cache state", magics["bench"].__doc__)
 
@@ -615,12 +664,14 @@ class Notebooks(unittest.TestCase):
         _, text, error = self.cell("for i in range(2):\n    %static scale_kernel target=sm_90a\nx = 1")
         self.assertIsNone(error)
         self.assertEqual(text.count("sm_90a"), 2)
+        # A semicolon hides the table, as IPython hides values.
         _, text, error = self.cell("%static scale_kernel target=sm_90a;")
         self.assertEqual((text, error), ("", None))
         _, text, _ = self.cell("t = %static scale_kernel target=sm_90a")
         self.assertEqual(text, "")
         table, text, _ = self.cell("%static scale_kernel target=sm_90a")
         self.assertIs(type(table), kiln.Table)
+        # Shown by the table itself and not again as the value.
         self.assertEqual(text.count("sm_90a"), 1)
         self.assertRegex(text, r"^Out\[\d+\]: *\n *kernel +target")  # and no prompt without a value
         _, text, _ = self.cell("%static scale_kernel target=sm_90a\n%static scale_kernel target=sm_80")
@@ -628,6 +679,7 @@ class Notebooks(unittest.TestCase):
 
     def test_lines_see_locals_and_keep_braces(self):
         self.shell.run_cell("y = 1")
+        # Braces are IPython's way to fill in variables, and a dict's own.
         _, text, _ = self.cell("def g():\n    y = 41\n    %kiln time print({'{y}': y + 1})\ng()")
         self.assertIn("{'{y}': 42}", text)
 
@@ -657,6 +709,7 @@ class Notebooks(unittest.TestCase):
 
         progress = _notebook._Progress(type("Shell", (), {"kernel": None})())
         import IPython.display
+        # In place of a notebook's, for there is none here.
         before, IPython.display.display = IPython.display.display, display
         try:
             for line in ("1 of 2", "2 of 2", "", "1 of 1", ""): progress(line)
@@ -668,6 +721,7 @@ class Notebooks(unittest.TestCase):
     def test_unloads(self):
         self.shell.run_cell("%unload_ext kiln")
         self.assertNotIn("bench", self.shell.magics_manager.magics["line"])
+        # IPython's own stays when Kiln's go.
         self.assertIn("time", self.shell.magics_manager.magics["line"])
         self.shell.run_cell("%load_ext kiln")
         self.assertIn("bench", self.shell.magics_manager.magics["line"])

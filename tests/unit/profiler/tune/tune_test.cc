@@ -44,12 +44,14 @@ class TuneTest : public testing::Test {
  protected:
   void SetUp() override {
     char name[] = "/tmp/kiln_tune_XXXXXX";
+    // Records and kernels of this test alone.
     root = mkdtemp(name);
     setenv("KILN_CACHE_DIR", root.c_str(), 1);
     device = *open_device("cpu");
     const int64_t shape[] = {kN};
     x = *randn(device, DType::kF32, shape, 1);
     y = *randn(device, DType::kF32, shape, 2);
+    // 7 is no sum of the inputs, so an output that nobody wrote is seen.
     o = *Tensor::full(device, DType::kF32, shape, 7);
     add = *Kernel::from_source(kSource, "tune_test.py", "add");
     increment = *Kernel::from_source(kSource, "tune_test.py", "increment");
@@ -78,6 +80,7 @@ class TuneTest : public testing::Test {
     return r.ok() ? *r : TuneResult{};
   }
 
+  // A number that no block divides.
   static constexpr int64_t kN = 1337;
   std::string root;
   Device device;
@@ -88,18 +91,21 @@ class TuneTest : public testing::Test {
 
 TEST_F(TuneTest, EachConfigurationGetsItsState) {
   TuneCandidate broken = candidate(64);
+  // A configuration that could not even be made.
   broken.config = "broken";
   broken.problem = "its grid function failed";
   const TuneResult r = run({candidate(256), candidate(48), candidate(512), candidate(256, 0, 8), broken});
   ASSERT_EQ(r.rows.size(), 5u);
   EXPECT_EQ(r.rows[0].state, TuneState::kMeasured);
   EXPECT_EQ(r.rows[1].state, TuneState::kFailed);
+  // 48 is no power of two.
   EXPECT_EQ(r.rows[1].reason, "the size of tl.arange must be a power of two, got 48");
   EXPECT_EQ(r.rows[2].state, TuneState::kMeasured);
   EXPECT_EQ(r.rows[3].state, TuneState::kPruned);  // warps mean nothing to the CPU
   EXPECT_EQ(r.rows[3].reason, "the same code as BLOCK: 256, WRONG: 0, num_warps: 4");
   EXPECT_EQ(r.rows[4].state, TuneState::kFailed);
   EXPECT_EQ(r.rows[4].reason, "its grid function failed");
+  // Which of them is faster is not this test's question.
   EXPECT_TRUE(r.best == 0 || r.best == 2);
   EXPECT_EQ(r.best, best_row(r.rows));
   EXPECT_FALSE(r.rows[0].us.empty());
@@ -111,6 +117,7 @@ TEST_F(TuneTest, EachConfigurationGetsItsState) {
 }
 
 TEST_F(TuneTest, ARecordIsOfTheFirstOfTwoThatAreTheSame) {
+  // A warning of the records would be a failure.
   TuneRecords records([](const std::string& text) { ADD_FAILURE() << text; });
   options.records = &records;
   options.record_key = record_key(add, device, {});
@@ -118,6 +125,7 @@ TEST_F(TuneTest, ARecordIsOfTheFirstOfTwoThatAreTheSame) {
   EXPECT_EQ(r.rows[1].state, TuneState::kPruned);
   const TuneResult again = run({candidate(256), candidate(256)});
   EXPECT_TRUE(again.from_records);
+  // The second is the same code; the record names the first.
   EXPECT_EQ(again.best, 0);
 }
 
@@ -129,6 +137,7 @@ TEST_F(TuneTest, AWrongConfigurationNeverWins) {
   ASSERT_TRUE(candidate(256).launch().ok());
   const TuneResult r = run({candidate(256), candidate(512, kN), candidate(1024, 1), candidate(128)});
   EXPECT_EQ(r.rows[1].state, TuneState::kWrong);
+  // Left out from the beginning, and the last element only.
   EXPECT_EQ(r.rows[1].reason.substr(0, 15), "tensor 2 at 0: ");
   EXPECT_EQ(r.rows[2].state, TuneState::kWrong);
   EXPECT_EQ(r.rows[2].reason.substr(0, 18), fmt::format("tensor 2 at {}: ", kN - 1));
@@ -158,6 +167,7 @@ TEST_F(TuneTest, TheCheckLeavesTheTensorsAsTheyWere) {
   }
   auto check = OutputCheck::make({x, o, x});
   ASSERT_TRUE(check.ok());
+  // The first run gives the reference, and the tensors are put back.
   ASSERT_TRUE(check->take_reference([&] { return candidates[0].launch(); }).ok());
   EXPECT_EQ(*x.to_bytes(), x_before);
   // In place: what it reads must not be poisoned.
@@ -169,6 +179,7 @@ TEST_F(TuneTest, TheCheckLeavesTheTensorsAsTheyWere) {
     return candidates[1].launch();
   });
   ASSERT_TRUE(d.ok());
+  // Twice in place adds 2.
   EXPECT_NE(*d, "");
   ASSERT_TRUE(check->restore().ok());
   EXPECT_EQ(*x.to_bytes(), x_before);
@@ -194,6 +205,7 @@ TEST_F(TuneTest, WhatIsLeftOutOfATensorOfIntegersIsFound) {
   const TuneResult r = run({counting(256, kN), counting(512, kN - 1), counting(128, kN)});
   EXPECT_EQ(r.rows[0].state, TuneState::kMeasured) << r.rows[0].reason;
   EXPECT_EQ(r.rows[1].state, TuneState::kWrong);
+  // 85 is the poison for integers: 0x55 in each byte.
   EXPECT_EQ(r.rows[1].reason, fmt::format("tensor 0 at {}: 85 instead of {}", kN - 1, kN - 1));
   EXPECT_EQ(r.rows[2].state, TuneState::kMeasured) << r.rows[2].reason;
 }
@@ -211,11 +223,13 @@ TEST_F(TuneTest, AddingToZerosIsNoOverwriting) {
   auto check = OutputCheck::make({zeros});
   ASSERT_TRUE(check.ok());
   options.check = &*check;
+  // What was added to zeros looks the same as what was written over them.
   for (const TuneRow& row : run(candidates).rows) EXPECT_EQ(row.state, TuneState::kMeasured) << row.reason;
 }
 
 TEST_F(TuneTest, AConfigurationThatReachesOutsideFailsAlone) {
   options.check_accesses = true;
+  // Reaches eight times as far as there are elements.
   std::vector<TuneCandidate> candidates = {candidate(64), candidate(128, -8 * kN), candidate(128)};
   candidates[1].grid[0] *= 8;
   const TuneResult r = run(candidates);
@@ -230,6 +244,7 @@ TEST(OutputCheck, AllowsAnotherOrderOfSumsAndNoMore) {
   EXPECT_EQ(allowed_difference(DType::kI32, 5, 100), 0);
   EXPECT_LT(allowed_difference(DType::kF32, 1, 1), 2e-4);
   EXPECT_GT(allowed_difference(DType::kF32, 0, 1), 1e-5);
+  // Two roundings of a bf16 and not of a float.
   EXPECT_GT(allowed_difference(DType::kBF16, 1, 1), 1.0 / 256);
   EXPECT_LT(allowed_difference(DType::kBF16, 1, 1), 1.0 / 32);
   EXPECT_LT(allowed_difference(DType::kF64, 1, 1), 1e-11);
