@@ -21,6 +21,7 @@ using Shape = std::vector<int64_t>;
 
 uint64_t fresh_seed() {
   uint64_t seed = std::random_device{}();
+  // Printed, so that a failure can be repeated.
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   return seed;
 }
@@ -49,11 +50,13 @@ TEST(GpuDevice, TensorsOfEveryDtypeGoThereAndBack) {
   uint64_t seed = fresh_seed();
   for (int i = 0; i < kNumDTypes; ++i) {
     auto dtype = static_cast<DType>(i);
+    // One, an odd few, one block, several blocks with a rest.
     for (int64_t n : {1, 3, 1000, 300'007}) {
       Tensor host = is_float(dtype) ? *randn(cpu, dtype, Shape{n}, seed) : *randint(cpu, dtype, Shape{n}, 0, 2, seed);
       Tensor there = *host.to(device);
       EXPECT_EQ(*there.to_bytes(), *host.to_bytes()) << name(dtype) << " " << n;
       Tensor copy = *Tensor::zeros(device, dtype, Shape{n});
+      // On the device itself.
       ASSERT_OK(copy.copy_from(there));
       EXPECT_EQ(*copy.to(cpu)->to_bytes(), *host.to_bytes());
       ASSERT_OK(copy.fill(1));
@@ -102,6 +105,7 @@ TEST(GpuDevice, StridedViews) {
     EXPECT_EQ(*transposed(there).contiguous()->to_bytes(), *transposed(host).to_bytes());
     Tensor target = *Tensor::zeros(device, DType::kF32, Shape{columns, rows * 2}),
            expected = *Tensor::zeros(cpu, DType::kF32, Shape{columns, rows * 2});
+    // Gaps in the target, which must stay as they were.
     auto every_second = [&](const Tensor& t) { return *t.as_strided(Shape{columns, rows}, Shape{rows * 2, 2}, 1); };
     ASSERT_OK(every_second(target).copy_from(transposed(there)));
     ASSERT_OK(every_second(expected).copy_from(transposed(host)));
@@ -115,6 +119,7 @@ TEST(GpuLaunch, PtxByHand) {
   ASSERT_TRUE(kernel.ok()) << render(kernel.error());
   EXPECT_GT((*kernel)->registers(), 0);
   uint64_t seed = fresh_seed();
+  // Around the 128 threads of a block.
   for (int64_t n : {1, 127, 128, 129, 1'000'003}) {
     Tensor x = *randn(device, DType::kF32, Shape{n}, seed), out = *Tensor::full(device, DType::kF32, Shape{n + 1}, 7);
     ASSERT_OK(launch_ptx(device, **kernel, {static_cast<uint32_t>((n + 127) / 128), 1, 1},
@@ -131,10 +136,12 @@ TEST(GpuLaunch, DynamicSharedMemoryUpToTheOptInLimit) {
   GPU_OR_SKIP(device);
   int64_t most = device.info().shared_bytes;
   ASSERT_GT(most, 64 * 1024);
+  // Without asking, above what needs asking, and all that there is.
   for (int64_t bytes : {int64_t{1024}, int64_t{64 * 1024}, most}) {
     auto kernel = load_ptx(device, "through_shared", shared_ptx(), 2, bytes);
     ASSERT_TRUE(kernel.ok()) << render(kernel.error());
     Tensor out = *Tensor::zeros(device, DType::kI32, Shape{128});
+    // At the end of the memory that was asked for.
     ASSERT_OK(launch_ptx(device, **kernel, {1, 1, 1}, {out.address(), static_cast<uint64_t>(bytes - 512)}));
     auto got = *out.to_doubles();
     for (size_t i = 0; i < 128; ++i) ASSERT_EQ(got[i], static_cast<double>(i ^ 1)) << bytes;
@@ -148,6 +155,7 @@ TEST(GpuLaunch, DynamicSharedMemoryUpToTheOptInLimit) {
 
 TEST(GpuLaunch, BadPtxCarriesTheDriversLog) {
   GPU_OR_SKIP(device);
+  // A register that nobody has declared.
   auto kernel = load_ptx(device, "broken",
                          std::string(kPtxHeader) + ".visible .entry broken() { add.f32 %nothing, 1, 2; ret; }", 0);
   ASSERT_FALSE(kernel.ok());
@@ -175,11 +183,13 @@ TEST(GpuStream, EventsMeasureAKernel) {
   ASSERT_OK(device.synchronize());
   double last = 0;
   for (uint64_t cycles : {2'000'000, 8'000'000}) {
+    // On one stream, so that nothing lies between the two.
     Event from = *device.record();
     ASSERT_OK(launch_ptx(device, *spin, {1, 1, 1}, {flag.address(), cycles}));
     Event to = *device.record();
     auto ms = device.elapsed_ms(from, to);
     ASSERT_TRUE(ms.ok()) << render(ms.error());
+    // Clocks are known by their limits only.
     EXPECT_GT(*ms, static_cast<double>(cycles) / 4e6) << "faster than 4 GHz";
     EXPECT_LT(*ms, static_cast<double>(cycles) / 1e5) << "slower than 100 MHz";
     EXPECT_GT(*ms, last);
@@ -197,6 +207,7 @@ TEST(GpuStream, WaitOrdersTwoStreams) {
   for (int round = 0; round < 5; ++round) {
     ASSERT_OK(flag.fill(0));
     ASSERT_OK(device.synchronize());
+    // Long enough that the second stream would be early.
     ASSERT_OK(launch_ptx(device, *spin, {1, 1, 1}, {flag.address(), 20'000'000}, a));
     ASSERT_OK(b.wait(*device.record(a)));
     // The bits of 1 as f32 are a denormal; times 1 plus 0 they stay.
@@ -219,8 +230,10 @@ TEST(GpuStream, AFreedTensorIsNotReusedWhileAnotherStreamReadsIt) {
   t.storage()->used_on(*side.impl());
   t.free();
   Tensor early = *Tensor::empty(device, DType::kI32, Shape{1 << 20});
+  // The kernel still reads it.
   EXPECT_NE(early.address(), address);
   ASSERT_OK(side.synchronize());
+  // Now nobody does.
   Tensor late = *Tensor::empty(device, DType::kI32, Shape{1 << 20});
   EXPECT_EQ(late.address(), address);
 }
@@ -228,6 +241,7 @@ TEST(GpuStream, AFreedTensorIsNotReusedWhileAnotherStreamReadsIt) {
 TEST(GpuMemory, ExhaustionIsASentenceAndTheDeviceGoesOn) {
   GPU_OR_SKIP(device);
   ASSERT_TRUE(Tensor::zeros(device, DType::kI8, Shape{1}).ok());
+  // A pebibyte, which no device has.
   auto absurd = Tensor::empty(device, DType::kF32, Shape{int64_t{1} << 50});
   ASSERT_FALSE(absurd.ok());
   EXPECT_EQ(absurd.error().kind, ErrorKind::kMemory);
@@ -241,6 +255,7 @@ TEST(GpuMemory, ExhaustionIsASentenceAndTheDeviceGoesOn) {
     ASSERT_FALSE(second.ok());
     EXPECT_EQ(second.error().kind, ErrorKind::kMemory);
   }
+  // Nothing is left in the cache for the tests that follow.
   device.impl()->allocator().trim();
   EXPECT_TRUE(Tensor::full(device, DType::kF32, Shape{1000}, 2)->to_doubles().ok());
 }
@@ -253,6 +268,7 @@ std::string run_child(const std::string& name) {
   char self[4096] = {};
   if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) return "no /proc/self/exe";
   std::string command = fmt::format(
+      // A shard of a test run would leave the child's test out.
       "env -u GTEST_TOTAL_SHARDS -u GTEST_SHARD_INDEX '{}' --gtest_also_run_disabled_tests "
       "--gtest_filter=GpuFaultChild.DISABLED_{} 2>&1",
       self, name);
@@ -265,11 +281,13 @@ std::string run_child(const std::string& name) {
   return output;
 }
 
+// Run by the test below, in a process of its own.
 TEST(GpuFaultChild, DISABLED_IllegalAddress) {
   GPU_OR_SKIP(device);
   auto kernel = *load_ptx(device, "affine", affine_ptx(), 5);
   Tensor t = *Tensor::zeros(device, DType::kF32, Shape{4});
   ASSERT_OK(device.synchronize());
+  // An address that was never allocated, and is canonical all the same.
   ASSERT_OK(launch_ptx(device, *kernel, {1, 1, 1}, {uint64_t{1} << 45, uint64_t{1} << 45, 4, 0, 0}));
   Status status = device.default_stream().synchronize();
   std::printf("first: %s\n", status.ok() ? "ok" : status.error().message.c_str());
@@ -283,6 +301,7 @@ TEST(GpuFaultChild, DISABLED_FaultSeenByACopy) {
   GPU_OR_SKIP(device);
   auto kernel = *load_ptx(device, "affine", affine_ptx(), 5);
   Tensor t = *Tensor::zeros(device, DType::kF32, Shape{4});
+  // Two bytes off an address of four.
   ASSERT_OK(launch_ptx(device, *kernel, {1, 1, 1}, {t.address() + 2, t.address(), 4, 0, 0}));
   auto bytes = t.to_bytes();
   std::printf("copy: %s\n", bytes.ok() ? "ok" : bytes.error().message.c_str());
@@ -298,6 +317,7 @@ TEST(GpuFault, NamesTheKernelAndTheProcessGoesOn) {
   EXPECT_NE(output.find("then: the context of cuda:0 is lost since kernel 'affine' failed"), std::string::npos)
       << output;
   EXPECT_NE(output.find("cpu: 3\n"), std::string::npos) << output;
+  // A context that is lost must not end in a crash.
   EXPECT_NE(output.find("[  PASSED  ] 1 test."), std::string::npos) << "a clean exit after the fault\n" << output;
 }
 

@@ -56,9 +56,11 @@ double most_finite(DType t) { return float_from_bits(t, max_finite_bits(t)); }
 /// As storing and loading it would give: integers wrap, floats keep their value (their rounding is in the bound).
 double stored(DType t, double v) {
   if (is_float(t)) return v;
+  // A bool is 0 or 1 whatever was stored.
   if (t == DType::kI1) return v != 0;
   if (bits(t) == 64) return std::trunc(v);  // a double cannot say what wraps around 64 bits: see kMostExact
   const double range = std::ldexp(1.0, bits(t));
+  // Toward zero, and then the lowest bits, in two's complement.
   double r = std::fmod(std::trunc(v), range);
   if (r < 0) r += range;
   if (is_signed(t) && r >= range / 2) r -= range;
@@ -67,10 +69,12 @@ double stored(DType t, double v) {
 
 double floor_mod(double a, double b) {
   const double r = std::fmod(a, b);
+  // The remainder has the sign of the divisor.
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
 double pick(double a, double b, bool greatest) {
+  // A NaN wins over any number, as in torch.
   if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<double>::quiet_NaN();
   return greatest ? std::max(a, b) : std::min(a, b);
 }
@@ -228,6 +232,7 @@ Shape coordinates(int64_t i, const Shape& shape) {
 /// Position of coordinates in a tensor that is broadcast to them.
 size_t broadcast_at(const Shape& c, const Shape& shape) {
   int64_t i = 0;
+  // Missing leading dimensions are broadcast.
   const size_t lead = c.size() - shape.size();
   for (size_t d = 0; d < shape.size(); ++d) i = i * shape[d] + (shape[d] == 1 ? 0 : c[d + lead]);
   return at(i);
@@ -249,6 +254,7 @@ class Evaluator {
       } else {
         e = node(n);
       }
+      // What an input gives is exact.
       e.error.resize(e.value.size(), 0);
       // A 64-bit integer beyond what a double says exactly may also have wrapped around.
       const double most = is_float(n.dtype) ? most_finite(n.dtype) : kMostExact;
@@ -256,6 +262,7 @@ class Evaluator {
         if (std::abs(e.value[k]) + e.error[k] > most)
           e.error[k] = kNothingIsSaid;
         else if (n.dtype == DType::kF16 && n.op != ExprOp::kInput && std::abs(e.value[k]) < kLeastNormalHalf)
+          // Half of the last bit of a half below its normal range.
           e.error[k] += std::ldexp(e.value[k] != 0 || e.error[k] > 0, -25);
       all_.push_back(std::move(e));
     }
@@ -321,11 +328,13 @@ class Evaluator {
         const size_t axis = at(n.attributes.axes[k]);
         const Elements& places = in(n, k + 1);
         auto p = static_cast<int64_t>(places.value[broadcast_at(c, places.shape)]);
+        // A negative place counts from the end.
         if (p < 0) p += from.shape[axis];
         inside = inside && p >= 0 && p < from.shape[axis];
         place[axis] = p;
       }
       const size_t p = inside ? broadcast_at(place, from.shape) : 0;
+      // What lies outside is NaN, so that whoever uses it is seen.
       const double missing = is_float(n.dtype) ? std::numeric_limits<double>::quiet_NaN() : 0;
       out.value[i] = inside ? from.value[p] : missing;
       out.error[i] = inside ? from.error[p] : 0;
@@ -336,6 +345,7 @@ class Evaluator {
   void elements(const Node& n, Elements& out) {
     std::vector<const Node*> nodes;
     for (int i : n.inputs) nodes.push_back(&graph_.nodes[at(i)]);
+    // The operands meet in one dtype, by the rules of the operation.
     const DType meets = n.op == ExprOp::kCall ? n.dtype : operand_dtype(n.op, nodes);
     std::vector<double> x, e, moved;
     std::array<std::vector<double>, 3> all;
@@ -345,6 +355,7 @@ class Evaluator {
       for (size_t k = 0; k < n.inputs.size(); ++k) {
         const Elements& from = in(n, k);
         const size_t p = broadcast_at(c, from.shape);
+        // A condition keeps its own type.
         const bool condition = n.op == ExprOp::kWhere && k == 0;
         x.push_back(condition || n.op == ExprOp::kCast || n.op == ExprOp::kLogicalNot || n.op == ExprOp::kCall
                         ? from.value[p]
@@ -361,6 +372,7 @@ class Evaluator {
       auto f = [&](const std::vector<double>& v) { return stored(n.dtype, apply(n.op, meets, v)); };
       out.value[i] = f(x);
       auto off = [&](const std::vector<double>& v) {
+        // A quarter, since each operand was moved four times as far as its error.
         const double by = std::abs(f(v) - out.value[i]) / 4;
         return std::isnan(by) ? kNothingIsSaid : by;
       };
@@ -428,6 +440,7 @@ class Evaluator {
     const std::vector<int>& axes = n.attributes.axes;
     Shape kept, reduced;
     for (size_t d = 0; d < x.shape.size(); ++d)
+      // The axes are sorted.
       (std::binary_search(axes.begin(), axes.end(), static_cast<int>(d)) ? reduced : kept).push_back(x.shape[d]);
     const int64_t count = numel(kept), length = numel(reduced);
     auto position = [&](int64_t row, int64_t column) {
@@ -450,12 +463,14 @@ class Evaluator {
         out.error[at(row)] = error;
         continue;
       }
+      // A running result has an error at each place.
       if (reduction_of_scan(n.op)) {
         const std::vector<std::pair<double, double>> sums = running(n, v, e);
         for (int64_t c = 0; c < length; ++c)
           std::tie(out.value[position(row, c)], out.error[position(row, c)]) = sums[at(c)];
         continue;
       }
+      // Of the largest error in the row, as each element depends on all.
       double most = 0;
       for (size_t k = 0; k < v.size(); ++k)
         most = std::max(most, e[k] + epsilon(n.dtype == DType::kF64 ? n.dtype : DType::kF32) * (std::abs(v[k]) + 1));
@@ -463,6 +478,7 @@ class Evaluator {
       const std::vector<double> y = normalise(n, v, scale);
       for (int64_t c = 0; c < length; ++c) {
         const double size = std::abs(y[at(c)]);
+        // A softmax's error is relative to its value.
         double error = n.op == ExprOp::kSoftmax ? 4 * size * most : 4 * most;
         const double weight = n.inputs.size() > 1 ? std::abs(in(n, 1).value[at(c)]) : 1;
         if (n.op == ExprOp::kLayerNorm || n.op == ExprOp::kRmsNorm)
@@ -487,6 +503,7 @@ class Evaluator {
       if (extreme) {
         const bool first = i == 0, higher = n.op == ExprOp::kCumMax ? x > total : x < total;
         error = first ? e[i] : std::max(error, e[i]);
+        // A NaN stays the extreme from there on.
         if (first || (!std::isnan(total) && (std::isnan(x) || higher))) total = x;
         out.emplace_back(stored(n.dtype, total), error + epsilon(n.dtype) * std::abs(total));
         continue;
@@ -494,6 +511,7 @@ class Evaluator {
       if (adds) {
         total += x, error += e[i], size += std::abs(x);
       } else {
+        // Errors of a product grow with the factors, those of a sum only add.
         error = std::abs(total) * e[i] + (std::abs(x) + e[i]) * error, total *= x, size = std::abs(total);
         // The largest product of factors up to here: what is infinite once, in any order, stays so.
         part = std::max(1.0, part) * std::abs(x);
@@ -524,6 +542,7 @@ class Evaluator {
     if (n.op == ExprOp::kVar) {
       const double mean = total / count;
       double sum = 0, slope = 0;
+      // A mean that is off moves every difference.
       for (size_t i = 0; i < v.size(); ++i) {
         sum += (v[i] - mean) * (v[i] - mean);
         slope += 2 * std::abs(v[i] - mean) * (e[i] + most) + (e[i] + most) * (e[i] + most) +
@@ -537,6 +556,7 @@ class Evaluator {
       size_t place = 0;
       for (size_t i = 1; i < v.size() && !std::isnan(v[place]); ++i)
         if (std::isnan(v[i]) || (greatest ? v[i] > v[place] : v[i] < v[place])) place = i;
+      // Elements that are closer than their errors may be taken for each other.
       double farthest = 0;
       for (size_t i = 0; i < v.size(); ++i)
         if (e[i] + e[place] > 0 && !(std::abs(v[i] - v[place]) > 4 * (e[i] + e[place])))
@@ -555,6 +575,7 @@ class Evaluator {
     if (n.op == ExprOp::kSoftmax || n.op == ExprOp::kLogSoftmax) {
       double top = -std::numeric_limits<double>::infinity(), total = 0;
       for (double x : v) top = std::max(top, x);
+      // Less the largest, so that no exponential overflows.
       for (double x : v) total += std::exp(x - top);
       for (double& x : y) x = n.op == ExprOp::kSoftmax ? std::exp(x - top) / total : x - top - std::log(total);
       return y;
@@ -563,6 +584,7 @@ class Evaluator {
     if (n.op == ExprOp::kLayerNorm)
       for (double x : v) mean += x / count;
     for (double x : v) squares += (x - mean) * (x - mean);
+    // eps as the norm has it, under the root.
     scale = 1 / std::sqrt(squares / count + n.attributes.eps);
     for (size_t c = 0; c < v.size(); ++c) {
       y[c] = (v[c] - mean) * scale;
@@ -575,6 +597,7 @@ class Evaluator {
   void product(const Node& n, Elements& out) {
     const Elements &a = in(n, 0), &b = in(n, 1);
     Shape sa = a.shape, sb = b.shape, so = n.shape;
+    // A vector counts as a matrix of one row or one column, whose dimension the result does not have.
     if (sa.size() == 1) sa.insert(sa.begin(), 1), so.insert(so.end() - (sb.size() > 1 ? 1 : 0), 1);
     if (sb.size() == 1) sb.push_back(1), so.push_back(1);
     const int64_t k = sa.back();
@@ -601,6 +624,7 @@ class Evaluator {
         const double u = a.value[pa], v = values[pb];
         sum += u * v;
         size += std::abs(u * v);
+        // The product rule, with the errors' own product.
         error += std::abs(u) * errors[pb] + std::abs(v) * a.error[pa] + a.error[pa] * errors[pb];
       }
       out.value[i] = stored(n.dtype, sum);

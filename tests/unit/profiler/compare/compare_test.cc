@@ -16,6 +16,7 @@ namespace {
 class ContestTest : public testing::Test {
  protected:
   ContestTest() : cpu(*open_device("cpu")) {
+    // The fewest that a contest takes: what is tested is who has samples, not how good they are.
     options.max_pairs = 12;
     options.timeout_s = 20;
   }
@@ -28,8 +29,10 @@ class ContestTest : public testing::Test {
     c.device = cpu;
     c.launch = [out, value] { return out.fill(value); };
     c.output = [out]() -> Result<Tensor> { return out; };
+    // NaN equals nothing, so an output that was not written cannot pass.
     c.poison = [out] { return out.fill(std::numeric_limits<double>::quiet_NaN()); };
     c.facts.kernels = {"fill"};
+    // A thousand floats, as the roof needs to know what was moved.
     c.facts.bytes = 4000;
     return c;
   }
@@ -56,6 +59,7 @@ TEST_F(ContestTest, EveryRowHasItsSamplesAndItsCheck) {
     ASSERT_TRUE(row.roof.has_value());
     EXPECT_EQ(row.roof->bound, "memory");
   }
+  // The baseline is compared with itself in the control and has no verdict of its own.
   EXPECT_EQ(contest->rows[0].decision.pairs, 0);
   EXPECT_EQ(contest->rows[1].decision.pairs, 12);
   EXPECT_EQ(contest->rows[1].samples.size(), 12u);
@@ -67,6 +71,7 @@ TEST_F(ContestTest, EveryRowHasItsSamplesAndItsCheck) {
 TEST_F(ContestTest, LongRunsAreCutWhereAnAnswerIsDue) {
   auto slow = [&](std::string name, int* launches) {
     Contender c = fills(std::move(name), 2);
+    // Launched before, as a runner that has already shown its result.
     EXPECT_TRUE(c.launch().ok());
     c.ran_s = 1;  // so it says; its result is there
     c.launch = [launch = c.launch, launches] { return ++*launches, launch(); };
@@ -91,6 +96,7 @@ TEST_F(ContestTest, LongRunsAreCutWhereAnAnswerIsDue) {
   EXPECT_EQ(announced, "about 8 s more: a run takes up to 1.0 s");
   EXPECT_NE(report::to_text(contest_table(*contest)).find(contest->cut), std::string::npos);
 
+  // With enough time the same run has its verdicts.
   options.due_s = 100;
   contest = run_contest({slow("a", &a), slow("b", &b)}, options);
   ASSERT_TRUE(contest.ok());
@@ -102,6 +108,7 @@ TEST_F(ContestTest, AProblemKeepsItsRow) {
   Contender absent = fills("absent", 2), refused = fills("refused", 2), late = fills("late", 2);
   absent.problem = error(ErrorKind::kDevice, "no cuBLAS: libcublas.so.13 not found");
   refused.launch = []() -> Status { return error(ErrorKind::kMemory, "too large for memory"); };
+  // Right for its first runs, the check among them, and then faulty.
   late.launch = [n = 0, good = late.launch]() mutable -> Status {
     if (++n > 9) return error(ErrorKind::kLaunch, "the kernel faulted");
     return good();
@@ -113,6 +120,7 @@ TEST_F(ContestTest, AProblemKeepsItsRow) {
   EXPECT_FALSE(contest->rows[2].is_measured());
   EXPECT_FALSE(contest->rows[3].problem.ok());
   EXPECT_EQ(contest->rows[4].decision.pairs, 12);
+  // Each problem is told under the table.
   std::string text = report::to_text(contest_table(*contest));
   EXPECT_NE(text.find("absent: no cuBLAS: libcublas.so.13 not found"), std::string::npos) << text;
   EXPECT_NE(text.find("refused: too large for memory"), std::string::npos);
@@ -136,11 +144,13 @@ TEST_F(ContestTest, WrongResultsAreNotCalledFaster) {
   options.extras = false;
   auto contest = run_contest({fills("a", 2), fills("off", 2.5), nan, idle}, options);
   ASSERT_TRUE(contest.ok());
+  // In the order of the rows.
   EXPECT_EQ(contest->wrong(), (std::vector<std::string>{"off", "nan", "idle"}));
   EXPECT_EQ(contest->rows[1].check.first_bad, 0);
   EXPECT_NEAR(contest->rows[1].check.max_rel, 0.25, 1e-6);
   EXPECT_EQ(contest->rows[2].check.nans, 1000);
   report::Table table = contest_table(*contest);
+  // The verdict is the last column.
   for (size_t i = 1; i < 4; ++i) EXPECT_EQ(table.rows()[i].back().text, "WRONG");
 }
 
@@ -151,12 +161,14 @@ TEST_F(ContestTest, TheBaselineMustRun) {
   ASSERT_FALSE(contest.ok());
   EXPECT_EQ(contest.error().message, "no OpenBLAS");
   ASSERT_EQ(contest.error().notes.size(), 1u);
+  // There is no eighth contender.
   options.baseline = 7;
   EXPECT_EQ(run_contest({fills("a", 2)}, options).error().kind, ErrorKind::kValue);
 }
 
 TEST_F(ContestTest, AnInterruptKeepsWhatIsThere) {
   int asked = 0;
+  // In the middle of the pairs.
   options.stop = [&] { return ++asked > 60; };
   auto contest = run_contest({fills("a", 2), fills("b", 2)}, options);
   ASSERT_TRUE(contest.ok());
@@ -166,6 +178,7 @@ TEST_F(ContestTest, AnInterruptKeepsWhatIsThere) {
 }
 
 TEST_F(ContestTest, WhatHadNoTurnWasNotChecked) {
+  // Before the first.
   options.stop = [] { return true; };
   auto contest = run_contest({fills("a", 2), fills("b", 3)}, options);
   ASSERT_TRUE(contest.ok()) << contest.error().message;
@@ -176,6 +189,7 @@ TEST_F(ContestTest, WhatHadNoTurnWasNotChecked) {
 TEST_F(ContestTest, AReferenceOfItsOwn) {
   options.extras = false;
   options.check = [&](size_t i, const Tensor& got) -> Result<ResultCheck> {
+    // A reference that does not know every contender.
     if (i == 1) return error(ErrorKind::kUnsupported, "no reference for this");
     KILN_TRY(Values values, values_of(got));
     Values want = values;
@@ -184,6 +198,7 @@ TEST_F(ContestTest, AReferenceOfItsOwn) {
   };
   auto contest = run_contest({fills("a", 3), fills("b", 3), fills("c", 4)}, options);
   ASSERT_TRUE(contest.ok());
+  // The name of the reference that was given.
   EXPECT_EQ(contest->reference, "float64");
   EXPECT_TRUE(contest->rows[0].check.ok());
   EXPECT_EQ(contest->rows[1].check.unknown, "no reference for this");
@@ -211,6 +226,7 @@ TEST_F(ContestTest, JsonKeepsEverySample) {
 }
 
 TEST(SavedContest, BadFilesSayWhy) {
+  // No JSON, no comparison, another version, without its rows.
   for (auto [text, why] : {std::pair("{", "it is not JSON"),
                            {"[1]", "%compare --json writes those that are"},
                            {R"({"kind":"kiln-compare","version":9})", "its version is 9"},
@@ -229,6 +245,7 @@ Contest saved(std::vector<std::pair<std::string, double>> rows, double spread = 
   for (auto& [name, us] : rows) {
     ContestRow row;
     row.name = name;
+    // Samples that differ a little, as real ones do, and in the same way each time.
     for (int i = 0; i < 30; ++i) row.samples.push_back({.us = us * (1 + spread * (i % 7 - 3)), .sm_mhz = 1980});
     c.rows.push_back(std::move(row));
   }
@@ -245,6 +262,7 @@ TEST(Changes, SlowerFasterSameAndMissing) {
   EXPECT_NEAR(changes->rows[0].speedup, 100.0 / 110, 1e-3);
   EXPECT_EQ(changes->rows[1].verdict, Verdict::kSame);
   EXPECT_EQ(changes->rows[2].verdict, Verdict::kFaster);
+  // What CI asks for.
   EXPECT_TRUE(changes->any_slower());
   EXPECT_EQ(changes->missing, std::vector<std::string>{"gone"});
   std::string text = report::to_text(changes_table(*changes));
@@ -253,12 +271,14 @@ TEST(Changes, SlowerFasterSameAndMissing) {
 }
 
 TEST(Changes, NoiseIsNoChange) {
+  // Three percent within a spread of five: nothing can be said.
   auto changes = compare_contests(saved({{"a", 100}}, 0.05), saved({{"a", 103}}, 0.05), 0.02);
   ASSERT_TRUE(changes.ok());
   EXPECT_EQ(changes->rows[0].verdict, Verdict::kUndecided);
   EXPECT_FALSE(changes->any_slower());
 }
 
+// A clock that fell explains the difference, at least in part.
 TEST(Changes, ASlowerClockIsSaid) {
   Contest after = saved({{"a", 110}});
   for (Sample& s : after.rows[0].samples) s.sm_mhz = 1700;
@@ -274,6 +294,7 @@ TEST(Changes, OtherMachinesDoNotCompare) {
   EXPECT_NE(compare_contests(saved({{"a", 100}}), other, 0.02).error().message.find("NVIDIA A100"), std::string::npos);
   Contest hot = saved({{"a", 100}});
   hot.cache = Cache::kHot;
+  // Hot and cold caches measure different things.
   EXPECT_FALSE(compare_contests(saved({{"a", 100}}), hot, 0.02).ok());
   EXPECT_FALSE(compare_contests(saved({{"a", 100}}), saved({{"b", 100}}), 0.02).ok());
 }
@@ -288,9 +309,11 @@ TEST(Check, ErrorsAreRelativeToTheSizeOfTheResult) {
   EXPECT_EQ(c.first_bad, 3);
   EXPECT_NEAR(c.max_abs, 0.1, 1e-9);
   EXPECT_NEAR(c.max_rel, 1e-3, 1e-9);
+  // An infinity is wrong however large the tolerance is.
   got = want;
   got.data[1] = -std::numeric_limits<double>::infinity();
   EXPECT_EQ(check_values(got, want, 0.5).first_bad, 1);
+  // The same infinity is right.
   want.data[1] = got.data[1];
   EXPECT_TRUE(check_values(got, want, 0).ok());
   got.shape = {2, 2};
@@ -304,11 +327,13 @@ TEST(Check, LargeTensorsAreLookedAtFromBothEnds) {
   for (size_t i = 0; i < 1000; ++i) numbers[i] = static_cast<float>(i);
   Tensor t = *Tensor::from_host(cpu, DType::kF32, shape, numbers.data(), 4000);
   Values v = *values_of(t, 10);
+  // The first and the last five.
   ASSERT_EQ(v.data, (std::vector<double>{0, 1, 2, 3, 4, 995, 996, 997, 998, 999}));
   EXPECT_EQ(v.index(4), 4);
   EXPECT_EQ(v.index(5), 995);
 }
 
+// At 4000 GB/s and at 800 TFLOP/s the two times are compared.
 TEST(Roof, TheLongerOfTheTwoBoundsIt) {
   const Ceiling memory{4000, "copy"}, math{800e6, "product"};
   Roofline r = roofline(50, 100000, -1, memory, nullptr);

@@ -13,6 +13,7 @@ trace::Event event(trace::Step step, std::string name, Ns start, Ns end, uint32_
 }
 
 trace::Event memory(trace::Step step, std::string device, int64_t bytes, Ns at, uint32_t thread = 1) {
+  // At one instant.
   trace::Event e = event(step, std::move(device), at, at, thread);
   e.bytes = bytes;
   return e;
@@ -48,6 +49,7 @@ TEST(Join, SpansNestByTimeAndThread) {
   join(t);
   ASSERT_EQ(t.spans.size(), 6u);
   std::vector<std::pair<std::string, int>> seen;
+  // Sorted by their beginning, over all threads.
   for (const Span& s : t.spans) seen.emplace_back(s.name, s.parent);
   EXPECT_EQ(seen, (std::vector<std::pair<std::string, int>>{
                       {"s", -1}, {"add", 0}, {"k", 1}, {"other thread", -1}, {"k", 1}, {"after", -1}}));
@@ -55,6 +57,7 @@ TEST(Join, SpansNestByTimeAndThread) {
 
 TEST(Join, SpansThatBeginTogetherNestByLength) {
   Timeline t = cuda();
+  // Equal beginnings: the longer one is around the other.
   add_events(t, {event(Step::kLaunch, "inner", 10, 20), event(Step::kStatement, "outer", 10, 30),
                  event(Step::kMemory, "cpu", 10, 10)});
   join(t);
@@ -63,6 +66,7 @@ TEST(Join, SpansThatBeginTogetherNestByLength) {
   EXPECT_EQ(t.spans[1].parent, 0);
 }
 
+// An instant has no length, so it cannot be around anything.
 TEST(Join, AnInstantAtASpansStartLiesWithinIt) {
   Timeline t = cuda();
   add_events(t, {event(Step::kRange, "mark", 10, 10), event(Step::kStatement, "s", 10, 30)});
@@ -75,14 +79,17 @@ TEST(Join, AnInstantAtASpansStartLiesWithinIt) {
 TEST(Join, WorkFindsItsCallAndTheSpanAroundIt) {
   Timeline t = cuda();
   add_events(t, {event(Step::kLaunch, "k", 20, 30), event(Step::kStatement, "s", 10, 60)});
+  // Unsorted, as CUPTI delivers them.
   t.work = {kernel("late", 200, 300, 8), kernel("k", 100, 150, 7)};
   t.calls = {call("cuStreamSynchronize", 40, 55, 9), call("cuLaunchKernel", 32, 38, 8),
              call("cuLaunchKernel", 22, 29, 7)};
+  // Waits belong to the call that waits.
   t.waits.resize(1);
   t.waits[0].kind = "stream", t.waits[0].start = 41, t.waits[0].end = 54, t.waits[0].correlation = 9;
   join(t);
   EXPECT_EQ(t.calls[0].span, 1);  // within the launch
   EXPECT_EQ(t.calls[1].span, 0);  // in the statement, after it
+  // The work is sorted by its beginning.
   ASSERT_EQ(t.work[0].name, "k");
   EXPECT_EQ(t.work[0].call, 0);
   EXPECT_EQ(t.work[0].span, 1);
@@ -95,6 +102,7 @@ TEST(Join, WorkFindsItsCallAndTheSpanAroundIt) {
 TEST(Join, WorkWithoutACallHasNone) {
   Timeline t = cuda();
   add_events(t, {event(Step::kStatement, "s", 10, 60)});
+  // CUPTI gives 0 where it does not know a correlation.
   t.work = {kernel("of nobody", 20, 30, 77), kernel("without correlation", 25, 35, 0)};
   t.calls = {call("cuLaunchKernel", 12, 14, 5)};
   join(t);
@@ -109,6 +117,7 @@ TEST(Join, AGraphsNodesAndTwoDevices) {
   add_events(t, {event(Step::kGraphLaunch, "g", 10, 30), event(Step::kLaunch, "k", 40, 50)});
   t.calls = {call("cuGraphLaunch", 12, 28, 22), call("cuLaunchKernel", 42, 48, 23)};
   t.work = {kernel("a", 100, 110, 22), kernel("b", 120, 130, 22), kernel("second device", 105, 140, 23, 1)};
+  // The correlation is one number for all devices.
   join(t);
   ASSERT_EQ(t.work.size(), 3u);
   EXPECT_EQ(t.work[0].call, 0);
@@ -124,6 +133,7 @@ TEST(Join, CallsOfAnotherThreadBelongToItsSpans) {
   Timeline t = cuda();
   add_events(t, {event(Step::kLaunch, "mine", 10, 50, 1), event(Step::kLaunch, "theirs", 20, 40, 2)});
   t.calls = {call("cuLaunchKernel", 25, 35, 1, 1), call("cuLaunchKernel", 25, 35, 2, 2),
+             // A thread whose spans nobody recorded.
              call("cuLaunchKernel", 25, 35, 3, 3)};
   join(t);
   for (const ApiCall& c : t.calls) {
@@ -141,9 +151,11 @@ TEST(Join, ACallThatOutlivesTheInnerSpanLiesInTheOuterOne) {
   add_events(t, {event(Step::kLaunch, "inner", 20, 30), event(Step::kStatement, "outer", 10, 60)});
   t.calls = {call("cuLaunchKernel", 25, 31, 1), call("cuCtxSynchronize", 5, 8, 2), call("cuCtxSynchronize", 55, 65, 3)};
   join(t);
+  // Before any span.
   EXPECT_EQ(t.calls[0].span, -1);
   ASSERT_EQ(t.calls[1].span, 0);
   EXPECT_EQ(t.spans[0].name, "outer");
+  // Beyond the end of the outer one as well.
   EXPECT_EQ(t.calls[2].span, -1);
 }
 
@@ -152,6 +164,7 @@ TEST(Join, SpansThatOverlapWithoutNestingAreSiblings) {
   add_events(t, {event(Step::kRange, "a", 0, 10), event(Step::kRange, "b", 5, 15), event(Step::kLaunch, "k", 11, 14)});
   join(t);
   ASSERT_EQ(t.spans.size(), 3u);
+  // Overlapping, not nested: neither is the other's parent.
   EXPECT_EQ(t.spans[1].parent, -1);
   EXPECT_EQ(t.spans[2].parent, 1);
 }
@@ -161,6 +174,7 @@ TEST(Join, OverheadsFindTheirThreadsSpan) {
   add_events(t, {event(Step::kLaunch, "k", 10, 50)});
   t.overheads.resize(2);
   t.overheads[0].kind = "lazy loading", t.overheads[0].start = 20, t.overheads[0].end = 30, t.overheads[0].thread = 1;
+  // No thread is told for this kind.
   t.overheads[1].kind = "activity buffer flush", t.overheads[1].start = 21, t.overheads[1].end = 30;
   join(t);
   EXPECT_EQ(t.overheads[0].span, 0);
@@ -180,6 +194,7 @@ TEST(Join, MemoryAddsUpPerDevice) {
   EXPECT_EQ(t.memory[1].span, 0);
   EXPECT_EQ(t.memory[2].total, 7);
   EXPECT_EQ(t.memory[2].span, 0);
+  // Of that device alone: 100 less 40.
   EXPECT_EQ(t.memory[3].total, 60);
   EXPECT_EQ(t.memory[3].span, -1);
 }
@@ -197,6 +212,7 @@ TEST(Join, OnTheCpuKernelsAreTheirOwnSpans) {
   EXPECT_EQ(t.work[0].call, -1);
   EXPECT_EQ(t.work[0].duration(), 6);
   EXPECT_EQ(t.work[0].grid[0], 8u);
+  // A host kernel has no registers that anybody counts.
   EXPECT_EQ(t.work[0].registers, -1);
   EXPECT_FALSE(t.is_cuda());
 }

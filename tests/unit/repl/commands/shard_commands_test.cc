@@ -35,6 +35,7 @@ grid = lambda meta: (triton.cdiv(n, meta["BLOCK"]),)
 class ShardCommands : public ::testing::Test {
  protected:
   ShardCommands() {
+    // Locks and records of this test alone.
     for (const char* name : {"XDG_RUNTIME_DIR", "KILN_CACHE_DIR"}) {
       const char* before = std::getenv(name);
       before_[name] = before ? std::optional<std::string>(before) : std::nullopt;
@@ -63,6 +64,7 @@ class ShardCommands : public ::testing::Test {
   /// Goes on beside the test.
   static pid_t start(const std::vector<std::string>& words, const std::string& errors = "/dev/null") {
     const pid_t child = fork();
+    // 126 and 127 as a shell's: the program could not be started.
     if (child != 0) return child;
     std::vector<std::string> all = command(words);
     std::vector<char*> argv;
@@ -80,6 +82,7 @@ class ShardCommands : public ::testing::Test {
 
   std::vector<std::string> sweep(std::vector<std::string> more = {}) const {
     std::vector<std::string> words = {
+        // Six points of a few microseconds each.
         "sweep", "sum(range(n * m))", "n=[1, 2, 3]", "m=range(10, 12)", "budget=50ms", "--out", out_};
     words.insert(words.end(), more.begin(), more.end());
     return words;
@@ -93,6 +96,7 @@ class ShardCommands : public ::testing::Test {
   }
   static std::vector<size_t> up_to(size_t end) {
     std::vector<size_t> all(end);
+    // The numbers of all points from 0 on.
     for (size_t i = 0; i < end; ++i) all[i] = i;
     return all;
   }
@@ -103,6 +107,7 @@ class ShardCommands : public ::testing::Test {
 };
 
 TEST_F(ShardCommands, ShardsPartitionThePointsAndMergeIntoOneTable) {
+  // In any order.
   for (const char* shard : {"2/3", "0/3", "1/3"}) {
     const Said said = kiln(sweep({"--shard", shard}));
     ASSERT_EQ(said.code, 0) << said.err;
@@ -127,6 +132,7 @@ TEST_F(ShardCommands, WhatIsThereIsNotMeasuredAgain) {
   // Another number of shards, and other effort.
   const Said rest =
       kiln({"sweep", "sum(range(n * m))", "n=[1, 2, 3]", "m=range(10, 12)", "budget=40ms", "--out", out_});
+  // Half of them had been measured, with other effort, which does not matter.
   ASSERT_EQ(rest.code, 0) << rest.err;
   EXPECT_NE(rest.out.find("shard 0/1: 6 of its 6 points; 3 were in " + out_ + " already"), std::string::npos)
       << rest.out;
@@ -134,8 +140,10 @@ TEST_F(ShardCommands, WhatIsThereIsNotMeasuredAgain) {
   // Another list is another list.
   ASSERT_EQ(kiln({"sweep", "sum(range(n * m))", "n=[1]", "m=[10]", "budget=50ms", "--out", out_}).code, 0);
   ASSERT_EQ(kiln(sweep({"cache=hot", "--shard", "0/6"})).code, 0);
+  // Two more lists, of which one point each was measured.
   EXPECT_EQ(numbers().size(), 8u);
   const Said merged = kiln({"merge", out_});
+  // Not all there: a script that waits for the whole can see it.
   EXPECT_EQ(merged.code, 1);
   EXPECT_NE(merged.out.find("all 1 are there"), std::string::npos) << merged.out;
   EXPECT_NE(merged.out.find("5 of 6 missing: 1–5"), std::string::npos) << merged.out;
@@ -153,6 +161,7 @@ TEST_F(ShardCommands, AnotherScriptIsAnotherList) {
 TEST_F(ShardCommands, ALineThatWasCutIsMeasuredAgain) {
   ASSERT_EQ(kiln(sweep()).code, 0);
   const std::string file = out_ + "/shard-0-of-1.jsonl";
+  // As a process leaves it that was killed while it wrote.
   std::filesystem::resize_file(file, std::filesystem::file_size(file) - 20);
   EXPECT_EQ(numbers(), up_to(5));
   const Said said = kiln(sweep());
@@ -169,11 +178,13 @@ TEST_F(ShardCommands, AProcessThatIsKilledLosesOnlyItsPoint) {
   std::vector<std::string> words = {"sweep", "sum(range(n))", "n=range(1000, 1016)", "budget=50ms", "--out", out_};
   const pid_t child = start(words);
   while (numbers().size() < 3 && waitpid(child, nullptr, WNOHANG) == 0)
+    // Polling: a record is a line of the file at some moment.
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   kill(child, SIGKILL);
   ASSERT_TRUE(WIFSIGNALED(end_of(child)));
   const size_t kept = numbers().size();
   ASSERT_GE(kept, 3u);
+  // If all sixteen had been done in time, nothing would have been tested.
   ASSERT_LT(kept, 16u);
   EXPECT_EQ(numbers(), up_to(kept));
   const Said said = kiln(words);
@@ -190,11 +201,13 @@ TEST_F(ShardCommands, CtrlCKeepsWhatWasMeasured) {
   kill(child, SIGINT);
   const int status = end_of(child);
   ASSERT_TRUE(WIFEXITED(status));
+  // An ordinary end with a code, and not by the signal.
   EXPECT_EQ(WEXITSTATUS(status), 1);
   EXPECT_EQ(numbers(), up_to(numbers().size()));
 }
 
 TEST_F(ShardCommands, AShardOfNothingIsDone) {
+  // Of twenty shards only six have a point.
   const Said said = kiln(sweep({"--shard", "13/20"}));
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_EQ(said.err, "shard 13/20: 0 of its 0 points, of 6 in all\n");
@@ -216,12 +229,14 @@ TEST_F(ShardCommands, TwoProcessesTakeTheDeviceInTurns) {
   auto said = [&] { return read_file(errors).ok() ? *read_file(errors) : std::string(); };
   while (said().empty() && waitpid(child, nullptr, WNOHANG) == 0)
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  // Told once, not for every try.
   EXPECT_EQ(said(), "waiting for cpu: another process measures on it\n");
   EXPECT_TRUE(numbers().empty());
   // Ctrl-C ends the wait.
   kill(child, SIGINT);
   int status = end_of(child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+  // Its message would be taken for the second process's.
   std::filesystem::remove(errors);
   child = start(sweep(), errors);
   while (said().empty() && waitpid(child, nullptr, WNOHANG) == 0)
@@ -243,6 +258,7 @@ TEST_F(ShardCommands, TuningShardsAgreeOnTheNumbers) {
   const std::string script = scratch_.path + "/add.py";
   ASSERT_TRUE(write_file_atomic(script, kAddScript).ok());
   auto tune = [&](std::vector<std::string> more) {
+    // Four block sizes of which one is not allowed, each with and without an element left out.
     std::vector<std::string> words = {"tune",
                                       "--file",
                                       script,
@@ -257,6 +273,7 @@ TEST_F(ShardCommands, TuningShardsAgreeOnTheNumbers) {
   };
   const Said first = tune({"--shard", "1/2"});
   ASSERT_EQ(first.code, 0) << first.err;
+  // Every second of the eight.
   EXPECT_EQ(numbers(), (std::vector<size_t>{1, 3, 5, 7}));
   // The launch as it stands is not of this shard, and its ratio is known.
   EXPECT_EQ(first.out.find("(now)"), std::string::npos) << first.out;
@@ -265,6 +282,7 @@ TEST_F(ShardCommands, TuningShardsAgreeOnTheNumbers) {
   const Said merged = kiln({"merge", out_});
   EXPECT_EQ(merged.code, 0) << merged.out;
   EXPECT_NE(merged.out.find("BLOCK: 64, CUT: 0 (now)"), std::string::npos) << merged.out;
+  // 1336 is the element that CUT leaves out; NaN is the check's poison.
   EXPECT_NE(merged.out.find("wrong: tensor 2 at 1336: nan instead of 2"), std::string::npos) << merged.out;
   EXPECT_NE(merged.out.find("failed: the size of tl.arange must be a power of two, got 48"), std::string::npos);
   EXPECT_NE(merged.out.find("best: triton.Config({'BLOCK': "), std::string::npos) << merged.out;
@@ -277,10 +295,12 @@ TEST_F(ShardCommands, TuningShardsAgreeOnTheNumbers) {
 TEST_F(ShardCommands, TheExamplesForClustersRun) {
   const std::string folder = KILN_SOURCE_DIR "/examples/cluster/", kiln = "KILN=" KILN_BINARY;
   auto ran =
+      // As MPI starts it: the rank and the size come by the environment.
       run_process({"/usr/bin/env", kiln, "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=4", folder + "rank.sh", out_});
   ASSERT_TRUE(ran.ok());
   EXPECT_EQ(ran->status, 0) << ran->out;
   EXPECT_EQ(numbers(), (std::vector<size_t>{1, 5, 9, 13}));
+  // As SLURM starts one task of an array.
   ran = run_process({"/usr/bin/env", "-C", scratch_.path, kiln, "KILN_DEVICE=cpu", "SLURM_ARRAY_TASK_ID=0",
                      "SLURM_ARRAY_TASK_COUNT=12", folder + "sweep.slurm"});
   ASSERT_TRUE(ran.ok());
@@ -295,6 +315,7 @@ TEST_F(ShardCommands, Mistakes) {
   auto message = [&](const std::vector<std::string>& words, int code) {
     const Said said = kiln(words);
     EXPECT_EQ(said.code, code) << said.out;
+    // An error prints no result.
     EXPECT_EQ(said.out, "");
     return said.err.substr(0, said.err.find('\n'));
   };
