@@ -12,6 +12,7 @@ from typing import NamedTuple
 if importlib.util.find_spec("triton") is None:
     print("skipped: this Python has no triton (KILN_TEST_PYTHON names another one)")
     sys.exit(0)
+# Before triton is imported, which reads it once.
 os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp(prefix="kiln_triton_")
 
 import triton
@@ -177,6 +178,7 @@ class Bridge(unittest.TestCase):
     def test_gives_a_compiled_kernel(self):
         kernel = self.elementwise(with_exp, num_warps=8)
         self.assertIsInstance(kernel, triton.compiler.CompiledKernel)
+        # The metadata that Triton's launcher reads.
         self.assertEqual((kernel.name, kernel.metadata.num_warps, kernel.metadata.target), ("kernel", 8, HOPPER))
         self.assertIn(".visible .entry kernel(", kernel.asm["ptx"])
         self.assertEqual(kernel.asm["cubin"][:4], b"\x7fELF")
@@ -186,16 +188,19 @@ class Bridge(unittest.TestCase):
     def test_keeps_kernels_in_tritons_cache(self):
         self.elementwise(with_exp, num_warps=2)
         again = self.elementwise(with_exp, num_warps=2)
+        # The second comes from the cache on the disk.
         self.assertEqual([k.cached for k in kiln.triton.report().kernels], [False, True])
         self.assertEqual(again.asm["cubin"][:4], b"\x7fELF")
 
     def test_names_are_those_of_python(self):
+        # Two kernels of one name and one text, in which `helper` means different functions.
         a, b = self.elementwise(with_exp), self.elementwise(with_square)
         self.assertIn("ex2.approx", a.asm["ptx"])
         self.assertNotEqual(a.asm["ptx"], b.asm["ptx"])
 
     def test_constexprs(self):
         signature = {"out": "*fp32"} | dict.fromkeys(("kind", "f", "dtype", "limit"), "constexpr")
+        # An infinity, a negative number and one beyond 32 bits.
         for kind, limit in (("root", math.inf), ("name", -1), ("root", 2**40)):
             compile(constexprs, signature, {(1, ): kind, (2, ): times, (3, ): tl.float16, (4, ): limit})
         self.assertEqual(kiln.triton.report().compiled, 3)
@@ -203,6 +208,7 @@ class Bridge(unittest.TestCase):
     def test_tuples(self):
         compile(named, {"pair": Pair("*fp32", "constexpr"), "out": "*fp32", "n": "i32"}, {(0, 1): 3})
         kernel = compile(variadic, {"out": "*fp32", "xs": ("*fp32", "*fp32")})
+        # Three pointers: a tuple is passed by its elements.
         self.assertEqual(kernel.asm["ptx"].count(".param .u64"), 3)
 
     def test_named_tuples_are_made(self):
@@ -210,12 +216,14 @@ class Bridge(unittest.TestCase):
         self.assertRegex(kernel.asm["ptx"], r"mul.lo.s32 .*, 5;")
 
     def test_a_name_is_the_global_one_until_it_is_bound(self):
+        # The bits of 2.0, and not of the 3.0 that is bound behind it.
         self.assertIn("1073741824", compile(binds_a_global_late, {"out": "*fp32"}).asm["ptx"])  # 2.0
 
     def test_descriptors_need_kilns_launcher(self):
         kernel = compile(product, {"a": "tensordesc<fp16[128, 64]>", "b": "tensordesc<fp16[128, 64]>",
                                    "c": "tensordesc<fp16[128, 128]>", "K": "i32"} | dict.fromkeys(("BM", "BN", "BK"), "constexpr"),
                          {(4, ): 128, (5, ): 128, (6, ): 64}, num_warps=8)
+        # Three descriptors of two dimensions and a number, which only Kiln's launcher knows to pass.
         self.assertEqual(kernel.metadata.kiln["steps"], [2, 2, 2, "i32", None, None, None])
         self.assertGreaterEqual(kernel.metadata.num_warps, 8)  # with the producer of loads
         self.assertTrue(kernel.hash.startswith("kiln-"))
@@ -227,12 +235,14 @@ class Bridge(unittest.TestCase):
         self.assertIn(".maxnreg 40", compile(multiply_add, signature, maxnreg=40).asm["ptx"])
         self.assertNotIn("__assertfail", compile(asserts, {"x": "*i32"}).asm["ptx"])
         self.assertIn("__assertfail", compile(asserts, {"x": "*i32"}, debug=True, sanitize_overflow=False).asm["ptx"])
+        # Without debug= nothing is checked; with it the sums of integers are.
         self.assertNotIn("overflow", compile(adds, {"x": "*i32"}).asm["ptx"])
         self.assertNotIn("overflow", compile(adds, {"x": "*i32"}, debug=True, sanitize_overflow=False).asm["ptx"])
         ptx = compile(adds, {"x": "*i32"}, debug=True).asm["ptx"]
         self.assertIn("__assertfail", ptx)
         message = ", ".join(str(b) for b in b"int32 overflow detected for operation add")
         self.assertIn(message, ptx)
+        # Triton names its own library in each compilation.
         compile(multiply_add, signature, extern_libs={"libdevice": "/a/path"})
         with self.assertRaises(kiln.triton.Unsupported): compile(multiply_add, signature, extern_libs={"mine": "/a/path"})
         with self.assertRaisesRegex(OutOfResources, "threads, Required: 2048"):
@@ -254,11 +264,13 @@ class Bridge(unittest.TestCase):
             for _ in range(2): self.elementwise(with_exp, num_warps=1)
         finally:
             triton.knobs.compilation.listener = None
+        # A listener hears of both, and of the cache what it took.
         self.assertEqual([hit for hit, _ in told], [False, True])
         self.assertTrue(all(t > 0 for t in (told[0][1].ir_initialization, told[0][1].total_lowering,
                                             told[0][1].store_results, told[1][1].total)))
         self.assertEqual(told[1][1].total_lowering, 0)
 
+    # A kernel that does not share loads has nothing to gain from a cluster.
     def test_programs_that_no_cluster_shares_run_in_one_cta(self):
         kernel = compile(counts, {"x": "*i32"}, num_ctas=2)
         self.assertEqual(kernel.metadata.num_ctas, 1)
@@ -272,6 +284,7 @@ class Bridge(unittest.TestCase):
             compile(uses_plain_global, {"out": "*fp32"}, num_ctas=2)
 
     def test_strict_raises(self):
+        # Options whose meaning Kiln does not have.
         for options in ({"ptx_version": 83}, {"default_dot_input_precision": "ieee"}):
             with self.assertRaises(kiln.triton.Unsupported): compile(multiply_add, {"x": "*fp32", "out": "*fp32"}, **options)
         with self.assertRaisesRegex(kiln.triton.Unsupported, "PLAIN is not defined"):
@@ -280,6 +293,7 @@ class Bridge(unittest.TestCase):
     def test_falls_back_with_one_warning(self):
         kiln.triton.enable()
         with warnings.catch_warnings(record=True) as caught:
+            # All of them, so that "one" is not Python's doing.
             warnings.simplefilter("always")
             for _ in range(2):
                 kernel = compile(multiply_add, {"x": "*fp32", "out": "*fp32"}, ptx_version=83)
@@ -296,6 +310,7 @@ class Bridge(unittest.TestCase):
     def test_disable(self):
         kiln.triton.disable()
         self.assertIn("ttir", compile(multiply_add, {"x": "*fp32", "out": "*fp32"}).asm)
+        # Nothing was counted, since Kiln was not asked.
         self.assertEqual(kiln.triton.report().kernels, [])
 
     def test_environment_enables(self):
@@ -303,6 +318,7 @@ class Bridge(unittest.TestCase):
         code = "import _kiln_autoload, sys; assert 'kiln' not in sys.modules; import triton, kiln.triton as k; " \
                "assert triton.compile is k._compile.compile"
         path = os.pathsep.join([*sys.path[1:], hook])
+        # The hook must not import kiln before triton is there.
         subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"KILN_TRITON": "1", "PYTHONPATH": path})
 
 

@@ -22,6 +22,7 @@ std::string scratch_folder() {
 TEST(Files, WritesReadsAndReplaces) {
   std::string path = scratch_folder() + "/a";
   ASSERT_TRUE(write_file_atomic(path, "one").ok());
+  // A zero byte inside, as records have.
   ASSERT_TRUE(write_file_atomic(path, std::string("t\0wo", 4)).ok());
   auto text = read_file(path);
   ASSERT_TRUE(text.ok());
@@ -48,6 +49,7 @@ TEST(Files, FullDiskLeavesNothingBehind) {
   pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
+    // Else the limit would end the process instead of failing the write.
     signal(SIGXFSZ, SIG_IGN);
     rlimit limit{8192, 8192};
     setrlimit(RLIMIT_FSIZE, &limit);
@@ -76,6 +78,7 @@ TEST(Files, PiecesAreThereWhenTheyAreFinished) {
   }
   EXPECT_EQ(*read_file(path), "one two");
   {
+    // Destroyed without finish(): given up.
     auto file = FileWriter::open(path);
     ASSERT_TRUE(file->write("new").ok());
   }
@@ -86,6 +89,7 @@ TEST(Files, PiecesAreThereWhenTheyAreFinished) {
 TEST(Files, WhetherAFileCanBeWrittenLeavesNothing) {
   std::string folder = scratch_folder();
   EXPECT_TRUE(check_writable(folder + "/a").ok());
+  // A device is written in place, so nothing is made beside it.
   EXPECT_TRUE(check_writable("/dev/null").ok());
   EXPECT_EQ(list_files(folder)->size(), 0u);
   EXPECT_EQ(check_writable(folder + "/no/a").error().message,
@@ -94,6 +98,7 @@ TEST(Files, WhetherAFileCanBeWrittenLeavesNothing) {
 }
 
 TEST(Files, NoPermissionIsAnError) {
+  // Nobody can make a file there, root included.
   auto status = write_file_atomic("/proc/kiln_cannot_be_here", "x");
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().kind, ErrorKind::kIo);
@@ -102,12 +107,14 @@ TEST(Files, NoPermissionIsAnError) {
 TEST(Files, MakesNestedFoldersAndLists) {
   std::string root = scratch_folder();
   ASSERT_TRUE(make_directories(root + "/x/y/z").ok());
+  // Again: a folder that is there is no error.
   ASSERT_TRUE(make_directories(root + "/x/y/z").ok());
   ASSERT_TRUE(write_file_atomic(root + "/x/y/z/f", "12345").ok());
   auto files = list_files(root + "/x/y/z");
   ASSERT_TRUE(files.ok());
   ASSERT_EQ(files->size(), 1u);
   EXPECT_EQ(files->front().bytes, 5);
+  // No folder has no files.
   ASSERT_TRUE(list_files(root + "/none").ok());
   auto below_file = make_directories(root + "/x/y/z/f/g");
   ASSERT_FALSE(below_file.ok());
@@ -116,6 +123,7 @@ TEST(Files, MakesNestedFoldersAndLists) {
 
 TEST(Files, ConcurrentWritersNeverShowAPart) {
   std::string path = scratch_folder() + "/shared";
+  // Of different lengths, so that a mixture would show.
   const std::string a(100'000, 'a'), b(50'000, 'b');
   ASSERT_TRUE(write_file_atomic(path, a).ok());
   std::thread writer([&] {
@@ -154,6 +162,7 @@ TEST(Files, WritesSpecialFilesInPlace) {
   struct stat st {};
   ASSERT_EQ(stat(path.c_str(), &st), 0);
   EXPECT_TRUE(S_ISFIFO(st.st_mode));
+  // What fails at the end of a write is an error too.
   EXPECT_FALSE(write_file_atomic("/dev/full", "x").ok());
 }
 

@@ -24,11 +24,13 @@ TEST(Knobs, DefaultsAndOverrides) {
 
 TEST(Knobs, Sizes) {
   unsetenv("KILN_CACHE_LIMIT");
+  // One GiB is the default.
   EXPECT_EQ(**knob_bytes(Knob::kCacheLimit), int64_t{1} << 30);
   for (auto [text, bytes] : {std::pair{"123", 123L}, {"2k", 2048L}, {"3M", 3L << 20}, {"0", 0L}}) {
     setenv("KILN_CACHE_LIMIT", text, 1);
     EXPECT_EQ(**knob_bytes(Knob::kCacheLimit), bytes) << text;
   }
+  // Units that do not exist, signs, blanks, and what overflows.
   for (const char* bad : {"x", "1T", "-1", "G", "99999999999G", "1 G"}) {
     setenv("KILN_CACHE_LIMIT", bad, 1);
     auto bytes = knob_bytes(Knob::kCacheLimit);
@@ -41,6 +43,7 @@ TEST(Knobs, Sizes) {
 
 TEST(Knobs, Integers) {
   unsetenv("KILN_THREADS");
+  // Without a default the answer is that nothing was chosen.
   EXPECT_FALSE(knob_int(Knob::kThreads, 1)->has_value());
   setenv("KILN_THREADS", "3", 1);
   EXPECT_EQ(**knob_int(Knob::kThreads, 1), 3);
@@ -58,6 +61,7 @@ TEST(Knobs, ValuesThatNobodyElseWouldTell) {
     EXPECT_EQ(knob_problems(), std::vector<std::string>()) << good;
   }
   setenv("KILN_EXACT", "maybe", 1);
+  // Two at once, told in the order of the table.
   setenv("KILN_PLAN_LIMIT", "0", 1);
   EXPECT_EQ(knob_problems(),
             (std::vector<std::string>{"KILN_PLAN_LIMIT=0 is not an integer of at least 1, and counts as 512",
@@ -75,6 +79,7 @@ TEST(Knobs, TableMatchesTheSources) {
     EXPECT_FALSE(k.meaning.empty());
   }
   const std::regex direct(R"re(getenv\("(KILN_\w+)"\))re"), by_enum(R"re(Knob::k(\w+))re");
+  // The names of variables by the names of the enum.
   std::map<std::string, std::string> variable_of;
   {
     std::ifstream in(KILN_SOURCE_DIR "/support/knobs.def");
@@ -107,7 +112,9 @@ TEST(Knobs, TheDriversCacheStaysOffUnlessChosen) {
   const std::optional<std::string> kept = before ? std::optional<std::string>(before) : std::nullopt;
   unsetenv(kVariable);
   leave_drivers_code_cache_off();
+  // Kiln has a cache of its own; a second one beside it takes room on the disk.
   EXPECT_STREQ(std::getenv(kVariable), "1");
+  // What the user has chosen stays.
   setenv(kVariable, "0", 1);
   leave_drivers_code_cache_off();
   EXPECT_STREQ(std::getenv(kVariable), "0");

@@ -30,6 +30,7 @@ class TrustedFolderTest : public testing::Test {
 };
 
 TEST_F(TrustedFolderTest, KeepsFilesForThisUserAlone) {
+  // Only the second call may make folders.
   ASSERT_FALSE(TrustedFolder::open(root + "/a/b", false).ok());
   auto folder = TrustedFolder::open(root + "/a/b", true);
   ASSERT_TRUE(folder.ok()) << folder.error().message;
@@ -48,6 +49,7 @@ TEST_F(TrustedFolderTest, KeepsFilesForThisUserAlone) {
 }
 
 TEST_F(TrustedFolderTest, OthersMustNotBeAbleToWriteThere) {
+  // Everybody, the group, everybody with the sticky bit, others without reading.
   for (mode_t bad : {0777, 0770, 01777, 0702}) {
     const std::string folder = root + "/open";
     ::mkdir(folder.c_str(), 0700);
@@ -55,8 +57,10 @@ TEST_F(TrustedFolderTest, OthersMustNotBeAbleToWriteThere) {
     EXPECT_NE(error_of(folder).find("is not trusted: others may write there (mode "), std::string::npos)
         << error_of(folder);
   }
+  // Others may read.
   ::chmod((root + "/open").c_str(), 0755);
   EXPECT_EQ(error_of(root + "/open"), "");
+  // A link could be pointed elsewhere by whoever owns it.
   ::symlink((root + "/open").c_str(), (root + "/link").c_str());
   EXPECT_NE(error_of(root + "/link"), "");
   if (::geteuid() != 0) GTEST_SKIP() << "only root makes files of other users";
@@ -73,6 +77,7 @@ TEST_F(TrustedFolderTest, AFileMustBeTrustworthyToo) {
   EXPECT_EQ(**folder.read("entry"), "code");
   ::symlink((root + "/entry").c_str(), (root + "/link").c_str());
   EXPECT_FALSE(folder.read("link").ok());
+  // Opening a pipe must not wait for its writer.
   ASSERT_EQ(::mkfifo((root + "/pipe").c_str(), 0600), 0);
   EXPECT_NE(folder.read("pipe").error().message.find("is not trusted: it is no regular file"), std::string::npos);
   ::mkdir((root + "/folder").c_str(), 0700);

@@ -44,6 +44,7 @@ class RecordsTest : public testing::Test {
     r.shared_bytes = 1024;
     r.occupancy = 0.5;
     r.compile_ms = 3.25;
+    // A third has no short decimal form, so exact texts are tested too.
     r.us = {us, us + 0.1, us / 3};
     r.rung = 2;
     return r;
@@ -58,6 +59,7 @@ TEST_F(RecordsTest, WhatWasStoredIsFound) {
   EXPECT_FALSE(r.find("kernel k\n1", "a").has_value());
   r.store("kernel k\n1", "a", row("BLOCK: 1"));
   TuneRow failed = row("BLOCK: 2");
+  // Quotes and line breaks in a reason.
   failed.state = TuneState::kFailed;
   failed.reason = "it does not compile: \"quoted\"\n";
   failed.us.clear();
@@ -73,6 +75,7 @@ TEST_F(RecordsTest, WhatWasStoredIsFound) {
   EXPECT_TRUE(a->from_record);
   EXPECT_EQ(b->state, TuneState::kFailed);
   EXPECT_EQ(b->reason, failed.reason);
+  // The key of the kernel counts as a whole.
   EXPECT_FALSE(other.find("kernel k\n2", "a").has_value());
   EXPECT_TRUE(notes.empty());
 }
@@ -83,6 +86,7 @@ TEST_F(RecordsTest, ADamagedRecordIsNotedAndMadeAnew) {
   ASSERT_EQ(files().size(), 1u);
   const std::string path = files()[0];
   const std::string whole = *read_file(path);
+  // Empty, cut, other JSON, another form, an empty record, and below a digit that was changed.
   std::vector<std::string> damaged = {"",
                                       "{",
                                       "[]",
@@ -105,6 +109,7 @@ TEST_F(RecordsTest, ADamagedRecordIsNotedAndMadeAnew) {
 }
 
 TEST_F(RecordsTest, AFolderThatCannotBeWrittenIsToldOnce) {
+  // A file in the folder's place.
   std::ofstream(root + "/file") << "x";
   setenv("KILN_CACHE_DIR", (root + "/file").c_str(), 1);
   TuneRecords r = records();
@@ -119,6 +124,7 @@ TEST_F(RecordsTest, BothVariablesTurnThemOff) {
   TuneRecords r = records();
   for (const char* variable : {"KILN_TUNE_RECORDS", "KILN_CACHE"}) {
     setenv(variable, "0", 1);
+    // Neither written nor read while off.
     r.store("kernel k\n", "a", row("x"));
     EXPECT_TRUE(files().empty());
     unsetenv(variable);
@@ -134,6 +140,7 @@ TEST_F(RecordsTest, ForgettingIsByKernelOrAll) {
   TuneRecords r = records();
   for (const char* kernel : {"add", "add_more", "softmax"})
     for (const char* config : {"a", "b"}) r.store(std::string("kernel ") + kernel + "\nrest", config, row(config));
+  // By the whole name: add_more is another kernel.
   EXPECT_EQ(*r.forget("add"), 2);
   EXPECT_FALSE(r.find("kernel add\nrest", "a").has_value());
   EXPECT_TRUE(r.find("kernel add_more\nrest", "a").has_value());
@@ -155,6 +162,7 @@ TEST_F(RecordsTest, ProcessesAtOnceSpoilNothing) {
       for (int i = 0; i < kRounds; ++i) {
         r.store("kernel k\n", "shared", row("shared", 10 + w));
         auto seen = r.find("kernel k\n", "shared");
+        // One of the two, and never a mixture.
         bad += !seen || (seen->us[0] != 10 && seen->us[0] != 11);
         r.store("kernel k\n", std::to_string(w * 1000 + i), row("own"));
       }
@@ -167,6 +175,7 @@ TEST_F(RecordsTest, ProcessesAtOnceSpoilNothing) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   }
+  // The shared one and each writer's own.
   EXPECT_EQ(files().size(), 1u + kWriters * kRounds);
   TuneRecords r = records();
   EXPECT_TRUE(r.find("kernel k\n", "shared").has_value());

@@ -32,6 +32,7 @@ using Entries = std::vector<std::string>;
 TEST(History, KeepsBlocks) {
   ScratchFolder folder;
   const std::string file = folder.path + "/h";
+  // Blocks, blank lines within them, comments, other scripts, backslashes, escapes.
   const Entries entries = {"x = 1", "def f():\n    # 1\n\n    return '#2'", "é日本", "# only a note", "\\n \033[31m"};
   {
     History h({file, "", 100});
@@ -44,12 +45,14 @@ TEST(History, KeepsBlocks) {
   EXPECT_EQ(in_file(file), entries);
   struct stat info {};
   ASSERT_EQ(stat(file.c_str(), &info), 0);
+  // A history may hold secrets.
   EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
 TEST(History, SessionsShareOneFile) {
   ScratchFolder folder;
   const std::string file = folder.path + "/h";
+  // Two prompts at once.
   History a({file, "", 100}), b({file, "", 100});
   EXPECT_TRUE(a.refresh().ok() && b.refresh().ok());
   EXPECT_TRUE(a.add("a1").ok());
@@ -72,6 +75,7 @@ TEST(History, ManyWritersLoseNothing) {
     });
   for (std::thread& t : writers) t.join();
   const Entries found = in_file(file);
+  // As a set, for the order between writers is open.
   EXPECT_EQ(std::set<std::string>(found.begin(), found.end()).size(), 200u);
 }
 
@@ -82,6 +86,7 @@ TEST(History, OutlivesAKill) {
   if (child == 0) {
     History h({file, "", 100});
     if (!h.add("kept").ok()) _exit(1);
+    // Without a chance to write anything.
     kill(getpid(), SIGKILL);
   }
   int status = 0;
@@ -93,6 +98,7 @@ TEST(History, OutlivesAKill) {
 TEST(History, ATornEndHarmsNothing) {
   ScratchFolder folder;
   const std::string file = folder.path + "/h";
+  // A record that was cut: the next one must begin on a line of its own.
   ASSERT_TRUE(write_file_atomic(file, history_record("one", 1) + "#2\n tw").ok());
   History h({file, "", 100});
   EXPECT_TRUE(h.refresh().ok());
@@ -105,11 +111,13 @@ TEST(History, ATornEndHarmsNothing) {
 TEST(History, TakesOverLibeditsFile) {
   ScratchFolder folder;
   const std::string file = folder.path + "/h", old_file = folder.path + "/old";
+  // libedit's way to write blanks, backslashes and the end of its file.
   ASSERT_TRUE(write_file_atomic(old_file, "_HiStOrY_V2_\nx\\040=\\0401\nprint('\\\\n')\n\n").ok());
   History h({file, old_file, 100});
   EXPECT_TRUE(h.refresh().ok());
   EXPECT_EQ(all(h), (Entries{"x = 1", "print('\\n')"}));
   EXPECT_TRUE(h.add("y").ok());
+  // The old file is taken over once.
   History again({file, old_file, 100});
   EXPECT_TRUE(again.refresh().ok());
   EXPECT_EQ(all(again), (Entries{"x = 1", "print('\\n')", "y"}));
@@ -126,6 +134,7 @@ TEST(History, ALargeFileIsCut) {
   History h({file, "", 10});
   EXPECT_TRUE(h.refresh().ok());
   EXPECT_EQ(h.size(), 10u);
+  // The newest ten.
   EXPECT_EQ(h[0], "e30");
   struct stat info {};
   ASSERT_EQ(stat(file.c_str(), &info), 0);
@@ -145,6 +154,7 @@ TEST(History, WhatIsNoFileIsAnError) {
   EXPECT_EQ(h.size(), 1u);  // still in memory
   unlink(file.c_str());
   History nowhere({folder.path + "/no/h", "", 10});
+  // No file yet is an empty history, and a folder that is missing shows with the first entry.
   EXPECT_TRUE(nowhere.refresh().ok());
   EXPECT_FALSE(nowhere.add("x").ok());
 }
@@ -154,6 +164,7 @@ TEST(History, Finds) {
   for (const char* e : {"abc", "x = 1", "abd", "y"}) EXPECT_TRUE(h.add(e).ok());
   EXPECT_EQ(h.find_before(4, "ab", true, ""), 2u);
   EXPECT_EQ(h.find_before(2, "ab", true, ""), 0u);
+  // Not the same text as the one that is shown.
   EXPECT_EQ(h.find_before(4, "ab", true, "abd"), 0u);
   EXPECT_EQ(h.find_before(4, "b", true, ""), std::nullopt);
   EXPECT_EQ(h.find_before(4, "=", false, ""), 1u);
@@ -167,6 +178,7 @@ TEST(History, CountsNames) {
     EXPECT_TRUE(h.add(e).ok());
   EXPECT_EQ(h.uses("torch.zeros"), 2);
   EXPECT_EQ(h.uses("torch.ones"), 1);
+  // A name counts as it was written: torch alone was not used.
   EXPECT_EQ(h.uses("torch"), 0);
   EXPECT_EQ(h.uses("%bench "), 1);
   EXPECT_EQ(h.uses("n="), 1);
@@ -180,6 +192,7 @@ TEST(History, EntriesOfOtherSessionsCountOnce) {
   EXPECT_TRUE(h.add("torch.ones(3)").ok());
   EXPECT_EQ(h.uses("torch.ones"), 1);
   EXPECT_TRUE(other.add("torch.zeros(3)").ok());
+  // Read again: what was counted before must not count twice.
   EXPECT_TRUE(h.refresh().ok());
   EXPECT_EQ(h.uses("torch.zeros"), 1);
   EXPECT_EQ(h.uses("torch.ones"), 1);

@@ -88,6 +88,7 @@ TEST(Allocator, ReusesAFreedBlockAtOnce) {
   Allocator allocator(backend, "cuda:0");
   Block* a = *allocator.allocate(100'000, backend.stream);
   DeviceAddress address = a->address;
+  // Rounded up to 512 bytes, so that every block's address is aligned.
   EXPECT_EQ(a->bytes, 100'352);
   allocator.free(a);
   Block* b = *allocator.allocate(100'000, backend.stream);
@@ -95,6 +96,7 @@ TEST(Allocator, ReusesAFreedBlockAtOnce) {
   EXPECT_EQ(backend.reserves, 1);
   allocator.free(b);
   EXPECT_EQ(allocator.stats().allocated, 0);
+  // A small block takes a segment of 2 MiB, of which it uses a part.
   EXPECT_EQ(allocator.stats().reserved, 2 * kMiB);
   EXPECT_EQ(allocator.stats().peak, 100'352);
   allocator.trim();
@@ -108,6 +110,7 @@ TEST(Allocator, SmallBlocksShareASegmentAndMergeAgain) {
   std::vector<Block*> blocks;
   for (int i = 0; i < 4; ++i) blocks.push_back(*allocator.allocate(512 * 1024, backend.stream));
   EXPECT_EQ(backend.reserves, 1);
+  // In an order in which each free block gets its neighbours at another time.
   for (int i : {2, 0, 3, 1}) allocator.free(blocks[static_cast<size_t>(i)]);
   // Merged into the whole segment, which can therefore serve its largest size and be given back.
   Block* large = *allocator.allocate(kMiB, backend.stream);
@@ -121,6 +124,7 @@ TEST(Allocator, OutOfMemoryGivesTheCacheBackFirst) {
   FakeBackend backend(100 * kMiB);
   Allocator allocator(backend, "cuda:0");
   allocator.free(*allocator.allocate(60 * kMiB, backend.stream));
+  // It fits only when the cached 60 MiB are gone.
   auto second = allocator.allocate(80 * kMiB, backend.stream);
   ASSERT_TRUE(second.ok()) << second.error().message;
   auto third = allocator.allocate(50 * kMiB, backend.stream);
@@ -136,6 +140,7 @@ TEST(Allocator, OutOfMemoryGivesTheCacheBackFirst) {
 TEST(Allocator, HugeRequestIsRefusedNotOverflowed) {
   FakeBackend backend(100 * kMiB);
   Allocator allocator(backend, "cpu");
+  // Rounding these up would overflow.
   for (int64_t bytes : {INT64_MAX, INT64_MAX - 1, INT64_MAX / 2 - 1}) {
     auto block = allocator.allocate(bytes, backend.stream);
     ASSERT_FALSE(block.ok());
@@ -156,6 +161,7 @@ TEST(Allocator, OtherStreamsHoldABlockUntilTheirEvents) {
   Block* a = *allocator.allocate(3 * kMiB, backend.stream);
   DeviceAddress address = a->address;
   allocator.used_on(a, *side);
+  // Twice on the same stream needs one event.
   allocator.used_on(a, *side);
   allocator.free(a);
   ASSERT_EQ(backend.events.size(), 1u) << "one event per stream";
@@ -173,6 +179,7 @@ TEST(Allocator, OutOfMemoryWaitsForPendingBlocks) {
   Block* a = *allocator.allocate(90 * kMiB, backend.stream);
   allocator.used_on(a, *side);
   allocator.free(a);
+  // The event is waited for rather than the request refused.
   EXPECT_TRUE(allocator.allocate(90 * kMiB, backend.stream).ok());
 }
 
@@ -184,6 +191,7 @@ TEST(Allocator, BlocksOfAClosedStreamAreReused) {
   DeviceAddress address = a->address;
   allocator.free(a);
   ASSERT_EQ(backend.events.size(), 1u) << "the default stream may work on it without having said so";
+  // The side stream is done, yet the block is its own until it is closed.
   *backend.events[0] = true;
   Block* other = *allocator.allocate(30 * kMiB, backend.stream);
   EXPECT_NE(other->address, address) << "streams do not share blocks";
@@ -204,6 +212,7 @@ TEST(Allocator, RandomUse) {
     int failures = 0;
     for (int step = 0; step < 4000; ++step) {
       if (live.empty() || random() % 5 < 3) {
+        // Sizes of all magnitudes, up to 64 MiB.
         int64_t bytes = static_cast<int64_t>(random() % (1ull << (random() % 27)));
         auto block = allocator.allocate(bytes, random() % 4 ? backend.stream : *side);
         if (!block.ok()) {
@@ -212,6 +221,7 @@ TEST(Allocator, RandomUse) {
         }
         ASSERT_GE((*block)->bytes, bytes);
         ASSERT_EQ((*block)->address % 512, 0u);
+        // Neither over the block behind nor over the one before.
         auto after = live.lower_bound((*block)->address);
         if (after != live.end()) {
           ASSERT_LE((*block)->address + static_cast<uint64_t>((*block)->bytes), after->first);
@@ -229,6 +239,7 @@ TEST(Allocator, RandomUse) {
         if (random() % 8 == 0) allocator.used_on(it->second, *side);
         allocator.free(it->second);
         live.erase(it);
+        // Events end some time later, in any order.
         for (auto& done : backend.events) *done = *done || random() % 3 == 0;
       }
     }
@@ -237,6 +248,7 @@ TEST(Allocator, RandomUse) {
     EXPECT_EQ(allocator.stats().allocated, 0);
     EXPECT_EQ(allocator.stats().reserved, 0);
     EXPECT_EQ(backend.used, 0);
+    // Memory was short at times, and not always.
     EXPECT_LT(failures, 3000);
   }
 }
