@@ -89,9 +89,13 @@ std::vector<Value*> load_asm(llvm::IRBuilderBase& b, Value* address, Value* pred
   // A volatile load must not be merged with another.
   const auto effects =
       suffix == ".volatile" ? llvm::MemoryEffects::unknown() : llvm::MemoryEffects::argMemOnly(llvm::ModRefInfo::Ref);
-  Value* call = call_asm(b, result, text, constraints, args, effects);
+  llvm::CallInst* call = call_asm(b, result, text, constraints, args, effects);
+  const unsigned bits = static_cast<unsigned>(p.word_bytes()) * 8;
+  // ld extends bytes and halves with zeros: what widens them again takes no instruction.
+  if (n == 1 && bits < 32)
+    call->addRangeRetAttr(llvm::ConstantRange(llvm::APInt(32, 0), llvm::APInt::getOneBitSet(32, bits)));
   std::vector<Value*> words;
-  llvm::Type* exact = b.getIntNTy(static_cast<unsigned>(p.word_bytes()) * 8);
+  llvm::Type* exact = b.getIntNTy(bits);
   for (int i = 0; i < n; ++i)
     words.push_back(b.CreateTrunc(n == 1 ? call : b.CreateExtractValue(call, static_cast<unsigned>(i)), exact));
   return words;
