@@ -1,6 +1,7 @@
 #include "compiler/lower/shared/elementwise.h"
 
 #include <llvm/ADT/APFloat.h>
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
@@ -47,6 +48,14 @@ struct Emit {
   /// become 1. As in the interpreter, x / 0 is 0.
   Value* int_divide(Operands v, bool sign, bool remainder) const {
     Value *x = v[0], *y = v[1];
+    // LLVM multiplies in place of dividing by a constant.
+    if (target.is_cuda() && !constant(y) && fits_ptx_divide(x, y, sign)) {
+      return per_lane(v, [&](Operands lane) -> Value* {
+        Value* result =
+            ptx_divide(b.CreateTrunc(lane[0], b.getInt32Ty()), b.CreateTrunc(lane[1], b.getInt32Ty()), sign, remainder);
+        return b.CreateIntCast(result, lane[0]->getType(), sign);
+      });
+    }
     Value* one = num(y, 1);
     Value* by_zero = b.CreateICmpEQ(y, num(y, 0));
     Value* bad = by_zero;
@@ -59,6 +68,39 @@ struct Emit {
     if (remainder) return sign ? b.CreateSRem(x, divisor) : b.CreateURem(x, divisor);
     Value* quotient = sign ? b.CreateSDiv(x, divisor) : b.CreateUDiv(x, divisor);
     return b.CreateSelect(by_zero, num(x, 0), quotient);
+  }
+
+  /// Whether operands and results are integers of 32 bits, or are known to be as small.
+  bool fits_ptx_divide(Value* x, Value* y, bool sign) const {
+    const unsigned width = x->getType()->getScalarSizeInBits();
+    if (width == 32) return true;
+    if (width != 64) return false;
+    const llvm::DataLayout& layout = b.GetInsertBlock()->getDataLayout();
+    // 2^31, of the smallest integer by -1, is no int32: the numerator has a bit to spare.
+    if (sign) return llvm::ComputeNumSignBits(x, layout) >= 34 && llvm::ComputeNumSignBits(y, layout) >= 33;
+    return llvm::computeKnownBits(x, layout).countMinLeadingZeros() >= 32 &&
+           llvm::computeKnownBits(y, layout).countMinLeadingZeros() >= 32;
+  }
+
+  /// By PTX's div, which is defined for all integers of 32 bits: any value by zero, as in the language, and the
+  /// smallest one wraps. Guarding LLVM's own would take a selection for each quotient, and divisors of their own would
+  /// keep ptxas from sharing a reciprocal. A numerator known not to be negative divides without a sign, which saves a
+  /// third of the instructions; the quotient then takes the divisor's.
+  Value* ptx_divide(Value* x, Value* y, bool sign, bool remainder) const {
+    const llvm::DataLayout& layout = b.GetInsertBlock()->getDataLayout();
+    auto may_be_negative = [&](Value* v) { return sign && !llvm::computeKnownBits(v, layout).isNonNegative(); };
+    const bool x_has_sign = may_be_negative(x);
+    const bool takes_sign = !x_has_sign && may_be_negative(y);
+    Value* divisor = takes_sign ? b.CreateBinaryIntrinsic(llvm::Intrinsic::abs, y, b.getFalse()) : y;
+    auto* type = llvm::FunctionType::get(b.getInt32Ty(), {b.getInt32Ty(), b.getInt32Ty()}, false);
+    const char* text = x_has_sign ? "div.s32 $0, $1, $2;" : "div.u32 $0, $1, $2;";
+    llvm::CallInst* quotient = b.CreateCall(type, llvm::InlineAsm::get(type, text, "=r,r,r", false), {x, divisor});
+    quotient->setDoesNotAccessMemory();
+    quotient->setDoesNotThrow();
+    quotient->addFnAttr(llvm::Attribute::WillReturn);
+    if (remainder) return b.CreateSub(x, b.CreateMul(quotient, divisor));
+    if (!takes_sign) return quotient;
+    return b.CreateMul(quotient, b.CreateOr(b.CreateAShr(y, 31), 1));
   }
 
   Value* shift(Operands v, bool left, bool arithmetic) const {
