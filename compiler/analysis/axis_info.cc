@@ -611,7 +611,7 @@ bool moves_vectors(const Op* access) {
 
 int mask_index(const Op& op) {
   if (op.kind == OpKind::kAtomicCas) return -1;
-  return op.kind == OpKind::kLoad || op.kind == OpKind::kAssert ? 1 : 2;
+  return op.kind == OpKind::kLoad || op.kind == OpKind::kPrefetch || op.kind == OpKind::kAssert ? 1 : 2;
 }
 
 AxisAnalysis::AxisAnalysis(const ir::Module& module) : state_(std::make_unique<State>()) {

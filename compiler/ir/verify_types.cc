@@ -579,6 +579,9 @@ std::string check_op_types(const Op& op) {
       return check_load(op);
     case OpKind::kStore:
       return check_store(op);
+    case OpKind::kPrefetch:
+      if (!operand_type(op, 0).pointer) return wrong_type("the operand", operand_type(op, 0), "a pointer");
+      return check_mask(op, 1);
     case OpKind::kAtomicRmw:
     case OpKind::kAtomicCas:
       return check_atomic(op);

@@ -37,6 +37,7 @@
 #include "compiler/passes/tile/loop_over_pieces.h"
 #include "compiler/passes/tile/narrow_halves.h"
 #include "compiler/passes/tile/place_grid_dependencies.h"
+#include "compiler/passes/tile/prefetch_lines.h"
 #include "support/diag.h"
 
 namespace kiln::passes {
@@ -125,6 +126,7 @@ constexpr Pass kCuda[] = {
   {"dce",                   kNothing, kLayouts, kDeadRemoved, kNothing, on_tiles<dce>},
   {"loop_over_pieces",      kDescriptorsExpanded, kLayouts, kNothing, kDeadRemoved, on_target<loop_over_pieces>},
   {"dce",                   kNothing, kLayouts, kDeadRemoved, kNothing, on_tiles<dce>},
+  {"prefetch_lines",        kDescriptorsExpanded, kLayouts, kNothing, kNothing, on_target<prefetch_lines>},
   {"choose_mma",            kWgmmaSelected, kLayouts, kMmaChosen, kDeadRemoved, on_target<choose_mma>},
   {"assign_layouts",        kMmaChosen | kDescriptorsExpanded, kLayouts, kLayouts, kDeadRemoved,
                             lay_out},

@@ -67,6 +67,7 @@ Status Machine::execute(Warp& warp, const Op& op) {
       return print_values(warp, op);
     case OpKind::kAssert:
       return check_assert(warp, op);
+    case OpKind::kPrefetch:
     case OpKind::kAssume:
     case OpKind::kGdcWait:  // what was launched before has ended
     case OpKind::kGdcLaunchDependents:

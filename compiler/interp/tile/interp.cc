@@ -179,6 +179,7 @@ class TileMachine {
       case OpKind::kAssert:
         return check_assert(op);
       case OpKind::kBarrier:  // one thread plays all of them
+      case OpKind::kPrefetch:
       case OpKind::kAssume:
       case OpKind::kGdcWait:  // what was launched before has ended
       case OpKind::kGdcLaunchDependents:

@@ -40,6 +40,7 @@ Status Lowering::run_op(const ir::Op& op) {
       return with_note(error_at(op.range, ErrorKind::kUnsupported, "inline assembly is PTX, which the CPU cannot run"),
                        "help: on a GPU the kernel compiles");
     case OpKind::kBarrier:
+    case OpKind::kPrefetch:  // the processor's own runs ahead of rows
     case OpKind::kAssume:
     case OpKind::kGdcWait:
     case OpKind::kGdcLaunchDependents:

@@ -81,6 +81,7 @@ Lanes Lowering::emit_op(Chunk& chunk, const ir::Value* v, size_t index) {
     case OpKind::kNumPrograms:
     case OpKind::kCtaRank:
     case OpKind::kStore:
+    case OpKind::kPrefetch:
     case OpKind::kAtomicRmw:
     case OpKind::kAtomicCas:
 #define KILN_INDEX_OP(...)

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <llvm/IR/InlineAsm.h>
 
+#include <array>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -131,6 +132,14 @@ void store_plain(llvm::IRBuilderBase& b, Value* address, std::span<Value* const>
   b.CreateAlignedStore(v, address, llvm::Align(static_cast<uint64_t>(p.access_bytes())));
 }
 
+/// Each element is written once: by the thread and the register whose copy bits are 0. A scalar: by thread 0.
+layout::FreeBits copies_of(Lowering& l, const ir::Type& type) {
+  if (type.is_tile()) return layout::free_variables(*type.layout);
+  layout::FreeBits copies;
+  copies.lane = ~0u >> (32 - 5), copies.warp = static_cast<uint32_t>(l.thread.num_warps() - 1);
+  return copies;
+}
+
 bool always_true(const Value* v) {
   auto* c = llvm::dyn_cast<llvm::ConstantInt>(v);
   return c && c->isOne();
@@ -255,12 +264,7 @@ Status lower<ir::OpKind::kStore>(Lowering& l, const ir::Op& op) {
   const Packing packing{width, element_bytes(type)};
   const std::string suffix = cache_suffix(op);
 
-  // Each element is written once: by the thread and the register whose copy bits are 0. A scalar: by thread 0.
-  layout::FreeBits copies;
-  if (type.is_tile())
-    copies = layout::free_variables(*type.layout);
-  else
-    copies.lane = ~0u >> (32 - 5), copies.warp = static_cast<uint32_t>(l.thread.num_warps() - 1);
+  const layout::FreeBits copies = copies_of(l, type);
   Value* owner = l.thread.is_zero(copies.lane, copies.warp);
 
   std::optional<VectorEnds> ends;
@@ -283,6 +287,24 @@ Status lower<ir::OpKind::kStore>(Lowering& l, const ir::Op& op) {
       for (size_t i = 0; i < left.size(); ++i)
         store(element_at(b, addresses[first], i, packing.bytes), first + i, left[i], {1, packing.bytes});
     });
+  return {};
+}
+
+template <>
+Status lower<ir::OpKind::kPrefetch>(Lowering& l, const ir::Op& op) {
+  llvm::IRBuilder<>& b = l.b;
+  const Registers& addresses = l.of(op.operand(0));
+  const Registers* masks = op.operands.size() > 1 ? &l.of(op.operand(1)) : nullptr;
+  const layout::FreeBits copies = copies_of(l, op.operand(0)->type);
+  Value* owner = l.thread.is_zero(copies.lane, copies.warp);
+  for (size_t r = 0; r < addresses.size(); ++r) {
+    if (r & copies.reg) continue;
+    Value* predicate = masks ? (*masks)[r] : b.getTrue();
+    if (owner) predicate = b.CreateAnd(owner, predicate);
+    // It changes no memory that a program sees, but is no dead code.
+    call_asm(b, b.getVoidTy(), "@$1 prefetch.global.L2 [$0];", "l,b", std::array{addresses[r], predicate},
+             llvm::MemoryEffects::inaccessibleMemOnly());
+  }
   return {};
 }
 

@@ -1,4 +1,3 @@
-#include "compiler/interp/eval.h"
 #include "compiler/passes/canonicalize/rules.h"
 
 namespace kiln::passes {
@@ -32,20 +31,6 @@ bool simplify_if(Op* op) {
     changed = true;
   }
   return changed;
-}
-
-/// Iterations of a loop with constant bounds.
-std::optional<unsigned __int128> trip_count(const Op* op) {
-  const DType t = op->operand(0)->type.dtype;
-  __int128 bound[3];
-  for (int i = 0; i < 3; ++i) {
-    const auto bits = constant_of(op->operand(i));
-    if (!bits) return std::nullopt;
-    bound[i] = is_signed(t) ? static_cast<__int128>(interp::int_value(t, *bits)) : static_cast<__int128>(*bits);
-  }
-  if (bound[2] <= 0) return std::nullopt;
-  if (bound[1] <= bound[0]) return 0;
-  return static_cast<unsigned __int128>((bound[1] - bound[0] + bound[2] - 1) / bound[2]);
 }
 
 bool simplify_for(Op* op) {

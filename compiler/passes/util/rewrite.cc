@@ -70,6 +70,19 @@ bool is_inside(const ir::Block* inner, const ir::Block* outer) {
   return inner == outer;
 }
 
+std::optional<unsigned __int128> trip_count(const Op* loop) {
+  const DType t = loop->operand(0)->type.dtype;
+  __int128 bound[3];
+  for (int i = 0; i < 3; ++i) {
+    const auto bits = constant_of(loop->operand(i));
+    if (!bits) return std::nullopt;
+    bound[i] = is_signed(t) ? static_cast<__int128>(interp::int_value(t, *bits)) : static_cast<__int128>(*bits);
+  }
+  if (bound[2] <= 0) return std::nullopt;
+  if (bound[1] <= bound[0]) return 0;
+  return static_cast<unsigned __int128>((bound[1] - bound[0] + bound[2] - 1) / bound[2]);
+}
+
 int loops_around(const ir::Block* block) {
   int loops = 0;
   for (const Op* op = block->parent; op; op = op->parent->parent)
@@ -141,7 +154,7 @@ bool ends_in(const Value* v, const std::function<bool(const ir::Use&)>& is_end) 
 
 bool changes_memory(const Op* op) {
   return ir::any_nested(op, [](const Op* inner) {
-    if (!ir::writes_memory(inner)) return false;
+    if (!ir::writes_memory(inner) || inner->kind == ir::OpKind::kPrefetch) return false;
     return ir::has_trait(inner->kind, 'X') ||
            std::any_of(inner->operands.begin(), inner->operands.end(), [](const Value* v) { return v->type.pointer; });
   });

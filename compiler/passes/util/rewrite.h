@@ -30,6 +30,8 @@ void inline_block(ir::Block* from, ir::Op* before);
 bool encloses(const ir::Op* op, const ir::Block* block);
 /// True when `inner` is `outer` or in one of its ops at any depth.
 bool is_inside(const ir::Block* inner, const ir::Block* outer);
+/// Iterations of a `for` with constant bounds.
+std::optional<unsigned __int128> trip_count(const ir::Op* loop);
 /// How many `for` and `while` stand around the block.
 int loops_around(const ir::Block* block);
 inline bool is_in_loop(const ir::Block* block) { return loops_around(block) > 0; }

@@ -181,9 +181,9 @@ TEST(Fuzz, GeneratorReachesTheOps) {
   for (uint64_t seed = 0; seed < 400; ++seed)
     ir::walk(generate(seed, options).module->body(), [&](ir::Op* op) { seen.insert(op->kind); });
   using K = ir::OpKind;
-  const std::set<K> left_out = {K::kAtomicCas,       K::kPrint,    K::kMakeDescriptor, K::kDescriptorLoad,
-                                K::kDescriptorStore, K::kCtaRank,  K::kGdcWait,        K::kGdcLaunchDependents,
-                                K::kInlineAsm,       K::kAsmEffect};
+  const std::set<K> left_out = {K::kAtomicCas,       K::kPrint,     K::kMakeDescriptor, K::kDescriptorLoad,
+                                K::kDescriptorStore, K::kCtaRank,   K::kGdcWait,        K::kGdcLaunchDependents,
+                                K::kInlineAsm,       K::kAsmEffect, K::kPrefetch};
   for (int k = 0; k < ir::num_op_kinds(); ++k) {
     const K kind = static_cast<K>(k);
     if (!ir::stands_at(kind, 't')) continue;
