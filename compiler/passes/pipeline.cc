@@ -31,6 +31,7 @@
 #include "compiler/passes/tile/drop_unit_dims.h"
 #include "compiler/passes/tile/expand_descriptors.h"
 #include "compiler/passes/tile/fuse_fma.h"
+#include "compiler/passes/tile/if_conversion.h"
 #include "compiler/passes/tile/index_pointers.h"
 #include "compiler/passes/tile/leave_loops.h"
 #include "compiler/passes/tile/licm.h"
@@ -71,6 +72,7 @@ Status wait_for_launches(ir::Module& module, Context&) {
   place_grid_dependencies(module);
   return {};
 }
+Status convert_ifs(ir::Module& module, Context&) { return if_conversion(module); }
 Status load_before_loops(ir::Module& module, Context&) { return load_early(module); }
 Status lay_out(ir::Module& module, Context& context) { return assign_layouts(module, context.remarks); }
 bool guards_accesses(const Context& context) { return context.guard_accesses; }
@@ -126,6 +128,7 @@ constexpr Pass kCuda[] = {
   {"dce",                   kNothing, kLayouts, kDeadRemoved, kNothing, on_tiles<dce>},
   {"loop_over_pieces",      kDescriptorsExpanded, kLayouts, kNothing, kDeadRemoved, on_target<loop_over_pieces>},
   {"dce",                   kNothing, kLayouts, kDeadRemoved, kNothing, on_tiles<dce>},
+  {"if_conversion",         kNothing, kLayouts, kNothing, kDeadRemoved, convert_ifs},
   {"prefetch_lines",        kDescriptorsExpanded, kLayouts, kNothing, kNothing, on_target<prefetch_lines>},
   {"choose_mma",            kWgmmaSelected, kLayouts, kMmaChosen, kDeadRemoved, on_target<choose_mma>},
   {"assign_layouts",        kMmaChosen | kDescriptorsExpanded, kLayouts, kLayouts, kDeadRemoved,
