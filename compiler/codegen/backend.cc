@@ -86,7 +86,14 @@ KernelFacts facts_of(const ir::Module& module, const lower::LaunchPlan& plan, co
     return op->kind == ir::OpKind::kWgmma ||
            (op->kind == ir::OpKind::kDot && target::mma_row(op->text_or(ir::AttrName::kMma, target::kFma)));
   };
-  for (const ir::Op* op : *module.body()) facts.products = facts.products || ir::any_nested(op, on_tensor_cores);
+  auto is_elementwise = [](const ir::Op* op) {
+    return op->kind != ir::OpKind::kFor && op->kind != ir::OpKind::kWhile && !ir::is_across(op->kind);
+  };
+  facts.elementwise = true;
+  for (const ir::Op* op : *module.body()) {
+    facts.products = facts.products || ir::any_nested(op, on_tensor_cores);
+    facts.elementwise = facts.elementwise && !ir::any_nested(op, [&](const ir::Op* o) { return !is_elementwise(o); });
+  }
   return facts;
 }
 

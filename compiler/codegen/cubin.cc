@@ -271,6 +271,9 @@ int live_registers(std::string_view ptx) {
 
 }  // namespace
 
+/// Of a thread: fewer let no more of them on an SM.
+constexpr int kFewestRegisters = 32;
+
 Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target, const KernelFacts& facts,
                                  const Assembler* device) {
   constexpr std::string_view kThreads = ".reqntid ";
@@ -288,7 +291,8 @@ Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target,
   const int most = target::registers_for(target, {.threads = facts.threads}, 1);
   std::optional<Cubin> whole;
   std::string whole_ptx;
-  if (is_free && live_registers(ptx) > 2 * most) {
+  const int live = is_free ? live_registers(ptx) : 0;
+  if (live > 2 * most) {
     whole_ptx = limited(".maxnreg", most);
     KILN_TRY(whole, link_cubin(whole_ptx, target, device, facts.shares_registers));
     if (whole->spill_bytes > 0) {
@@ -314,6 +318,17 @@ Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target,
     return target::occupancy(target, block);
   };
   const target::Occupancy now = with(plain.registers);
+  // Without loops nothing but other threads hides the wait for loads, and an assembler that takes far more registers
+  // than values live does so for loads that none of them needs.
+  const int most_blocks = with(std::max(kFewestRegisters, live)).blocks_per_sm;
+  if (facts.elementwise && plain.registers > live * 3 / 2 && most_blocks > now.blocks_per_sm) {
+    std::string crowded = limited(".minnctapersm", most_blocks);
+    KILN_TRY(Cubin dense, link_cubin(crowded, target, device, facts.shares_registers));
+    if (dense.spill_bytes == 0) {
+      ptx = std::move(crowded);
+      return dense;
+    }
+  }
   int blocks = std::min(now.by_threads / 2, now.by_shared);
   // Accumulators can do with no fewer. Other code rarely gives up more than two fifths, and each try is a compilation.
   if (!facts.products) blocks = std::min(blocks, with(plain.registers * 3 / 5).by_registers);

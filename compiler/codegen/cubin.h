@@ -29,6 +29,7 @@ struct KernelFacts {
   bool shares_registers = false;  // it has setmaxnreg
   bool limits_registers = false;  // it has .minnctapersm or .maxnreg already
   bool products = false;          // on tensor cores
+  bool elementwise = false;       // no loops, and each thread computes for itself
 };
 
 /// Assembles one PTX module for `target`: by ptxas where it is found and the module shares out registers (setmaxnreg),
@@ -41,7 +42,8 @@ Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target, con
 /// of them (.maxnreg); so is, at once, one that holds far more values than a thread has registers. When a kernel's
 /// registers keep an SM under half of its threads, and under the blocks that the shared memory of each allows, the
 /// assembler is asked for fewer of them (.minnctapersm), and for not so few when that spills; what spills is not kept:
-/// it likes instruction-level parallelism better than the threads that hide memory latency, for linking above all.
+/// it likes instruction-level parallelism better than the threads that hide memory latency, for linking above all. A
+/// kernel without loops or reductions that got half as many registers again as its values need is asked for no more.
 /// `ptx` is changed to what was linked.
 Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target, const KernelFacts& facts,
                                  const Assembler* device = nullptr);
