@@ -105,6 +105,135 @@ assert wrong.tolist() == [0, 0, 0], wrong.tolist()
 )");
 }
 
+// Integers truncate, the smallest one wraps, and by zero there is any value but no fault: with signs known and unknown.
+TEST(GpuScript, IntegersDivideAsInC) {
+  GPU_OR_SKIP(device);
+  run(device, R"(
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def divide(a_ptr, b_ptr, q_ptr, r_ptr, shared, n, WIDE: tl.constexpr, BLOCK: tl.constexpr):
+    # Each by each; by one that all share; numerators that cannot be negative, and 64-bit ones of 32 bits.
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = i < n * n
+    a = tl.load(a_ptr + i // n, mask=inside, other=1)
+    b = tl.load(b_ptr + i % n, mask=inside, other=1)
+    if WIDE:
+        a = a.to(tl.int64)
+        b = b.to(tl.int64)
+    tl.store(q_ptr + i, a // b, mask=inside)
+    tl.store(r_ptr + i, a % b, mask=inside)
+    shared = shared.to(a.dtype)
+    i = i.to(a.dtype)
+    tl.store(q_ptr + n * n + i, a // shared, mask=inside)
+    tl.store(r_ptr + n * n + i, a % shared, mask=inside)
+    tl.store(q_ptr + 2 * n * n + i, i // shared, mask=inside)
+    tl.store(r_ptr + 2 * n * n + i, i % shared, mask=inside)
+
+
+torch.manual_seed(13)
+torch.set_default_device("cpu")
+for dtype in (torch.int32, torch.uint32, torch.int64):
+    low = 0 if dtype == torch.uint32 else -2**31
+    high = 2**32 - 1 if dtype == torch.uint32 else 2**31 - 1
+    rare = [0, 1, 2, 3, 7, 127, 128, 65535, 65536, high, high - 1, low, low + 1]
+    rare += [] if low == 0 else [-1, -2, -3, -7, -128]
+    wide = torch.cat([torch.tensor(rare, dtype=torch.int64), torch.randint(low, high, (40,), dtype=torch.int64),
+                      torch.randint(low // 65536, 65536, (42,), dtype=torch.int64)])
+    a, n = wide.to(dtype).cuda(), wide.shape[0]
+    for shared in (5, 1, 640) + (() if low == 0 else (-3, -1)):
+        for as_wide in (False, True):
+            if as_wide and dtype != torch.int32:
+                continue
+            out = torch.int64 if as_wide else dtype
+            q, r = torch.zeros((3, n, n), dtype=out, device="cuda"), torch.zeros((3, n, n), dtype=out, device="cuda")
+            divide[(triton.cdiv(n * n, 256),)](a, a, q, r, shared, n, WIDE=as_wide, BLOCK=256)
+            q, r = q.cpu().to(torch.int64), r.cpu().to(torch.int64)
+            x, y = wide[:, None].expand(n, n), wide[None, :].expand(n, n)
+            counts = torch.arange(n * n).reshape(n, n)
+            divisors = torch.where(y == 0, 1, y)
+            for k, (num, den, given) in enumerate(((x, divisors, y != 0), (x, torch.full_like(x, shared), x == x),
+                                                   (counts, torch.full_like(x, shared), x == x))):
+                want = torch.div(num, den, rounding_mode="trunc")
+                rest = num - want * den
+                if out == torch.int32:  # -2**31 // -1
+                    want = want.to(torch.int32).to(torch.int64)
+                assert torch.equal(torch.where(given, q[k], 0), torch.where(given, want, 0)), (dtype, shared, as_wide, k)
+                assert torch.equal(torch.where(given, r[k], 0), torch.where(given, rest, 0)), (dtype, shared, as_wide, k)
+)");
+}
+
+// Loops that wait for memory, with few programs and with many: lines are brought ahead up to the last iteration, and
+// short branches are masks.
+TEST(GpuScript, LoopsThatWaitForMemoryGiveTheSame) {
+  GPU_OR_SKIP(device);
+  run(device, R"(
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def norms(x_ptr, scale_ptr, out_ptr, rows, n, stride, PER: tl.constexpr, BLOCK: tl.constexpr):
+    first = tl.program_id(0) * PER
+    cols = tl.arange(0, BLOCK)
+    scale_ptr += first
+    for row in range(first, tl.minimum(first + PER, rows)):
+        x = tl.load(x_ptr + row * stride + cols, mask=cols < n, other=0.0).to(tl.float32)
+        tl.store(out_ptr + row, tl.sum(x * x, axis=0) * tl.load(scale_ptr))
+        scale_ptr += 1
+
+
+@triton.jit
+def largest(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    best = float("-inf")
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        best = tl.maximum(best, tl.max(tl.load(x_ptr + row * n + cols, mask=cols < n, other=float("-inf")), axis=0))
+    tl.store(out_ptr + row, best)
+
+
+@triton.jit
+def merge(x_ptr, used_ptr, out_ptr, n, SPLITS: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    used = tl.load(used_ptr + row)
+    cols = tl.arange(0, BLOCK)
+    total = tl.zeros([BLOCK], tl.float32)
+    for split in range(0, SPLITS):
+        if split < used:
+            total = total * 0.5 + tl.load(x_ptr + (row * SPLITS + split) * n + cols, mask=cols < n, other=0.0)
+    tl.store(out_ptr + row * n + cols, total, mask=cols < n)
+
+
+torch.manual_seed(17)
+torch.set_default_device("cpu")
+for rows, n, per in ((1, 1, 4), (67, 1000, 7), (1000, 333, 2), (300, 2049, 40)):
+    x, scale = torch.randn((rows, n), dtype=torch.bfloat16), torch.randn(rows)
+    out = torch.full((rows,), float("nan"), device="cuda")
+    norms[(triton.cdiv(rows, per),)](x.cuda(), scale.cuda(), out, rows, n, n, PER=per, BLOCK=triton.next_power_of_2(n))
+    want = (x.double() * x.double()).sum(-1) * scale.double()
+    assert torch.allclose(out.cpu().double(), want, rtol=1e-5, atol=1e-5), (rows, n, per)
+for rows, n in ((3, 1), (5, 70001), (400, 5000), (263, 4097)):
+    x = torch.randn((rows, n))
+    out = torch.full((rows,), float("nan"), device="cuda")
+    largest[(rows,)](x.cuda(), out, n, BLOCK=1024)
+    assert torch.equal(out.cpu(), x.amax(dim=-1)), (rows, n)
+for rows, n, splits in ((1, 5, 2), (300, 80, 8), (77, 512, 16)):
+    x, used = torch.randn((rows, splits, n)), torch.randint(0, splits + 1, (rows,), dtype=torch.int32)
+    out = torch.full((rows, n), float("nan"), device="cuda")
+    merge[(rows,)](x.cuda(), used.cuda(), out, n, SPLITS=splits, BLOCK=triton.next_power_of_2(n))
+    want = torch.zeros((rows, n), dtype=torch.float64)
+    for s in range(splits):
+        taken = (s < used)[:, None]
+        want = torch.where(taken, want * 0.5 + x[:, s].double(), want)
+    assert torch.allclose(out.cpu().double(), want, rtol=1e-5, atol=1e-5), (rows, n, splits)
+)");
+}
+
 // Quotients by one divisor that are rounded once more come of two products where these agree: the same bits as of the
 // quotient in float32, for numerators of every kind and those whose quotients are ties.
 TEST(GpuScript, RoundedQuotientsAreThoseOfExactOnes) {
