@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "compiler/analysis/const_pointers.h"
 #include "compiler/analysis/layout_report.h"
+#include "compiler/analysis/pointer_origins.h"
 #include "compiler/codegen/backend.h"
 #include "compiler/codegen/host.h"
 #include "compiler/passes/pass.h"
@@ -114,11 +117,13 @@ Result<CompiledKernel> finish(std::unique_ptr<ir::Module> module, SourceRange pl
   const bool distributed = module->stage == ir::Stage::kDistributed;
   if (distributed && !target->is_cuda())
     return error(ErrorKind::kUnsupported, "IR of the distributed stage is for GPUs, not for {}", target->name);
+  const std::set<int> written = analysis::written_origins(*module).params;
   if (!distributed) KILN_CHECK_OK(run_passes(*module, *target, code, options, out));
   if (options.on_stage && module->stage == ir::Stage::kDistributed)
     options.on_stage("layout", analysis::layout_report(*module));
   for (size_t i = 0; i < module->params.size(); ++i)
-    out.params.push_back({module->params[i].name, module->body()->args[i]->type});
+    out.params.push_back(
+        {module->params[i].name, module->body()->args[i]->type, written.contains(static_cast<int>(i))});
   out.num_warps = module->num_warps;
   out.shared_bytes = module->shared_bytes;
   KILN_CHECK_OK(generate(*module, *target, options, out));

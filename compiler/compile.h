@@ -38,6 +38,7 @@ struct CompileOptions {
 struct KernelParam {
   std::string name;
   ir::Type type;
+  bool written = false;  // a pointer that stores or atomics may reach
 };
 
 /// What was compiled. Plain data: it can be written to the kernel cache and read back.

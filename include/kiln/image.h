@@ -42,6 +42,7 @@ struct ImageParam {
   std::string name;
   std::string type;  // "*f16", "i32"
   int bytes = 0;
+  bool written = false;  // a pointer that the code stores to, or may
 };
 
 /// The arguments of cuTensorMapEncodeTiled for one tensor map; the others are CU_TENSOR_MAP_INTERLEAVE_NONE, element

@@ -135,7 +135,7 @@ void DispatchArguments::annotated(const DispatchParam& param, PyObject* object) 
   scalar(dtype, low, param.specialize && low % 16 == 0);
 }
 
-void DispatchArguments::pointer(const DispatchParam& param, DType dtype, uint64_t address, int device) {
+void DispatchArguments::pointer(const DispatchParam& param, DType dtype, uint64_t address, int device, bool read_only) {
   if (!first_) {
     first_ = &param, device_ = device;
   } else if (device != device_) {
@@ -147,6 +147,7 @@ void DispatchArguments::pointer(const DispatchParam& param, DType dtype, uint64_
   // Triton specialises pointers and integers by multiples of 16.
   const bool divisible = param.specialize && address % 16 == 0;
   tag(DispatchTag::kPointer), raw(dtype), raw(divisible);
+  if (read_only) read_only_.push_back({&param, slots_.size()});
   slots_.push_back(address);
   dtype_ = dtype, is_pointer_ = true, divisible_ = divisible;
 }
@@ -219,10 +220,10 @@ bool DispatchArguments::numpy_array(const DispatchParam& param, PyObject* object
   const Ref capsule = Ref::take(found);
   const auto* a = static_cast<const ArrayStruct*>(PyCapsule_GetPointer(found, nullptr));
   if (!a) return PyErr_Clear(), false;
-  constexpr int kNativeOrder = 0x200;
+  constexpr int kNativeOrder = 0x200, kWriteable = 0x400;
   const std::optional<DType> dtype = array_dtype(a->kind, a->bytes);
   if (a->two != 2 || !dtype || !(a->flags & kNativeOrder)) return false;
-  pointer(param, *dtype, reinterpret_cast<uint64_t>(a->data), -1);
+  pointer(param, *dtype, reinterpret_cast<uint64_t>(a->data), -1, !(a->flags & kWriteable));
   return true;
 }
 
@@ -237,8 +238,9 @@ void DispatchArguments::array(const DispatchParam& param, PyObject* object, PyOb
     refuse(param, PyExc_TypeError, "is an array of '" + std::string(text_of(typestr)) + "', which kernels do not have");
   const uint64_t address = PyLong_AsUnsignedLongLong(item(data, 0));
   if (PyErr_Occurred()) throw Raised();
+  const bool read_only = length(data) > 1 && PyObject_IsTrue(item(data, 1)) == 1;
   // The interface does not name its GPU. With others it is theirs, else the first.
-  pointer(param, *dtype, address, !is_cuda ? -1 : first_ && device_ >= 0 ? device_ : 0);
+  pointer(param, *dtype, address, !is_cuda ? -1 : first_ && device_ >= 0 ? device_ : 0, read_only);
 }
 
 void DispatchArguments::dlpack(const DispatchParam& param, PyObject* object) {

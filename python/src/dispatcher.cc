@@ -151,6 +151,11 @@ PyObject* run(PyObject* bound, PyObject* const* args, Py_ssize_t given, PyObject
                     .first;
       kernel.last_key = &found->first, kernel.last = code = &found->second;
     }
+    for (const auto& [param, slot] : arguments.read_only())
+      if (code->image().params()[slot].written)
+        raise(PyExc_ValueError,
+              "kernel '%s': argument '%U' is an array that may not be written to, and the kernel does",
+              kernel.name.c_str(), param->name.get());
     const Stream stream = stream_at(known, index);
     const Ref self = Ref::share(item(bound, 0));  // the code stays while the lock is given back
     const Status status = [&] {

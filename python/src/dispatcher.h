@@ -37,6 +37,12 @@ class DispatchArguments {
   std::span<const uint64_t> slots() const { return slots_; }
   /// -1: the CPU. Only with has_tensor().
   int device() const { return device_; }
+  /// Arrays that may not be written to: the parameter and its slot.
+  struct ReadOnly {
+    const DispatchParam* param;
+    size_t slot;
+  };
+  std::span<const ReadOnly> read_only() const { return read_only_; }
   bool has_tensor() const { return first_ != nullptr; }
   void set_device(int device) { device_ = device; }
   /// What the compiler is told of the argument that add() was last called with: ("type", text) or ("constexpr", value).
@@ -47,7 +53,7 @@ class DispatchArguments {
   void integer(const DispatchParam& param, PyObject* object);
   void annotated(const DispatchParam& param, PyObject* object);
   void scalar(DType dtype, uint64_t slot, bool divisible);
-  void pointer(const DispatchParam& param, DType dtype, uint64_t address, int device);
+  void pointer(const DispatchParam& param, DType dtype, uint64_t address, int device, bool read_only = false);
   void foreign(const DispatchParam& param, PyObject* object);
   /// False: nothing was done.
   bool exchanged(const DispatchParam& param, PyObject* object);
@@ -67,6 +73,7 @@ class DispatchArguments {
   PyObject* objects_;  // dict: equal objects of constexprs to one of them, which stays alive
   std::string key_;
   std::vector<uint64_t> slots_;
+  std::vector<ReadOnly> read_only_;
   int device_ = -1;
   const DispatchParam* first_ = nullptr;  // of the arguments that are tensors
   PyObject* value_ = nullptr;             // of a constexpr

@@ -124,7 +124,7 @@ void write_launch(Writer& w, const CompiledKernel& k) {
   w.number(static_cast<int64_t>(k.params.size()));
   for (const KernelParam& p : k.params) {
     KILN_ASSERT(p.type.is_scalar(), "kernel parameter {} is a tile", p.name);
-    w.text(p.name), w.number(static_cast<int64_t>(p.type.dtype)), w.number(p.type.pointer);
+    w.text(p.name), w.number(static_cast<int64_t>(p.type.dtype)), w.number(p.type.pointer), w.number(p.written);
   }
   w.number(static_cast<int64_t>(k.tensor_maps.size()));
   for (const TensorMapRecipe& m : k.tensor_maps) write(w, m);
@@ -137,6 +137,7 @@ bool read_launch(Reader& r, CompiledKernel& k) {
     const int64_t dtype = r.number();
     if (dtype < 0 || dtype >= kNumDTypes) return false;
     p.type = r.number() ? ir::pointer_type(static_cast<DType>(dtype)) : ir::scalar_type(static_cast<DType>(dtype));
+    p.written = r.number() != 0;
     k.params.push_back(std::move(p));
   }
   for (int64_t n = r.number(); n > 0 && r.ok(); --n)

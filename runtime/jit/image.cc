@@ -34,7 +34,7 @@ nlohmann::ordered_json recipe_json(const TensorMapRecipe& recipe) {
 Image image_with_params(std::shared_ptr<ImageImpl> impl) {
   for (const KernelParam& p : impl->kernel.params) {
     const bool pointer = p.type.pointer;
-    impl->params.push_back({p.name, ir::to_string(p.type), pointer ? 8 : size_of(p.type.dtype)});
+    impl->params.push_back({p.name, ir::to_string(p.type), pointer ? 8 : size_of(p.type.dtype), p.written});
   }
   return Image(std::move(impl));
 }
@@ -77,7 +77,7 @@ std::string Image::json() const {
   out["threads"] = threads();
   out["params"] = nlohmann::ordered_json::array();
   for (const ImageParam& p : params())
-    out["params"].push_back({{"name", p.name}, {"type", p.type}, {"bytes", p.bytes}});
+    out["params"].push_back({{"name", p.name}, {"type", p.type}, {"bytes", p.bytes}, {"written", p.written}});
   out["tensor_maps"] = nlohmann::ordered_json::array();
   for (const TensorMapRecipe& recipe : k.tensor_maps) out["tensor_maps"].push_back(recipe_json(recipe));
   return out.dump();

@@ -2,6 +2,7 @@
 import gc
 import importlib.util
 import sys
+import tempfile
 import threading
 import unittest
 import weakref
@@ -236,6 +237,20 @@ class Launches(unittest.TestCase):
         # No dtype of kernels: complex numbers, another byte order, texts.
         for wrong in (np.zeros(1, "complex64"), np.zeros(1, ">f4"), np.array(["a"])):
             with self.assertRaisesRegex(TypeError, "which kernels do not have"): put[1](wrong, 1)
+
+    @unittest.skipUnless(np, "no numpy")
+    def test_read_only_arrays_are_read_only(self):
+        x, out = np.ones(64, np.float32), np.zeros(64, np.float32)
+        x.flags.writeable = False
+        scale[1](x, out, 64)
+        self.assertEqual(out.sum(), 128)
+        with tempfile.TemporaryFile() as file:
+            file.write(bytes(256))
+            file.flush()
+            for fixed in (x, np.memmap(file, np.float32, "r")):
+                with self.assertRaisesRegex(ValueError, "'out' is an array that may not be written to"):
+                    scale[1](out, fixed, 64)
+        self.assertEqual(x.sum(), 64)
 
     @unittest.skipUnless(torch, "no torch")
     def test_torch(self):
