@@ -6,6 +6,7 @@
 #define Py_LIMITED_API 0x030A0000
 #endif
 #include <Python.h>
+#include <unistd.h>
 
 #include <string>
 #include <string_view>
@@ -52,11 +53,25 @@ class Ref {
   PyObject* object_ = nullptr;
 };
 
+/// When Python ends, the GIL is not to be had any more: before 3.14 Python ends a daemon thread that asks for it, by
+/// unwinding, through our frames and their references. Such a thread waits for the end here, as since 3.14 it does
+/// there.
+template <class Fn>
+auto take_gil(Fn take) {
+  try {
+    return take();
+  } catch (...) {  // it must not go on
+    for (;;) pause();
+  }
+}
+
 /// The GIL, given back while it lives.
 class WithoutGil {
  public:
   WithoutGil() : state_(PyEval_SaveThread()) {}
-  ~WithoutGil() { PyEval_RestoreThread(state_); }
+  ~WithoutGil() {
+    take_gil([this] { PyEval_RestoreThread(state_); });
+  }
   WithoutGil(const WithoutGil&) = delete;
   WithoutGil& operator=(const WithoutGil&) = delete;
 
@@ -66,7 +81,7 @@ class WithoutGil {
 /// The GIL, taken on a thread that gave it back.
 class WithGil {
  public:
-  WithGil() : state_(PyGILState_Ensure()) {}
+  WithGil() : state_(take_gil([] { return PyGILState_Ensure(); })) {}
   ~WithGil() { PyGILState_Release(state_); }
   WithGil(const WithGil&) = delete;
   WithGil& operator=(const WithGil&) = delete;

@@ -1,6 +1,7 @@
 """kiln.jit on the CPU, with whatever arrays this Python has."""
 import gc
 import importlib.util
+import subprocess
 import sys
 import tempfile
 import threading
@@ -165,6 +166,22 @@ class Launches(unittest.TestCase):
         for t in threads: t.join()
         # The three kinds of values that there are among 0 to 39.
         self.assertEqual((wrong, kernel.variants), ([], 3))
+
+    def test_daemon_threads_do_not_stop_the_end(self):
+        code = f"""
+import importlib.util, sys, threading, time
+spec = importlib.util.spec_from_file_location("jit_test", {__file__!r})
+test = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(test)
+def work():
+    x, out = test.zeros(1 << 16), test.zeros(1 << 16)
+    while True: test.scale[1 << 10](x, out, 1 << 16)
+for _ in range(4): threading.Thread(target=work, daemon=True).start()
+time.sleep(0.3)
+"""
+        for _ in range(3):
+            done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_grid_may_launch(self):
         kernel, out, inner = kiln.jit(put.fn), zeros(1), zeros(1)
