@@ -56,7 +56,7 @@ def other(v):
 with_exp, with_square = make_kernel(1.0, helper), make_kernel(2.0, other)
 
 
-@triton.constexpr_function
+@getattr(triton, "constexpr_function", lambda f: f)  # since Triton 3.5
 def computed(kind):
     return {"root": math.sqrt(16), "name": len(kind)}[kind]
 
@@ -198,6 +198,7 @@ class Bridge(unittest.TestCase):
         self.assertIn("ex2.approx", a.asm["ptx"])
         self.assertNotEqual(a.asm["ptx"], b.asm["ptx"])
 
+    @unittest.skipUnless(hasattr(triton, "constexpr_function"), "needs Triton 3.5")
     def test_constexprs(self):
         signature = {"out": "*fp32"} | dict.fromkeys(("kind", "f", "dtype", "limit"), "constexpr")
         # An infinity, a negative number and one beyond 32 bits.

@@ -19,7 +19,7 @@ from triton.runtime.cache import get_cache_manager
 from kiln import _kiln
 from kiln.triton import _report
 from kiln.triton._arguments import arguments, is_flat
-from kiln.triton._functions import Functions, Refused
+from kiln.triton._functions import Functions, Refused, is_told_apart
 from kiln.triton._options import check_knobs, code_options, target_name
 
 original = triton_compiler.compile
@@ -36,7 +36,7 @@ def compile(src: Any, target: Any = None, options: Any = None, _env_vars: Any = 
     row = _report.Kernel(getattr(src, "name", str(src)), *_place(kernel), 0.0)
     marks = [began]
     try:
-        compiled, row.cached = _compile(src, target, options, marks)
+        compiled, group, row.cached = _compile(src, target, options, marks)
     except Refused as e:
         row.reason = str(e)
     except _kiln.Error as e:
@@ -46,21 +46,20 @@ def compile(src: Any, target: Any = None, options: Any = None, _env_vars: Any = 
     if not row.reason: row.note = compiled.metadata.kiln["note"]
     _report.add(row, warn=not _is_strict())
     if not row.reason:
-        _tell(src, compiled, row.cached, [*marks, time.perf_counter()])
+        _tell(src, compiled, group, row.cached, [*marks, time.perf_counter()])
         return compiled
     if _is_strict(): raise Unsupported(f"kernel {row.name} ({row.file}:{row.line}): {row.reason}")
     if _env_vars is None: return original(src, target=target, options=options)
     return original(src, target=target, options=options, _env_vars=_env_vars)
 
 
-def _tell(src: Any, kernel: Any, is_cached: bool, marks: list) -> None:
+def _tell(src: Any, kernel: Any, group: dict, is_cached: bool, marks: list) -> None:
     """What Triton tells of each compilation to those who listen. `marks`: when each of its parts began, and the end."""
     if not (listener := getattr(knobs.compilation, "listener", None)): return
     names, *others = (max(1, round(1e6 * (b - a))) for a, b in zip(marks, marks[1:]))
     stages, store = ([], 0) if is_cached else ([("kiln", others[0])], others[1])
     times = knobs.CompileTimes(ir_initialization=names, lowering_stages=stages, store_results=store)
-    listener(src=src, metadata=kernel.metadata._asdict(), metadata_group=kernel.metadata_group, times=times,
-             cache_hit=is_cached)
+    listener(src=src, metadata=kernel.metadata._asdict(), metadata_group=group, times=times, cache_hit=is_cached)
 
 
 def _is_strict() -> bool:
@@ -72,8 +71,8 @@ def _place(kernel: Any) -> tuple[str, int]:
     return (code.co_filename, code.co_firstlineno) if code else ("", 0)
 
 
-def _compile(src: Any, target: Any, options: Any, marks: list) -> tuple[Any, bool]:
-    """The kernel, and whether the cache had it. Adds to `marks` when it began to compile and to store."""
+def _compile(src: Any, target: Any, options: Any, marks: list) -> tuple[Any, dict, bool]:
+    """The kernel, its files, and whether the cache had it. Adds to `marks` when it began to compile and to store."""
     if type(src) is not triton_compiler.ASTSource: raise Refused("the source is no AST")
     if target is None: target = triton.runtime.driver.active.get_current_target()
     name = target_name(target)
@@ -82,16 +81,23 @@ def _compile(src: Any, target: Any, options: Any, marks: list) -> tuple[Any, boo
     parsed = backend.parse_options(dict(options or {}, **src.parse_options()))
     launch_options = code_options(parsed, backend.parse_options({}))
 
+    functions = None
     # Triton's key of the source; asking for it also makes Triton notice globals that change later.
-    key = f"{_kiln.fingerprint(name)} {triton.__version__} {name} {src.hash()} {sorted(vars(parsed).items(), key=str)}"
+    names = src.hash()
+    if not is_told_apart:
+        functions = Functions()
+        number = functions.add_kernel(src)
+        names += repr(functions.told)
+    key = f"{_kiln.fingerprint(name)} {triton.__version__} {name} {names} {sorted(vars(parsed).items(), key=str)}"
     hash_ = hashlib.sha256(key.encode()).hexdigest()
     cache = get_cache_manager(hash_)
     file = src.name[:150]
     group = {} if knobs.compilation.always_compile else cache.get_group(f"{file}.json") or {}
-    if f"{file}.json" in group: return _kernel(src, group, hash_), True
+    if f"{file}.json" in group: return _kernel(src, group, hash_), group, True
 
-    functions = Functions()
-    number = functions.add_kernel(src)
+    if not functions:
+        functions = Functions()
+        number = functions.add_kernel(src)
     compiled, steps = arguments(src, functions)
     marks.append(time.perf_counter())
     image, note = _image_for(functions, number, compiled, name, launch_options, _device(target))
@@ -111,7 +117,7 @@ def _compile(src: Any, target: Any, options: Any, marks: list) -> tuple[Any, boo
         group[f"{file}.{kind}"] = cache.put(data, f"{file}.{kind}")
     group[f"{file}.json"] = cache.put(json.dumps(metadata, default=vars), f"{file}.json", binary=False)
     cache.put_group(f"{file}.json", group)
-    return _kernel(src, group, hash_), False
+    return _kernel(src, group, hash_), group, False
 
 
 def _image_for(functions: Functions, number: int, arguments: list, target: str, options: dict, device: str) -> tuple:

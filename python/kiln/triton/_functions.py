@@ -22,6 +22,8 @@ try:
     from triton.runtime.jit import ConstexprFunction, JITCallable
 except ImportError:  # before Triton 3.5
     ConstexprFunction, JITCallable = (), JITFunction
+# Whether Triton's key of a source tells functions apart that differ in the variables of their closures alone.
+is_told_apart = bool(ConstexprFunction)
 
 
 class Refused(Exception):
@@ -67,6 +69,7 @@ class Functions:
         self._ids: dict[int, int] = {}
         self._objects: list[Any] = []  # by id of the table; also keeps id() of each unique
         self._modules: dict[str, set[str]] = {}  # members that are bound
+        self.told: list[Any] = []  # all that the table was told
 
     # ---- values ---------------------------------------------------------------------------------------------------
     def value(self, value: Any) -> Any:
@@ -144,6 +147,7 @@ class Functions:
         text = function.src
         if name is not None: text = re.sub(r"\bdef\s+\w+", f"def {name}", text, count=1)
         number = self.table.add(text, function.fn.__code__.co_filename, self._line(function))
+        self.told.append(text)
         self._register(function, number)
         scope = _Scope(function)
         for path in sorted(self.table.names(number), key=lambda p: p.count(".")):
@@ -165,7 +169,9 @@ class Functions:
 
     def _bind_default(self, number: int, parameter: str, value: Any) -> None:
         try:
-            self.table.bind_default(number, parameter, self.value(value))
+            given = self.value(value)
+            self.told.append((number, parameter, given))
+            self.table.bind_default(number, parameter, given)
         except _Unknown:
             pass
 
@@ -202,7 +208,10 @@ class Functions:
         try:
             if not rest:
                 found = scope.find(root)
-                if found is not _MISSING: self.table.bind(number, root, self.value(found))
+                if found is _MISSING: return
+                value = self.value(found)
+                self.told.append((number, root, value))
+                self.table.bind(number, root, value)
                 return
             holder = scope.find(root)
             for name in rest[:-1]:
@@ -219,7 +228,9 @@ class Functions:
         bound.add(name)
         found = getattr(_mapped(module), name, _MISSING)
         if found is _MISSING: return
-        self.table.bind_member(module.__name__, name, self.value(found))
+        value = self.value(found)
+        self.told.append((module.__name__, name, value))
+        self.table.bind_member(module.__name__, name, value)
 
 
 def _mapped(module: types.ModuleType) -> types.ModuleType:
