@@ -33,7 +33,7 @@ struct ImageRequest {
   std::string target = {};                   // "sm_90a", "host"; empty: of `device`
   Device device = {};                        // empty: the runtime's default one, unless there is a target
   CodeOptions options = {};
-  /// Gets each line of tl.static_print, in the thread that compiles; null: standard error. Code from a cache has none.
+  /// Gets each line of tl.static_print, on the thread that compiles; null: standard error. Code from a cache has none.
   std::function<void(const std::string&)> on_static_print = {};
 };
 
@@ -93,6 +93,12 @@ class Image {
 /// Errors of the source have their place in it. Where no assembler is found (the driver of the same GPU, nvJitLink,
 /// ptxas) the image has PTX and no cubin, and the driver compiles that when it is loaded.
 Result<Image> compile_image(const Runtime& runtime, const Kernel& kernel, const ImageRequest& request);
+
+/// The same on a thread of Kiln's, as many at a time as the machine has threads. `done` is called there once, with what
+/// compile_image() gives, and may call Kiln; what it throws is logged. The kernel's and the runtime's handles may go
+/// meanwhile. A program that ends before waits for what has begun, and drops the others.
+void compile_image_async(const Runtime& runtime, Kernel kernel, ImageRequest request,
+                         std::function<void(Result<Image>)> done);
 
 /// Names Kiln, its compiler and the assembler that compile_image uses for a target when it is given no device: images
 /// of other names may differ, so caches of images have it in their keys.

@@ -107,6 +107,13 @@ typedef struct kiln_image kiln_image;
 
 /* Kernels that were compiled before come from the cache on disk (KILN_CACHE). */
 kiln_error* kiln_compile(const kiln_kernel* kernel, const kiln_compile_options* options, kiln_image** image);
+/* The same on a thread of Kiln's, as many at a time as the machine has threads. `done` is called there once: with an
+ * error that it frees, or with an image. It may call Kiln. The options are copied, and the kernel may be freed
+ * meanwhile; but for NULLs, what is wrong with them comes to `done` too. A program that ends before waits for what has
+ * begun, and drops the others. */
+typedef void (*kiln_compiled_function)(void* context, kiln_error* error, kiln_image* image);
+kiln_error* kiln_compile_async(const kiln_kernel* kernel, const kiln_compile_options* options,
+                               kiln_compiled_function done, void* context);
 /* PTX, and "" for the CPU. */
 const char* kiln_image_ptx(const kiln_image* image);
 /* Of `*size` bytes; NULL when no assembler was found, and for the CPU. */

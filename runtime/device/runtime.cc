@@ -9,6 +9,7 @@
 #include "kiln/interop.h"
 #include "runtime/cuda/cuda_backend.h"
 #include "runtime/host/host_backend.h"
+#include "runtime/jit/compile_queue.h"
 #include "runtime/jit/jit.h"
 #include "support/diag.h"
 #include "support/knobs.h"
@@ -31,7 +32,8 @@ std::optional<std::string> canonical(std::string_view name, int& ordinal) {
 
 }  // namespace
 
-RuntimeImpl::RuntimeImpl(std::unique_ptr<Jit> jit) : jit_(std::move(jit)) {}
+RuntimeImpl::RuntimeImpl(std::unique_ptr<Jit> jit)
+    : jit_(std::move(jit)), compilations_(std::make_unique<CompileQueue>()) {}
 RuntimeImpl::~RuntimeImpl() = default;
 
 Result<std::shared_ptr<DeviceImpl>> RuntimeImpl::open(std::string_view name) {

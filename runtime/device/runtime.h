@@ -14,6 +14,7 @@
 
 namespace kiln::runtime {
 
+class CompileQueue;
 class Jit;
 
 class RuntimeImpl : public std::enable_shared_from_this<RuntimeImpl> {
@@ -22,6 +23,7 @@ class RuntimeImpl : public std::enable_shared_from_this<RuntimeImpl> {
   ~RuntimeImpl();
 
   Jit& jit() { return *jit_; }
+  CompileQueue& compilations() { return *compilations_; }
   Result<std::shared_ptr<DeviceImpl>> open(std::string_view name);
   /// Of a CUcontext that the caller made, on the GPU of that number.
   Result<std::shared_ptr<DeviceImpl>> open_context(void* context, int ordinal);
@@ -30,6 +32,7 @@ class RuntimeImpl : public std::enable_shared_from_this<RuntimeImpl> {
 
  private:
   std::unique_ptr<Jit> jit_;
+  std::unique_ptr<CompileQueue> compilations_;
   std::mutex mutex_;  // of what follows
   std::map<std::string, std::weak_ptr<DeviceImpl>, std::less<>> devices_;
   std::map<void*, std::weak_ptr<DeviceImpl>> of_contexts_;  // of callers

@@ -9,10 +9,12 @@
 #include "runtime/cuda/tensor_map_arguments.h"
 #include "runtime/device/runtime.h"
 #include "runtime/jit/cache.h"
+#include "runtime/jit/compile_queue.h"
 #include "runtime/jit/jit.h"
 #include "runtime/launch/kernel_impl.h"
 #include "runtime/launch/kernel_options.h"
 #include "support/diag.h"
+#include "support/log.h"
 
 namespace kiln {
 
@@ -92,6 +94,20 @@ Result<Image> compile_image(const Runtime& runtime, const Kernel& kernel, const 
   }
   KILN_TRY(std::vector<frontend::ArgSpec> args, frontend::parse_signature(*function, request.signature, constexprs));
   return compile_specs(runtime, function, args, request);
+}
+
+void compile_image_async(const Runtime& runtime, Kernel kernel, ImageRequest request,
+                         std::function<void(Result<Image>)> done) {
+  runtime.impl().compilations().add(
+      [runtime, kernel = std::move(kernel), request = std::move(request), done = std::move(done)] {
+        try {
+          done(compile_image(runtime, kernel, request));
+        } catch (const std::exception& e) {
+          write_log(LogLevel::kWarning, fmt::format("a function given to compile_image_async threw: {}", e.what()));
+        } catch (...) {
+          write_log(LogLevel::kWarning, "a function given to compile_image_async threw");
+        }
+      });
 }
 
 Result<Image> runtime::compile_specs(const Runtime& runtime,

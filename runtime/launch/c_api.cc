@@ -5,7 +5,10 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "kiln/image.h"
 #include "kiln/interop.h"
@@ -107,6 +110,37 @@ Status read_option(std::string_view text, kiln::CodeOptions& options) {
   return option->read(text.substr(std::min(equals + 1, text.size())), options);
 }
 
+Status read_texts(const char* const* texts, size_t count, const char* name, std::vector<std::string>& out) {
+  if (count && !texts) return missing(name);
+  for (size_t i = 0; i < count; ++i) {
+    if (!texts[i]) return kiln::error(ErrorKind::kValue, "{}[{}] is NULL", name, i);
+    out.emplace_back(texts[i]);
+  }
+  return {};
+}
+
+kiln::Result<kiln::ImageRequest> read_request(const kiln_compile_options* options) {
+  KILN_TRY(const kiln_compile_options given, read_sized(options, "kiln_compile_options"));
+  kiln::ImageRequest request;
+  if (given.signature) request.signature = given.signature;
+  KILN_CHECK_OK(read_texts(given.constexprs, given.num_constexprs, "constexprs", request.constexprs));
+  if (given.target) request.target = given.target;
+  if (given.device) request.device = given.device->device;
+  if (given.num_warps) request.options.num_warps = given.num_warps;
+  if (given.num_stages) request.options.num_stages = given.num_stages;
+  if (given.num_ctas) request.options.num_ctas = given.num_ctas;
+  if (given.maxnreg) request.options.maxnreg = given.maxnreg;
+  std::vector<std::string> launch_options;
+  KILN_CHECK_OK(read_texts(given.options, given.num_options, "options", launch_options));
+  for (const std::string& option : launch_options) KILN_CHECK_OK(read_option(option, request.options));
+  return request;
+}
+
+kiln_image* make_image(kiln::Image image) {
+  std::string json = image.json();
+  return new kiln_image{std::move(image), std::move(json)};
+}
+
 /// What the functions of C open devices of, which have no handle for it. Never destroyed: at exit the driver may be
 /// gone before our statics are.
 const kiln::Runtime& runtime_of_c() {
@@ -176,20 +210,27 @@ void kiln_kernel_free(kiln_kernel* kernel) { delete kernel; }
 kiln_error* kiln_compile(const kiln_kernel* kernel, const kiln_compile_options* options, kiln_image** image) {
   return guarded([&]() -> Status {
     if (!kernel || !image) return missing(kernel ? "image" : "kernel");
-    KILN_TRY(const kiln_compile_options given, read_sized(options, "kiln_compile_options"));
-    kiln::ImageRequest request;
-    if (given.signature) request.signature = given.signature;
-    for (size_t i = 0; i < given.num_constexprs; ++i) request.constexprs.emplace_back(given.constexprs[i]);
-    if (given.target) request.target = given.target;
-    if (given.device) request.device = given.device->device;
-    if (given.num_warps) request.options.num_warps = given.num_warps;
-    if (given.num_stages) request.options.num_stages = given.num_stages;
-    if (given.num_ctas) request.options.num_ctas = given.num_ctas;
-    if (given.maxnreg) request.options.maxnreg = given.maxnreg;
-    for (size_t i = 0; i < given.num_options; ++i) KILN_CHECK_OK(read_option(given.options[i], request.options));
+    KILN_TRY(const kiln::ImageRequest request, read_request(options));
     KILN_TRY(kiln::Image made, kiln::compile_image(runtime_of_c(), kernel->kernel, request));
-    std::string json = made.json();
-    *image = new kiln_image{std::move(made), std::move(json)};
+    *image = make_image(std::move(made));
+    return {};
+  });
+}
+kiln_error* kiln_compile_async(const kiln_kernel* kernel, const kiln_compile_options* options,
+                               kiln_compiled_function done, void* context) {
+  return guarded([&]() -> Status {
+    if (!kernel || !done) return missing(kernel ? "done" : "kernel");
+    KILN_TRY(kiln::ImageRequest request, read_request(options));
+    kiln::compile_image_async(runtime_of_c(), kernel->kernel, std::move(request),
+                              [done, context](kiln::Result<kiln::Image> made) {
+                                kiln_image* image = nullptr;
+                                kiln_error* error = guarded([&]() -> Status {
+                                  KILN_TRY(kiln::Image given, std::move(made));
+                                  image = make_image(std::move(given));
+                                  return {};
+                                });
+                                done(context, error, image);
+                              });
     return {};
   });
 }

@@ -1,8 +1,10 @@
 /* The C API as C11: what include/kiln/kiln.h promises. */
 #include <kiln/kiln.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <threads.h>
 
 #define CHECK(condition)                                               \
   do {                                                                 \
@@ -87,7 +89,16 @@ static void errors_have_a_place(void) {
   const char* const not_allowed[] = {"debug=maybe"};
   options.options = not_allowed;
   FAILS(KILN_ERROR_VALUE, kiln_compile(kernel, &options, &image));
+  const char* const nothing[] = {NULL};
+  options.options = nothing;
+  FAILS(KILN_ERROR_VALUE, kiln_compile(kernel, &options, &image));
+  options.options = NULL;
+  FAILS(KILN_ERROR_VALUE, kiln_compile(kernel, &options, &image));
   options.num_options = 0;
+  options.num_constexprs = 2;
+  options.constexprs = NULL;
+  FAILS(KILN_ERROR_VALUE, kiln_compile(kernel, &options, &image));
+  options.num_constexprs = 0;
   options.size = 0;
   FAILS(KILN_ERROR_VALUE, kiln_compile(kernel, &options, &image));
   FAILS(KILN_ERROR_VALUE, kiln_compile(kernel, NULL, &image));
@@ -177,6 +188,49 @@ static void tells_a_launcher_all(void) {
   kiln_kernel_free(kernel);
 }
 
+typedef struct answer {
+  atomic_int came;
+  kiln_error* error;
+  kiln_image* image;
+} answer;
+
+static void take_answer(void* context, kiln_error* error, kiln_image* image) {
+  answer* to = context;
+  to->error = error;
+  to->image = image;
+  atomic_store(&to->came, 1);
+}
+
+static void wait_for(answer* from) {
+  while (!atomic_load(&from->came)) thrd_yield();
+}
+
+static void compiles_beside(void) {
+  kiln_kernel* kernel = parse("fill");
+  char block[] = "BLOCK=32";
+  const char* constexprs[] = {block};
+  kiln_compile_options options = KILN_INIT(kiln_compile_options);
+  options.signature = "*fp32, i32, fp32";
+  options.constexprs = constexprs;
+  options.num_constexprs = 1;
+  options.target = "host";
+  answer good = {0}, bad = {0};
+  OK(kiln_compile_async(kernel, &options, take_answer, &good));
+  strcpy(block, "BLOCK=33"); /* the options were copied */
+  OK(kiln_compile_async(kernel, &options, take_answer, &bad));
+  FAILS(KILN_ERROR_VALUE, kiln_compile_async(kernel, &options, NULL, NULL));
+  FAILS(KILN_ERROR_VALUE, kiln_compile_async(kernel, NULL, take_answer, &bad));
+  FAILS(KILN_ERROR_VALUE, kiln_compile_async(NULL, &options, take_answer, &bad));
+  kiln_kernel_free(kernel);
+  wait_for(&good);
+  OK(good.error);
+  CHECK(good.image && strstr(kiln_image_json(good.image), "\"fill\""));
+  kiln_image_free(good.image);
+  wait_for(&bad);
+  CHECK(bad.error && !bad.image && kiln_error_line(bad.error) == 6);
+  kiln_error_free(bad.error);
+}
+
 static void count_warnings(void* context, int level, const char* text) {
   if (level == 1 && strlen(text) > 0) ++*(int*)context;
 }
@@ -199,6 +253,7 @@ int main(int argc, char** argv) {
   errors_have_a_place();
   launches_on_the_cpu();
   tells_a_launcher_all();
+  compiles_beside();
   puts("the C API is as promised");
   return 0;
 }
