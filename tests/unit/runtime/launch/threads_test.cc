@@ -19,7 +19,7 @@
 
 namespace {
 
-constexpr const char* kSource = R"(
+constexpr const char* kScaled = R"(
 import triton
 import triton.language as tl
 
@@ -63,7 +63,7 @@ TEST_F(Threads, ShareARuntimeAKernelAndTheCacheOnDisk) {
   // Two runtimes at a time, which meet in the cache's folder.
   on_threads(2, [&](int) {
     const kiln::Runtime runtime;
-    const kiln::Kernel kernel = *kiln::Kernel::from_source(kSource, "scaled.py", "scaled");
+    const kiln::Kernel kernel = *kiln::Kernel::from_source(kScaled, "scaled.py", "scaled");
     on_threads(6, [&](int t) {
       const int64_t n = 1000 + t, shape[] = {n};
       for (int i = 0; i < 12; ++i) {
@@ -89,8 +89,8 @@ TEST_F(Threads, CompileLogAndFail) {
   on_threads(6, [&](int t) {
     for (int i = 0; i < 6; ++i) {
       kiln::set_log([&](kiln::LogLevel, std::string_view) { ++said; });
-      const kiln::Kernel good = *kiln::Kernel::from_source(kSource, "scaled.py", "scaled"),
-                         bad = *kiln::Kernel::from_source(kSource, "scaled.py", "broken");
+      const kiln::Kernel good = *kiln::Kernel::from_source(kScaled, "scaled.py", "scaled"),
+                         bad = *kiln::Kernel::from_source(kScaled, "scaled.py", "broken");
       kiln::ImageRequest request;
       request.signature = "*fp32, *fp32, i32, fp32";
       request.constexprs = {"BLOCK=" + std::to_string(32 << (i % 3))};
