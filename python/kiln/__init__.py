@@ -2,19 +2,25 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kiln._compile import compile
 from kiln._expr import Expr, Plan, expr
 from kiln._jit import Kernel, jit
 from kiln._kiln import Error, version as __version__
 
+if TYPE_CHECKING:  # what launches kernels alone should not wait for what measures them
+    from typing import Callable, Iterable, Mapping
+
+    from kiln._results import Plot, Table
+    from kiln._session import CommandError, Interrupted, Opaque, Session
+
 __all__ = ["CommandError", "Error", "Expr", "Interrupted", "Kernel", "Opaque", "Plan", "Plot", "Session", "Table",
            "__version__",
            "bench", "compare", "compile", "expr", "jit", "profile", "session", "static", "sweep", "tune", "why"]
 
 
-def bench(expression: str, **options: Any) -> "Table":
+def bench(expression: str, **options: Any) -> Table:
     """Measures an expression with cold and hot caches: quartiles, spread, rates.
 
     expression: its text, as "softmax(x, -1)"; its names are the caller's. options: bytes= and flop= moved and done by
@@ -23,17 +29,17 @@ def bench(expression: str, **options: Any) -> "Table":
     return _run_command("bench", expression, options)
 
 
-def compare(expression: str, **options: Any) -> "Table":
+def compare(expression: str, **options: Any) -> Table:
     """Ways to compute an expression side by side, in turn: fused, unfused, libraries. options: as %compare."""
     return _run_command("compare", expression, options)
 
 
-def profile(statement: str, **options: Any) -> "Table":
+def profile(statement: str, **options: Any) -> Table:
     """Where the time of a statement goes, by operation and kernel. options: as %profile."""
     return _run_command("profile", statement, options)
 
 
-def static(kernel: str, **options: Any) -> "Table":
+def static(kernel: str, **options: Any) -> Table:
     """What a kernel is on a target, without running it: registers, spills, shared memory, occupancy.
 
     options: as %static.
@@ -41,8 +47,8 @@ def static(kernel: str, **options: Any) -> "Table":
     return _run_command("static", kernel, options)
 
 
-def sweep(expression: "str | Callable", axes: "Mapping[str, Iterable]", executor: Any = None,
-          **options: Any) -> "list[dict[str, Any]]":
+def sweep(expression: str | Callable[..., Any], axes: Mapping[str, Iterable[Any]], executor: Any = None,
+          **options: Any) -> list[dict[str, Any]]:
     """Measures an expression for all combinations of values: a dict for each point and contender, the last axis running
     fastest, with `us`, `spread`, `speedup`, `verdict` and `problem`.
 
@@ -55,7 +61,7 @@ def sweep(expression: "str | Callable", axes: "Mapping[str, Iterable]", executor
     return _sweep.sweep(expression, axes, executor, options, {**frame.f_globals, **frame.f_locals})
 
 
-def tune(launch: str, **options: Any) -> "Table":
+def tune(launch: str, **options: Any) -> Table:
     """The best launch options of a kernel, found by measuring. options: as %tune."""
     return _run_command("tune", launch, options)
 
@@ -65,7 +71,7 @@ def why(expression: str, **options: Any) -> Any:
     return _run_command("why", expression, options)
 
 
-def session() -> "Session":
+def session() -> Session:
     """The session that these functions and notebooks share; made when it is first asked for."""
     from kiln import _session
     return _session.session()
@@ -82,13 +88,12 @@ def unload_ipython_extension(shell: Any) -> None:
     _notebook.unload(shell)
 
 
-def _run_command(name: str, expression: str, options: dict) -> Any:
+def _run_command(name: str, expression: str, options: dict[str, Any]) -> Any:
     from kiln import _session
     return _session.run_command(name, expression, options, 3)
 
 
 def __getattr__(name: str) -> Any:
-    # What launches kernels alone should not wait for what measures them.
     if name not in ("CommandError", "Interrupted", "Opaque", "Plot", "Session", "Table"):
         raise AttributeError(f"module 'kiln' has no attribute '{name}'")
     from kiln import _session

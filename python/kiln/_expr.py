@@ -146,6 +146,8 @@ class Expr:
         if (given.dtype, given.shape, given.device) != (self.dtype, self.shape, self.device):
             raise ValueError(f"eval(out=…) of {self.dtype}{list(self.shape)} on {self.device} got "
                              f"{given.dtype}{list(given.shape)} on {given.device}")
+        if getattr(getattr(out, "flags", None), "writeable", True) is False:
+            raise ValueError("eval(out=…) got an array that may not be written to")
 
     def _eval_empty(self, memory: Any, out: Any, leaves: list[Expr]) -> Any:
         if 0 not in self.shape:

@@ -11,6 +11,10 @@ _KEYS = ("variant", "us", "spread", "speedup", "verdict", "problem")
 
 def sweep(what: str | Callable, axes: Mapping[str, Iterable], executor: Any, options: Mapping[str, Any],
           caller: Mapping[str, Any]) -> list[dict[str, Any]]:
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise TypeError(f"kiln.sweep takes an executor with submit(), got {type(executor).__name__}")
+    for name, of in axes.items():
+        if not isinstance(of, Iterable): raise TypeError(f"kiln.sweep: the axis '{name}' is a list of values, got {of!r}")
     values = {name: list(of) for name, of in axes.items()}
     if not values or not all(values.values()): raise ValueError("kiln.sweep needs axes with values: {'n': [256, 1024]}")
     for name in values:

@@ -93,6 +93,12 @@ class Numpy(unittest.TestCase):
         a[0] = 7
         self.assertEqual(e.eval().tolist(), [14, 2, 2])
 
+    def test_out_may_be_written_to(self):
+        fixed = np.zeros_like(self.x)
+        fixed.flags.writeable = False
+        with self.assertRaisesRegex(ValueError, "may not be written to"): (kiln.expr(self.x) * 2).eval(out=fixed)
+        self.assertEqual(fixed.sum(), 0)
+
     def test_out(self):
         out = np.zeros((6, 8))
         self.assertIs((kiln.expr(self.x) * 2).eval(out=out), out)

@@ -1,6 +1,11 @@
 """kiln._kiln: what the package's own code stands on."""
 import contextlib
+import importlib.util
 import io
+import os
+import subprocess
+import sys
+import tempfile
 import unittest
 import uuid
 
@@ -98,6 +103,40 @@ class FunctionTable(unittest.TestCase):
         self.assertIn(kiln.__version__, _kiln.fingerprint("sm_90a"))
         self.assertTrue(_kiln.FunctionTable.knows("triton.language.load"))
         self.assertFalse(_kiln.FunctionTable.knows("triton.language.nothing"))
+
+
+TYPED = """
+from typing import assert_type  # since 3.11
+import kiln
+import kiln.language as tl
+
+@kiln.jit
+def fill(out: object, n: int, BLOCK: tl.constexpr) -> None:
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, 1.0, mask=i < n)
+
+fill[lambda meta: -(-4 // meta["BLOCK"])]([], 4, BLOCK=4)
+e = kiln.expr([1.0])
+assert_type((e + 1).softmax(-1), kiln.Expr)
+assert_type(kiln.bench("e.sum()", budget=1), kiln.Table)
+assert_type(kiln.Session(device="cpu"), kiln.Session)
+rows: list[dict[str, object]] = kiln.sweep(lambda n: n, {"n": [1, 2]})
+kiln.bench(3)  # wrong
+"""
+
+
+@unittest.skipUnless(importlib.util.find_spec("mypy") and sys.version_info >= (3, 11), "needs mypy")
+class Types(unittest.TestCase):
+
+    def test_programs_are_checked(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "program.py")
+            with open(program, "w") as f: f.write(TYPED)
+            package = os.path.dirname(os.path.dirname(os.path.abspath(kiln.__file__)))
+            done = subprocess.run([sys.executable, "-m", "mypy", "--follow-imports=silent", "--cache-dir", folder, program],
+                                  capture_output=True, text=True, env=os.environ | {"MYPYPATH": package})
+        line = TYPED.splitlines().index("kiln.bench(3)  # wrong") + 1
+        self.assertRegex(done.stdout, rf"^{program}:{line}: error: Argument 1 to \"bench\"[^\n]*\nFound 1 error", done.stderr)
 
 
 if __name__ == "__main__":

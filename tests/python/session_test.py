@@ -613,6 +613,8 @@ class Sweeps(unittest.TestCase):
             with self.assertRaises(ValueError): kiln.sweep("n", axes)
         for what in (3, lambda n: n):
             with self.assertRaises(TypeError): kiln.sweep(what, {"n": [1]})
+        with self.assertRaisesRegex(TypeError, "the axis 'n' is a list of values, got 3"): kiln.sweep("n", {"n": 3})
+        with self.assertRaisesRegex(TypeError, "an executor with submit"): kiln.sweep("n", {"n": [1]}, object())
 
 
 @unittest.skipUnless(has_ipython, "needs IPython")
