@@ -1,8 +1,10 @@
-"""Triton's own tests with Kiln as the compiler.
+"""Triton's own tests, or those of a library of kernels, with Kiln as the compiler.
 
     python run.py SUITE [--out FILE.json] [--jobs J] [--each K | --sample N] [--seed S] [--seconds T] [files]
+    python run.py CHECKOUT --library [the same] files
 
-SUITE is the folder python/test of a checkout of Triton, of the version that this Python has. All tests run with
+SUITE is the folder python/test of a checkout of Triton, of the version that this Python has. CHECKOUT is one of another
+project, whose tests are run as it has them, with its folder and its src in Python's path. All tests run with
 kiln.triton.enable(strict) first: what Kiln does not compile fails, unless Triton refuses it as well. Then Triton runs
 those that failed, and after them the others, until the time is up. What counts: tests that compile a kernel, read no
 text of Triton's IRs and do not fail under Triton. Prints counts and every failure with its reason.
@@ -48,7 +50,7 @@ class Side:
     def start(self):
         env = dict(os.environ, KILN_SUITE=json.dumps(self.settings()), PYTHONHASHSEED="0",
                    TRITON_CACHE_DIR=os.path.join(self.folder, "cache"), PYTHONDONTWRITEBYTECODE="1")
-        path = [HERE]
+        path = [HERE] + ([self.o.suite, os.path.join(self.o.suite, "src")] if self.o.library else [])
         if self.side == "kiln":  # for programs that tests start
             path.insert(0, os.path.join(HERE, "site"))
             env["KILN_TRITON"] = "strict"
@@ -56,9 +58,11 @@ class Side:
         log = open(os.path.join(self.folder, "log"), "ab")
         self.starts += 1
         command = [sys.executable, "-m", "pytest", "-q", "-p", "worker", "-p", "no:cacheprovider", "-p", "no:xdist"]
-        command += ["--device", "cpu" if self.o.pretend else "cuda", "--rootdir", self.o.suite]
+        if not self.o.library: command += ["--device", "cpu" if self.o.pretend else "cuda"]
+        command += ["--rootdir", self.o.suite]
         command += [os.path.join(self.o.suite, f) for f in self.o.folders]
-        return subprocess.Popen(command, cwd=self.folder, env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+        where = self.o.suite if self.o.library else self.folder
+        return subprocess.Popen(command, cwd=where, env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                                 start_new_session=True)
 
     def read(self):
@@ -147,7 +151,8 @@ def failure(r):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("suite")
-    p.add_argument("folders", nargs="*", default=FOLDERS)
+    p.add_argument("folders", nargs="*")
+    p.add_argument("--library", action="store_true", help="tests of another project than Triton")
     p.add_argument("--out", default="triton_suite.json")
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     p.add_argument("--each", type=int, default=0, help="at most so many cases of a test function")
@@ -159,8 +164,10 @@ def main():
     p.add_argument("--only", help="an earlier result: run its failures again")
     p.add_argument("--check", type=int, help="at most so many tests that pass with Kiln run under Triton too")
     p.add_argument("--markdown", help="also a table, into this file")
-    o = p.parse_args()
+    o = p.parse_intermixed_args()
     o.suite = os.path.abspath(o.suite)
+    if not o.folders: o.folders = FOLDERS
+    if o.library and o.folders is FOLDERS: p.error("--library needs the names of files or folders of tests")
     folder = tempfile.mkdtemp(prefix="triton_suite_")
     end = time.time() + o.seconds
 

@@ -193,5 +193,5 @@ def pytest_runtest_makereport(item, call):
     if call.excinfo is None: return
     text = call.excinfo.exconly().strip().splitlines()
     current.last = " | ".join(t.strip() for t in text if t.strip())[:1500]
-    frames = [f for f in traceback.extract_tb(call.excinfo.tb) if "/test/" in f.filename]
+    frames = [f for f in traceback.extract_tb(call.excinfo.tb) if "/test/" in f.filename or "/tests/" in f.filename]
     if frames: current.where = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}"
