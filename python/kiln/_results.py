@@ -8,6 +8,18 @@ import tempfile
 from typing import Any, Iterator, Sequence
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _as_numbers(values: list[Any]) -> list[float] | None:
+    """Values of an axis, which are texts where others of it could be dtypes; None: some are no numbers."""
+    try:
+        return [float(v) for v in values]
+    except (TypeError, ValueError):
+        return None
+
+
 class Plot:
     """A plot as SVG; notebooks show it. `svg` is its text, save(path) writes it."""
 
@@ -88,14 +100,41 @@ class Table:
     def __sub__(self, earlier: "Table") -> "Table":
         return self.compare(earlier) if isinstance(earlier, Table) else NotImplemented
 
-    def plot(self, y: str | Sequence[str] | None = None, x: str | None = None) -> Plot:
-        """Columns over x (the first column)."""
+    def plot(self, y: str | Sequence[str] | None = None, x: str | None = None, *, ax: Any = None) -> Any:
+        """Columns over x (the first column), as a Plot; y: the column of microseconds, else the first of numbers.
+
+        ax: Axes of matplotlib's, which are drawn into and returned. Each variant has a line of its own there.
+        """
+        if ax is not None: return self._draw(ax, y, x)
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "plot.svg")
             y = str(y) if isinstance(y, str) else [str(name) for name in y] if y is not None else None
             x = str(x) if x is not None else None
             self._ask(f"{self._path}.plot(y={y!r}, x={x!r}, svg={path!r})")
             with open(path, encoding="utf-8") as file: return Plot(file.read())
+
+    def _draw(self, ax: Any, y: str | Sequence[str] | None, x: str | None) -> Any:
+        across = self.columns[0] if x is None else str(x)
+        numbers = [c for c in self.columns if c != across and any(_is_number(v) for v in self[c])]
+        if y is None and not numbers: raise ValueError("the table has no column of numbers to plot")
+        if y is None: y = next((c for c in numbers if self.units.get(c) == "us"), numbers[0])
+        places, names = _as_numbers(self[across]), list(dict.fromkeys(self[across]))
+        for column in [y] if isinstance(y, str) else y:
+            lines: dict[str, list[tuple[float, float]]] = {}
+            for i, (row, value) in enumerate(zip(self.rows, self[column])):
+                if not _is_number(value): continue
+                at = places[i] if places else names.index(row[across])
+                variant = row.get("variant")
+                of = column if variant is None or across == "variant" else f"{variant}, {column}"
+                lines.setdefault(of, []).append((at, value))
+            for label, points in lines.items(): ax.plot(*zip(*sorted(points)), marker="o", label=label)
+        if not places: ax.set_xticks(range(len(names)), [str(n) for n in names])
+        first = y if isinstance(y, str) else y[0]
+        ax.set_xlabel(across)
+        ax.set_ylabel(f"{first} ({self.units[first]})" if self.units.get(first) else first)
+        if self.title: ax.set_title(self.title)
+        ax.legend()
+        return ax
 
     def to_pandas(self) -> Any:
         """A DataFrame with the columns' keys; its attrs have the units."""

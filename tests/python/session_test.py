@@ -496,6 +496,18 @@ class Sessions(unittest.TestCase):
 
 class Functions(unittest.TestCase):
 
+    @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "needs matplotlib")
+    def test_tables_draw_into_axes(self):
+        from matplotlib.figure import Figure
+        table = kiln.session().command("sweep sum(range(n)) n=[10, 20] budget=0.05")
+        axes = table.plot(ax=Figure().subplots())
+        line, = axes.lines
+        self.assertEqual((line.get_label(), list(line.get_xdata())), ("sum(range(n)), time", [10, 20]))
+        self.assertEqual((axes.get_xlabel(), axes.get_ylabel()), ("n", "time (us)"))
+        axes = kiln.session().command("bench 1 + 1 budget=0.05").plot(["q1", "median"], ax=Figure().subplots())
+        self.assertEqual([line.get_label() for line in axes.lines], ["q1", "median"])
+        self.assertEqual([t.get_text() for t in axes.get_xticklabels()], ["cold", "hot"])
+
     def test_measure_in_the_callers_names(self):
         # A local variable of the caller, as in IPython.
         numbers = list(range(100))
