@@ -204,10 +204,10 @@ Status bench_launch(const Context& context) {
     if (gpu != context.device.is_cuda()) return;
     Figure f;
     f.group = "launch";
-    f.name = fmt::format("C++ Kernel::launch, {} arguments", c.slots);
+    f.name = fmt::format("{}, {} arguments", c.api, c.slots);
     f.ours = {"kiln", to_us(c.kiln_ns)};
     set_peer(f, {c.what, to_us(c.raw_ns)});
-    if (gpu) f.goal = {Goal::Kind::kExtraMicrosecondsAtMost, 0.15};
+    if (gpu) f.goal = {Goal::Kind::kExtraMicrosecondsAtMost, c.api.starts_with("C++") ? 0.15 : 0.1};
     f.extra_us = c.extra_ns / 1000;
     f.note =
         fmt::format("{:+.0f} ns over the {}, round by round; the interval is of the quartiles", c.extra_ns, c.what);

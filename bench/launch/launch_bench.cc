@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "kiln/kernel.h"
+#include "kiln/kiln.h"
 #include "kiln/runtime.h"
 #include "runtime/device/device.h"
 #include "support/diag.h"
@@ -72,7 +75,7 @@ void measure(A raw, B ours, Drain drain, LaunchCost& cost) {
 
 void print_row(const LaunchCost& c) {
   auto middle = [](const std::vector<double>& t) { return t[t.size() / 2]; };
-  fmt::print("{:8} {:24} {:>9.0f} {:>9.0f} {:>11.0f} {:>9.0f} {:>+12.0f}\n", c.device,
+  fmt::print("{:8} {:18} {:24} {:>9.0f} {:>9.0f} {:>11.0f} {:>9.0f} {:>+12.0f}\n", c.device, c.api,
              fmt::format("{}, {} slots", c.what, c.slots), c.raw_ns.front(), middle(c.raw_ns), c.kiln_ns.front(),
              middle(c.kiln_ns), c.extra_ns);
 }
@@ -98,6 +101,56 @@ Status compare(const Device& device, const char* name, const std::string& what, 
   row(cost);
   return {};
 }
+
+/// What is freed at the end of a scope, of the C API.
+template <class T, void (*Free)(T*)>
+using Owned = std::unique_ptr<T, decltype([](T* handle) { Free(handle); })>;
+
+Status status_of(kiln_error* failed) {
+  if (!failed) return {};
+  const Owned<kiln_error, kiln_error_free> owned(failed);
+  return error(ErrorKind::kInternal, "{}", kiln_error_message(failed));
+}
+
+/// The same kernel through include/kiln/kiln.h: kiln_launch on `stream`, with the slots.
+template <class Raw, class Drain>
+Status compare_c(const Device& device, const char* name, const char* signature, const std::string& what,
+                 std::span<const uint64_t> slots, void* stream, Raw raw, Drain drain, const Row& row) {
+  kiln_device* opened = nullptr;
+  kiln_kernel* parsed = nullptr;
+  kiln_image* compiled = nullptr;
+  kiln_function* loaded = nullptr;
+  KILN_CHECK_OK(status_of(kiln_device_open(device.is_cuda() ? "cuda:0" : "cpu", &opened)));
+  const Owned<kiln_device, kiln_device_free> keeps_device(opened);
+  KILN_CHECK_OK(status_of(kiln_kernel_parse(kSource, "launch_bench.py", name, &parsed)));
+  const Owned<kiln_kernel, kiln_kernel_free> keeps_kernel(parsed);
+  const char* const constexprs[] = {"BLOCK=16"};
+  kiln_compile_options options = KILN_INIT(kiln_compile_options);
+  options.signature = signature;
+  options.constexprs = constexprs;
+  options.num_constexprs = 1;
+  options.device = opened;
+  KILN_CHECK_OK(status_of(kiln_compile(parsed, &options, &compiled)));
+  const Owned<kiln_image, kiln_image_free> keeps_image(compiled);
+  KILN_CHECK_OK(status_of(kiln_load(compiled, opened, &loaded)));
+  const Owned<kiln_function, kiln_function_free> keeps_function(loaded);
+  Status failed;
+  LaunchCost cost = {device.name(), what, static_cast<int64_t>(slots.size()), {}, {}};
+  cost.api = "C kiln_launch";
+  measure(
+      raw,
+      [&] {
+        if (kiln_error* e = kiln_launch(loaded, 1, 1, 1, slots.data(), slots.size(), stream)) failed = status_of(e);
+      },
+      drain, cost);
+  drain();
+  KILN_CHECK_OK(failed);
+  row(cost);
+  return {};
+}
+
+constexpr const char* kOneC = "*fp32:16";
+constexpr const char* kEightC = "*fp32:16, *fp32:16, *fp32:16, *fp32:16, i32, i32, i32, fp32";
 
 #if KILN_HAS_CUDA
 // The raw side: cuLaunchKernel of the same code with as many parameters, through a driver table of our own, on our own
@@ -129,6 +182,7 @@ class RawLaunch {
   void operator()(void** params) const {
     driver_->cuLaunchKernel(function_, 1, 1, 1, threads_, 1, 1, 0, stream_, params, nullptr);
   }
+  void* stream() const { return stream_; }
   Status drain() const {
     KILN_CU_TRY(driver_, cuStreamSynchronize(stream_));
     return {};
@@ -156,8 +210,11 @@ Status bench_cuda(const Device& device, const Args& one, const Args& eight, cons
     void* params[8];
     // Four tensors come first; the numbers are zeros, on whose values no time depends.
     for (size_t i = 0; i < 8; ++i) values[i] = i < 4 ? address : 0, params[i] = &values[i];
-    return compare(
-        device, name, "cuLaunchKernel", args, slots, [&] { raw(params); }, row);
+    KILN_CHECK_OK(compare(
+        device, name, "cuLaunchKernel", args, slots, [&] { raw(params); }, row));
+    return compare_c(
+        device, name, slots == 1 ? kOneC : kEightC, "cuLaunchKernel", {values, static_cast<size_t>(slots)},
+        raw.stream(), [&] { raw(params); }, [&] { (void)raw.drain(); }, row);
   };
   KILN_CHECK_OK(against_raw("one", one, 1));
   return against_raw("eight", eight, 8);
@@ -182,7 +239,11 @@ Status bench_cpu(const Runtime& runtime, const Row& row) {
   uint64_t slots[8] = {};
   auto raw = [&] { entry(slots, grid, 0, 1, nullptr); };
   KILN_CHECK_OK(compare(cpu, "one", "call of the code", args.first, 1, raw, row));
-  return compare(cpu, "eight", "call of the code", args.second, 8, raw, row);
+  KILN_CHECK_OK(compare(cpu, "eight", "call of the code", args.second, 8, raw, row));
+  for (size_t i = 0; i < 4; ++i) slots[i] = std::get<Tensor>(*args.second[i]).address();
+  const auto wait_for_none = [] {};
+  KILN_CHECK_OK(compare_c(cpu, "one", kOneC, "call of the code", {slots, 1}, nullptr, raw, wait_for_none, row));
+  return compare_c(cpu, "eight", kEightC, "call of the code", {slots, 8}, nullptr, raw, wait_for_none, row);
 }
 
 }  // namespace
@@ -223,7 +284,7 @@ Status measure_launches(const Row& row) {
 }
 
 Status run_launch_bench() {
-  fmt::print("launch, ns of CPU time per call{:13} {:>9} {:>9} {:>11} {:>9} {:>12}\n", "", "raw min", "median",
+  fmt::print("launch, ns of CPU time per call{:32} {:>9} {:>9} {:>11} {:>9} {:>12}\n", "", "raw min", "median",
              "kiln min", "median", "difference");
   if (auto gpu = Runtime().open("cuda:0"); !gpu.ok()) fmt::print("no GPU rows: {}\n", gpu.error().message);
   return measure_launches(print_row);

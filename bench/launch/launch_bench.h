@@ -1,4 +1,4 @@
-// Benchmark of the launch path: what a launch through Kiln's C++ API costs beside the raw call underneath it.
+// Benchmark of the launch path: what a launch through Kiln's C++ and C API costs beside the raw call underneath it.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@ struct LaunchCost {
   int64_t slots = 0;
   std::vector<double> raw_ns, kiln_ns;
   double extra_ns = 0;
+  std::string api = "C++ Kernel::launch";
 };
 
 /// A raw launch of a kernel with three arguments, on a stream of its own that `drain` waits for: what a kernel's launch
@@ -30,12 +31,12 @@ struct RawCall {
 };
 Result<std::optional<RawCall>> raw_launch(const Device& device);
 
-/// Gives `row` each device's launches of kernels with one and with eight arguments beside the raw call.
+/// Gives `row` each device's launches of kernels with one and with eight arguments beside the raw call, by both APIs.
 Status measure_launches(const std::function<void(const LaunchCost&)>& row);
 
-/// Prints one row per device and number of arguments: raw call, Kernel::launch, and the difference, in ns of CPU time
-/// per launch (minimum and median of interleaved rounds, the difference round by round). Without a GPU only the rows of
-/// the cpu device.
+/// Prints one row per device, number of arguments and API: raw call, Kernel::launch or kiln_launch, and the difference,
+/// in ns of CPU time per launch (minimum and median of interleaved rounds, the difference round by round). Without a
+/// GPU only the rows of the cpu device.
 Status run_launch_bench();
 
 }  // namespace kiln::bench

@@ -1,5 +1,4 @@
-// launch_bench: the launch path alone. With KILN_CUDA_LIBRARY set to the tests' fake driver it measures Kiln's own
-// share on any machine.
+// launch_bench: the launch path alone, of the GPU that is found and of the CPU.
 #include <cstdio>
 
 #include "bench/launch/launch_bench.h"
