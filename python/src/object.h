@@ -146,6 +146,7 @@ inline Ref take_exception() {
 }
 inline Ref number(long long v) { return Ref::take(PyLong_FromLongLong(v)); }
 inline std::string_view text_of(PyObject* object) {
+  if (!PyUnicode_Check(object)) raise(PyExc_TypeError, "expected a str, got %R", object);
   Py_ssize_t size = 0;
   const char* data = PyUnicode_AsUTF8AndSize(object, &size);
   if (!data) throw Raised();
