@@ -151,6 +151,9 @@ Result<CompiledKernel> compile_ir(std::unique_ptr<ir::Module> module, const Comp
   return finish(std::move(module), {}, CodeOptions{}, options, {});
 }
 
+std::string llvm_version() { return codegen::llvm_version(); }
+std::string host_cpu() { return codegen::host_cpu_description(); }
+
 std::string compiler_fingerprint(std::string_view name, const Assembler* device) {
   const target::Target* target = target::find(name);
   const bool on_gpu = target && target->is_cuda();

@@ -79,4 +79,8 @@ Result<std::shared_ptr<HostCode>> load_host_object(const CompiledKernel& kernel)
 /// cache key.
 std::string compiler_fingerprint(std::string_view target, const Assembler* device = nullptr);
 
+/// Of the LLVM inside, and the CPU as it sees it: for reports of bugs.
+std::string llvm_version();
+std::string host_cpu();
+
 }  // namespace kiln

@@ -65,6 +65,7 @@ const std::vector<std::pair<std::string, std::string>>& bridges() {
       {"runtime/launch/", "compiler/"},                      // makes jit functions for jit.cc
       {"repl/commands/assumed_", "compiler/"},               // values that `kiln check` assumes for a JitFunction
       {"repl/commands/compile_", "compiler/"},  // `kiln compile` and `kiln check` show the compiler's own stages
+      {"repl/commands/version", "compiler/compile.h"},  // what the program was built with
       {"repl/magics/compile_", "compiler/"},    // their stages, at the prompt
       {"repl/views/static_table", "compiler/target/"},  // a target's limits, for occupancy
       {"repl/magics/kernel", "compiler/target/"},       // the targets that %target knows

@@ -4,6 +4,7 @@
 #include <llvm/CodeGen/MachineModuleInfo.h>
 #include <llvm/CodeGen/Passes.h>
 #include <llvm/CodeGen/TargetPassConfig.h>
+#include <llvm/Config/llvm-config.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/MC/TargetRegistry.h>
@@ -140,6 +141,8 @@ Result<HostObject> emit_object(llvm::Module& module, bool want_assembly) {
   KILN_CHECK_OK(emit(*machine, module, llvm::CodeGenFileType::ObjectFile, own_order, &result.object));
   return result;
 }
+
+std::string llvm_version() { return LLVM_VERSION_STRING; }
 
 std::string host_cpu_description() {
   UsesLlvm scope;

@@ -30,4 +30,7 @@ Result<HostObject> emit_object(llvm::Module& module, bool want_assembly = false)
 /// "x86-64 znver3 +avx2+fma…": what an object was compiled for, as part of a cache key.
 std::string host_cpu_description();
 
+/// "22.1.8".
+std::string llvm_version();
+
 }  // namespace kiln::codegen

@@ -15,6 +15,7 @@
 #include "repl/commands/info_commands.h"
 #include "repl/commands/profile_command.h"
 #include "repl/commands/shard_commands.h"
+#include "repl/commands/version.h"
 #include "repl/editor/terminal.h"
 #include "repl/magics/settings.h"
 #include "repl/shell/entry_source.h"
@@ -117,6 +118,14 @@ int run_command(Options& o) {
       auto table = doctor_table(*o.runtime);
       if (!table) return failed(table.error(), o.json);
       put(stdout, o.json ? report::to_json(*table) : report::to_text(*table, report::style_of(STDOUT_FILENO)));
+      return kExitOk;
+    }
+    case Command::kVersion: {
+      auto found = doctor_table(*o.runtime);
+      if (!found) return failed(found.error(), o.json);
+      const report::TextStyle style = report::style_of(STDOUT_FILENO);
+      for (const report::Table& table : {version_table(), *std::move(found)})
+        put(stdout, o.json ? report::to_json(table) : report::to_text(table, style));
       return kExitOk;
     }
     case Command::kDevices:

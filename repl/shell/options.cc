@@ -95,7 +95,9 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   Options o;
   CLI::App app{"Kiln: type, run, measure and read GPU kernels in the Triton language", "kiln"};
   app.footer(kFooter);
-  app.set_version_flag("--version", std::string("kiln ") + KILN_VERSION);
+  bool version = false, verbose = false;
+  CLI::Option* asked = app.add_flag("--version", version, "print the version");
+  app.add_flag("--verbose", verbose, "with --version: all that a report of a bug needs")->needs(asked);
   app.fallthrough();
   app.add_option("--device", o.device, "cuda, cuda:N or cpu; default: the first GPU, else the CPU");
   app.add_flag("--json", o.json, "tables and errors as JSON lines");
@@ -239,6 +241,12 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     put(stdout, out.str());
     put(stderr, printable(problems.str()));  // it repeats words of the command line
     return {std::nullopt, code == 0 ? kExitOk : kExitUsage};
+  }
+  if (version) {
+    o.command = Command::kVersion;
+    if (verbose) return {std::move(o), kExitOk};
+    put(stdout, std::string("kiln ") + KILN_VERSION + "\n");
+    return {std::nullopt, kExitOk};
   }
   o.args.insert(o.args.end(), behind.begin(), behind.end());
   const std::pair<CLI::App*, Command> kCommands[] = {

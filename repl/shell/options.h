@@ -24,6 +24,7 @@ enum class Command {
   kEnv,
   kDoctor,
   kDevices,
+  kVersion,
   kDemo,
   kCompare,
   kProfile,

@@ -150,6 +150,9 @@ TEST(Options, HelpAndVersionAreFine) {
   EXPECT_EQ(parse({"--help"}).exit_code, kExitOk);
   EXPECT_FALSE(parse({"--help"}).options);
   EXPECT_EQ(parse({"--version"}).exit_code, kExitOk);
+  EXPECT_FALSE(parse({"--version"}).options);
+  EXPECT_EQ(parse({"--version", "--verbose"}).options->command, Command::kVersion);
+  EXPECT_EQ(parse({"--verbose", "-c", "1"}).exit_code, kExitUsage);
 }
 
 }  // namespace

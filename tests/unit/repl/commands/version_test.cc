@@ -1,0 +1,21 @@
+// What `kiln --version --verbose` says of the program.
+#include "repl/commands/version.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace kiln::repl {
+namespace {
+
+TEST(Version, HasWhatAReportNeeds) {
+  setenv("KILN_TIMEOUT", "77", 1);
+  const std::string text = report::to_text(version_table());
+  unsetenv("KILN_TIMEOUT");
+  for (const char* wanted :
+       {"kiln ", "build ", "compiler ", "LLVM ", "22.", "system ", "Linux", "processor ", "KILN_TIMEOUT", "77"})
+    EXPECT_NE(text.find(wanted), std::string::npos) << wanted << "\n" << text;
+}
+
+}  // namespace
+}  // namespace kiln::repl
