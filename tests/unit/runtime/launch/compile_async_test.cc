@@ -133,7 +133,7 @@ TEST_F(CompileAsync, LogsWhatAnAnswerThrows) {
   Answers answers;
   const Runtime runtime;
   compile_image_async(runtime, parsed(), request_of(16),
-                      [&](Result<Image>) { throw std::runtime_error("a wrong turn"); });
+                      [&](const Result<Image>&) { throw std::runtime_error("a wrong turn"); });
   compile_image_async(runtime, parsed(), request_of(16), answers.of(0));
   answers.wait_for(1);
   for (int i = 0; i < 1000; ++i) {
