@@ -28,7 +28,12 @@ void set_log(LogSink sink) {
 void write_log(LogLevel level, std::string_view text) {
   Log& log = the_log();
   std::lock_guard lock(log.mutex);
-  if (log.sink) return log.sink(level, text);
+  if (log.sink) {
+    try {
+      return log.sink(level, text);
+    } catch (...) {  // what is remarked on goes on: the sentence is not lost
+    }
+  }
   std::fprintf(stderr, "kiln: %s: %.*s\n", level == LogLevel::kNote ? "note" : "warning", static_cast<int>(text.size()),
                text.data());
 }
