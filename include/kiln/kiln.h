@@ -14,6 +14,13 @@
 #include <stdint.h>
 
 #ifdef __cplusplus
+template <class T>
+T KilnSized() {
+  T value = T();
+  value.size = sizeof(T);
+  return value;
+}
+
 extern "C" {
 #endif
 
@@ -99,8 +106,12 @@ typedef struct kiln_compile_options {
   size_t num_options;
 } kiln_compile_options;
 
+#ifdef __cplusplus /* all versions of it, without a warning */
+#define KILN_INIT(type) (KilnSized<type>())
+#else
 #define KILN_INIT(type) \
   { .size = sizeof(type) }
+#endif
 
 /* Code of one specialisation. */
 typedef struct kiln_image kiln_image;

@@ -106,6 +106,22 @@ TEST_F(Installed, SpeaksC) {
   EXPECT_EQ(shell("KILN_CACHE_DIR=/dev/null/none " + quoted(program) + " log").output, "1 warnings\n");
 }
 
+// The C API in an old C++, with a warning for each member that an initialiser leaves out.
+TEST_F(Installed, SpeaksCInOldCpp) {
+  const std::string file = (root() / "old.cc").string();
+  std::ofstream(file) << R"(
+#include <kiln/kiln.h>
+int main() {
+  kiln_compile_options options = KILN_INIT(kiln_compile_options);
+  kiln_launch_info info = KILN_INIT(kiln_launch_info);
+  return options.size != sizeof options || options.num_warps || info.size != sizeof info;
+}
+)";
+  const Ran ran = shell(KILN_CXX " -std=c++11 -Wall -Wextra -Wpedantic -Wconversion -Werror -I" +
+                        quoted(prefix() + "/include") + " " + file + " -o " + file + ".out && " + file + ".out");
+  EXPECT_EQ(ran.code, 0) << ran.output;
+}
+
 #ifdef KILN_FAKE_CUDA
 // examples/aot, with the fake driver of the unit tests for libcuda.
 TEST_F(Installed, EmittedCodeLaunchesWithoutKiln) {
