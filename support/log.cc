@@ -28,12 +28,16 @@ void set_log(LogSink sink) {
 void write_log(LogLevel level, std::string_view text) {
   Log& log = the_log();
   std::lock_guard lock(log.mutex);
+  bool is_told = false;
   if (log.sink) {
     try {
-      return log.sink(level, text);
-    } catch (...) {  // what is remarked on goes on: the sentence is not lost
+      log.sink(level, text);
+      is_told = true;
+    } catch (...) {  // what is remarked on goes on
+      is_told = false;
     }
   }
+  if (is_told) return;
   std::fprintf(stderr, "kiln: %s: %.*s\n", level == LogLevel::kNote ? "note" : "warning", static_cast<int>(text.size()),
                text.data());
 }

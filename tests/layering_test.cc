@@ -66,7 +66,7 @@ const std::vector<std::pair<std::string, std::string>>& bridges() {
       {"repl/commands/assumed_", "compiler/"},               // values that `kiln check` assumes for a JitFunction
       {"repl/commands/compile_", "compiler/"},  // `kiln compile` and `kiln check` show the compiler's own stages
       {"repl/commands/version", "compiler/compile.h"},  // what the program was built with
-      {"repl/magics/compile_", "compiler/"},    // their stages, at the prompt
+      {"repl/magics/compile_", "compiler/"},            // their stages, at the prompt
       {"repl/views/static_table", "compiler/target/"},  // a target's limits, for occupancy
       {"repl/magics/kernel", "compiler/target/"},       // the targets that %target knows
       {"repl/magics/diff", "compiler/target/"},         // whether both sides are for GPUs
