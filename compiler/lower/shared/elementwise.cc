@@ -48,8 +48,9 @@ struct Emit {
   /// become 1. As in the interpreter, x / 0 is 0.
   Value* int_divide(Operands v, bool sign, bool remainder) const {
     Value *x = v[0], *y = v[1];
-    // LLVM multiplies in place of dividing by a constant.
-    if (target.is_cuda() && !constant(y) && fits_ptx_divide(x, y, sign)) {
+    // LLVM multiplies in place of dividing by a constant. A scalar divides once, and its guards take fewer registers
+    // through a persistent kernel than the divisor's size and sign.
+    if (target.is_cuda() && op.result()->type.is_tile() && !constant(y) && fits_ptx_divide(x, y, sign)) {
       return per_lane(v, [&](Operands lane) -> Value* {
         Value* result =
             ptx_divide(b.CreateTrunc(lane[0], b.getInt32Ty()), b.CreateTrunc(lane[1], b.getInt32Ty()), sign, remainder);
