@@ -92,10 +92,13 @@ def _cached(function, maxsize, typed):
 
     def cached(*args, **kwargs):
         nonlocal hits, misses
-        # Python too takes keywords in the order of the call: f(a=1, b=2) and f(b=2, a=1) are two entries.
-        key = (args, tuple(kwargs.items())) if kwargs else args
+        key = args
+        if kwargs:
+            # Python too takes keywords in the order of the call: f(a=1, b=2) and f(b=2, a=1) are two entries. No
+            # argument is _missing, so none looks like what follows it.
+            key += (_missing,) + tuple(kwargs.items())
         if typed:
-            key = (key, tuple(type(a).__name__ for a in args))
+            key += (_missing,) + tuple(type(a) for a in args) + tuple(type(a) for a in kwargs.values())
         found = values.get(key, _missing)
         if found is not _missing:
             hits += 1
