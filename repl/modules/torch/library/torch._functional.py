@@ -425,6 +425,24 @@ def _scaled(y, weight, bias):
 @lazily
 def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1,
                   eps=1e-5):
+    if input.ndim < 2:
+        raise RuntimeError("instance_norm() takes two dimensions or more")
+    if (running_mean is None) != (running_var is None):
+        raise ValueError("instance_norm() takes both running statistics or none of them")
+    if not use_input_stats:
+        if running_mean is None:
+            raise RuntimeError("instance_norm(use_input_stats=False) takes running statistics")
+        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    n = math.prod(input.shape[2:])
+    # One value has no variance.
+    if n == 1:
+        raise ValueError("instance_norm() takes more than one value per channel")
+    if running_mean is not None:
+        x, dims = _wide(input).detach(), list(range(2, input.ndim))
+        # The means over the batch, of the variance over n - 1 as in batch_norm().
+        mean, var = x.mean(dims).mean(0), x.var(dims, correction=1).mean(0)
+        running_mean.copy_(running_mean * (1 - momentum) + mean * momentum)
+        running_var.copy_(running_var * (1 - momentum) + var * momentum)
     return group_norm(input, input.shape[1], weight, bias, eps)
 
 
