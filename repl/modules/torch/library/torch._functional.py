@@ -37,13 +37,21 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
         raise RuntimeError("embedding() takes a matrix of weights")
     if max_norm is not None:
         raise NotImplementedError("embedding(max_norm=…) is not supported")
+    if padding_idx is not None:
+        if not -weight.shape[0] <= padding_idx < weight.shape[0]:
+            raise AssertionError("Padding_idx must be within num_embeddings")
     _kiln.check_places(input, weight.shape[0], 0, False)
     if input.ndim == 0:
         # A place alone gives one row; take() wants a dimension for the places.
-        return _kiln.take(weight, [0], [input.reshape(1, 1)]).reshape(-1)
-    # The dimensions of one element let rows and places broadcast against each other.
-    rows = weight.reshape([weight.shape[0]] + [1] * (input.ndim - 1) + [weight.shape[1]])
-    return _kiln.take(rows, [0], [input.unsqueeze(-1)])
+        out = _kiln.take(weight, [0], [input.reshape(1, 1)]).reshape(-1)
+    else:
+        # The dimensions of one element let rows and places broadcast against each other.
+        rows = weight.reshape([weight.shape[0]] + [1] * (input.ndim - 1) + [weight.shape[1]])
+        out = _kiln.take(rows, [0], [input.unsqueeze(-1)])
+    if padding_idx is not None and _kiln.records(weight):
+        # That row is read like the others; only gradients pass it by.
+        out = torch.where((input != padding_idx % weight.shape[0]).unsqueeze(-1), out, out.detach())
+    return out
 
 
 def one_hot(tensor, num_classes=-1):
