@@ -411,9 +411,15 @@ def exponential_(self, lambd=1.0):
 
 def random_(self, low=0, high=None):
     if high is None:
-        # torch's limit for float32: the integers up to there are exact.
-        low, high = 0, low or (1 << 24 if self.dtype.is_floating_point else torch.iinfo(self.dtype).max)
+        low, high = 0, low or _most_random(self.dtype)
     return self.copy_(torch.randint(low, high, self.shape, device=self.device))
+
+
+def _most_random(dtype):
+    """Above what random_() gives: up to the last integer below which a float leaves none out, or the largest."""
+    if dtype.is_floating_point:
+        return int(2 / torch.finfo(dtype).eps) + 1
+    return 2 if dtype is torch.bool else min(torch.iinfo(dtype).max + 1, 2**63 - 1)
 
 
 def acos_(self):

@@ -148,6 +148,10 @@ add("f.scatter(1, q, i)", "f.scatter(1, q + 1, g)", "f.scatter(1, -q, g)", "f.sc
     "f.index_fill(0, torch.tensor([-1]), 2)", "f.index_copy(0, p.int(), g)", "f.scatter_reduce(1, q, g, 'median')", "f.clone().masked_scatter_(t, torch.arange(12.))", "f.index_add(0, q, g)")
 # --- what is small, by its logarithm
 add("torch.erfc(f.abs() * 2).log()", "torch.erfc(d.abs() * 6).log()", "torch.erfc(torch.linspace(-6, 26, 300, dtype=torch.float64)).log()", "torch.erfc(h.abs() / 2).log()", "torch.erfc(n)", "torch.erfc(i)", "torch.erfc(d * 50)")
+# --- random numbers, by their range
+for x, most in (("float16", "2**11"), ("bfloat16", "2**8"), ("float32", "2**24"), ("float64", "2**53"), ("int8", "127"), ("uint8", "255"), ("int64", "(2**63 - 1)"), ("bool", "1")):
+    add(f"(lambda r: (int(r.min()) >= 0, int(r.max()) <= {most}, int(r.max()) > {most} // 2))(torch.empty(999, dtype=torch.{x}).random_())")
+add("127 in torch.empty(9999, dtype=torch.int8).random_().tolist()")
 # --- functional
 add("F.linear(f, g)", "F.linear(f, g, torch.arange(3.))", "F.linear(h, h, h[:, 0])", "F.linear(b, b, b[:, 0])", "F.linear(f, f.T)", "F.linear(x3, g)", "F.linear(f, g, h[0, :3])", "F.linear(torch.arange(4.), g)", "F.embedding(q, torch.arange(20.).reshape(5, 4))", "F.embedding(w, h.T[:, :2].repeat(2, 1))",
     "F.embedding(torch.tensor([3]), f)", "F.embedding(v, f)", "F.embedding(w.int() % 3, f)", "F.embedding(torch.tensor(1), f)", "F.embedding(p, f, padding_idx=0)", "F.one_hot(w)", "F.one_hot(w, 6)", "F.one_hot(w, 4)", "F.one_hot(q)", "F.one_hot(w.int())", "F.one_hot(-w)", "F.dropout(f, 0.0)",
