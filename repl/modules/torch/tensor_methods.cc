@@ -238,7 +238,8 @@ Value cpu(Interp& in, NativeArgs& a) {
   return moved(in, *a.self, taken(in, torch_state(in).runtime().open("cpu")), is_true(in, a[0]));
 }
 Value cuda(Interp& in, NativeArgs& a) {
-  return moved(in, *a.self, device_of(in, Value::str("cuda")), is_true(in, a[0]));
+  const bool named = !a[0].missing() && !a[0].is_none();
+  return moved(in, *a.self, device_of(in, named ? a[0] : Value::str("cuda")), is_true(in, a[1]));
 }
 Value as_strided(Interp& in, NativeArgs& a) {
   const Tensor& t = self_tensor(in, a);
@@ -414,7 +415,7 @@ constexpr NativeDef kMethods[] = {
     {"contiguous()", contiguous, "in row-major order; itself when it is already"},
     {"copy_(other, non_blocking=False)", copy_in, "takes the other's elements"},
     {"cpu(non_blocking=False)", cpu, "on the CPU"},
-    {"cuda(non_blocking=False)", cuda, "on the GPU"},
+    {"cuda(device=None, non_blocking=False)", cuda, "on the GPU, or on that one"},
     {"data_ptr()", data_ptr, "its address on the device"},
     {"detach()", detach, "itself, as a constant for gradients"},
     {"dim()", dim, "the number of dimensions"},

@@ -210,7 +210,7 @@ class Module:
         return self._floats(torch.float64)
 
     def cuda(self, device=None):
-        return self._apply(lambda t: t.cuda())
+        return self._apply(lambda t: t.cuda(device))
 
     def cpu(self):
         return self._apply(lambda t: t.cpu())
