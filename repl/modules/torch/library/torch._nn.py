@@ -34,6 +34,7 @@ class Module:
         d = self.__dict__
         if "_parameters" not in d:
             d["_parameters"], d["_buffers"], d["_modules"] = {}, {}, {}
+            d["_non_persistent_buffers_set"] = set()
 
     def __setattr__(self, name, value):
         self._made()
@@ -71,6 +72,7 @@ class Module:
         for group in (self._parameters, self._buffers, self._modules, self.__dict__):
             if name in group:
                 del group[name]
+                self._non_persistent_buffers_set.discard(name)
                 return
         raise AttributeError(name)
 
@@ -85,9 +87,13 @@ class Module:
         self._parameters[name] = param
 
     def register_buffer(self, name, tensor, persistent=True):
-        # `persistent` changes nothing: state_dict() has every buffer.
         self._made()
         self._buffers[name] = tensor
+        # state_dict() leaves these out.
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
 
     def register_module(self, name, module):
         self.add_module(name, module)
@@ -96,42 +102,50 @@ class Module:
         self._made()
         self._modules[name] = module
 
-    def named_modules(self, prefix=""):
-        # A module that stands at two places is given at both, with both its names.
+    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+        # A module that stands at two places is given once, by the first of its names.
+        memo = set() if memo is None else memo
+        if remove_duplicate:
+            if id(self) in memo:
+                return
+            memo.add(id(self))
         yield prefix, self
         for name, m in self._modules.items():
             if m is not None:
-                for item in m.named_modules(prefix + ("." if prefix else "") + name):
-                    yield item
+                yield from m.named_modules(memo, prefix + ("." if prefix else "") + name, remove_duplicate)
 
     def modules(self):
         for _, m in self.named_modules():
             yield m
 
     def named_children(self):
+        seen = set()
         for name, m in self._modules.items():
-            if m is not None:
+            if m is not None and id(m) not in seen:
+                seen.add(id(m))
                 yield name, m
 
     def children(self):
         for _, m in self.named_children():
             yield m
 
-    def _named(self, group, prefix, recurse=True):
-        for path, m in self.named_modules(prefix) if recurse else [(prefix, self)]:
+    def _named(self, group, prefix, recurse=True, remove_duplicate=True):
+        seen = set()
+        for path, m in self.named_modules(None, prefix, remove_duplicate) if recurse else [(prefix, self)]:
             for name, t in m.__dict__.get(group, {}).items():
-                if t is not None:
+                if t is not None and not (remove_duplicate and id(t) in seen):
+                    seen.add(id(t))
                     yield path + ("." if path else "") + name, t
 
-    def named_parameters(self, prefix="", recurse=True):
-        return self._named("_parameters", prefix, recurse)
+    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+        return self._named("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse=True):
         for _, p in self.named_parameters("", recurse):
             yield p
 
-    def named_buffers(self, prefix="", recurse=True):
-        return self._named("_buffers", prefix, recurse)
+    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
+        return self._named("_buffers", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse=True):
         for _, b in self.named_buffers("", recurse):
@@ -139,10 +153,13 @@ class Module:
 
     def state_dict(self):
         out = {}
-        for path, m in self.named_modules():
+        # By all its names, so that what is shared is found under each.
+        for path, m in self.named_modules(remove_duplicate=False):
             # Parameters before buffers, as torch lists them.
             for group in ("_parameters", "_buffers"):
-                out.update(m._named(group, path, False))
+                for name, t in m.__dict__.get(group, {}).items():
+                    if t is not None and name not in m._non_persistent_buffers_set:
+                        out[path + ("." if path else "") + name] = t
         return out
 
     def load_state_dict(self, state_dict, strict=True):
@@ -167,13 +184,18 @@ class Module:
         return _Keys((missing, unexpected))
 
     def _apply(self, f):
+        done = {}  # what became of each, so that a tensor of two names stays one
         for m in self.modules():
             for group in (m._parameters, m._buffers):
                 for name, t in group.items():
-                    if t is not None:
+                    if t is None:
+                        continue
+                    if id(t) not in done:
                         made = f(t)
-                        # A parameter is made again, since what `f` gives is a plain tensor.
-                        group[name] = Parameter(made, t.requires_grad) if group is m._parameters else made
+                        # A parameter is made again, since what `f` gives is a plain tensor. The old one is kept, or the
+                        # next one might get its id.
+                        done[id(t)] = t, Parameter(made, t.requires_grad) if group is m._parameters else made
+                    group[name] = done[id(t)][1]
         return self
 
     def apply(self, fn):
