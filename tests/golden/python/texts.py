@@ -5,3 +5,10 @@ print("{} {1} {a:.1f}".format(1,2,a=3.0) if False else "{0} {1} {a:.1f} {0!r}".f
 print(f"{'nested ' + f'{n}'}", f"{x:{w}.{2}f}", f"{n*2:*^10}", rf"\d{n}", "a" "b" f"{n}")
 print(f"{[i for i in range(3)]} {(lambda v: v+1)(2)} {d!s}")
 print(f"{1e10} {1e-7} {123456789.123:g} {True} {None} {1_000_000:_} {-5:+d} {5: d}")
+import textwrap
+# Long words: begun on the line that there is, cut, or left whole; an indent that leaves no room.
+print(textwrap.wrap("a abcdefghijk bc", 4, subsequent_indent="    "), textwrap.wrap("aa abcdefghijkl bc", 6, subsequent_indent="  "))
+print(textwrap.wrap("abcd efghijklmnop", 5), textwrap.wrap("abcd efghijklmnop q", 8, break_long_words=False), textwrap.wrap("", 3), textwrap.wrap("ab", 4, initial_indent="> "))
+print(textwrap.fill("the quick brown fox jumps over the lazy dog", 12, initial_indent="* ", subsequent_indent="  "))
+try: textwrap.wrap("a", 0)
+except ValueError as e: print(e)

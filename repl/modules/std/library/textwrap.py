@@ -22,21 +22,31 @@ def indent(text, prefix, predicate=None):
     return "".join(prefix + line if predicate(line) else line for line in text.splitlines(True))
 
 
-def wrap(text, width=70, initial_indent="", subsequent_indent="", **kwargs):
-    lines, line = [], initial_indent
-    empty = True
+def wrap(text, width=70, *, initial_indent="", subsequent_indent="", break_long_words=True, **kwargs):
+    if width <= 0:
+        raise ValueError(f"invalid width {width!r} (must be > 0)")
+    lines, line = [], ""
     for word in text.split():
-        if not empty and len(line) + 1 + len(word) > width:
-            lines.append(line)
-            line, empty = subsequent_indent, True
-        line = line + word if empty else line + " " + word
-        empty = False
-        # A word longer than a line is cut, as Python does by default.
-        while len(line) > width:
-            lines.append(line[:width])
-            line = subsequent_indent + line[width:]
-    if not empty:
-        lines.append(line)
+        while word:
+            indent = subsequent_indent if lines else initial_indent
+            room = width - len(indent)
+            longer = line + " " + word if line else word
+            if len(longer) <= room:
+                line, word = longer, ""
+            elif len(word) > room and break_long_words:
+                # A word longer than a line begins on this one. Alone on a line it has a character there even where the
+                # indent leaves no room; where just the blank before it fits, Python too leaves that at the end.
+                cut = room - len(longer) + len(word) if line else max(room, 1)
+                if cut >= 0:
+                    line, word = longer[:len(longer) - len(word) + cut], word[cut:]
+                lines.append(indent + line)
+                line = ""
+            else:
+                # A longer word that stays whole has a line of its own.
+                lines.append(indent + (line or word))
+                line, word = "", word if line else ""
+    if line:
+        lines.append((subsequent_indent if lines else initial_indent) + line)
     return lines
 
 
