@@ -17,3 +17,10 @@ class A:
 x = A(); y = copy.deepcopy(x); y.x.append(2); print(x.x, y.x, y.me is y, copy.copy(x).x is x.x)
 n = types.SimpleNamespace(a=1); n.b = 2; print(n, isinstance(1, numbers.Number), isinstance("a", numbers.Number))
 print(fnmatch.fnmatch("ab.py", "*.py"), fnmatch.filter(["a.c", "b.h"], "*.[ch]"), isinstance(lambda: 1, types.FunctionType))
+# Groups are read as they are asked for: one without an end, and one that is left behind.
+k, endless = next(it.groupby(it.repeat(7)))
+print(k, next(endless), list(it.islice(endless, 2)))
+groups = it.groupby("aaabbc")
+k, first = next(groups)
+print(k, next(first), next(groups)[0], list(first))
+print([k for k, _ in it.groupby([1, 3, 2, 4, 5], lambda v: v % 2)], [list(g) for _, g in list(it.groupby("aab"))])

@@ -89,15 +89,26 @@ def filterfalse(predicate, iterable):
 def groupby(iterable, key=None):
     items = iter(iterable)
     end = object()
-    item = next(items, end)
+    item = now = end
+
+    def advance():
+        nonlocal item, now
+        item = next(items, end)
+        now = item if item is end or key is None else key(item)
+
+    def group_of(wanted):
+        # Until the first element of another group, where the loop below goes on. A group that it has left is empty.
+        while item is not end and now == wanted:
+            yield item
+            advance()
+
+    advance()
     while item is not end:
-        now = item if key is None else key(item)
-        # Read whole, so that a group stays valid when the next one is asked for. One without an end would not return.
-        group = []
-        while item is not end and (item if key is None else key(item)) == now:
-            group.append(item)
-            item = next(items, end)
-        yield now, iter(group)
+        wanted = now
+        group = group_of(wanted)
+        yield wanted, group
+        for _ in group:
+            pass
 
 
 def islice(iterable, *bounds):
