@@ -471,6 +471,8 @@ Value expandtabs(Interp& in, NativeArgs& a) {
   std::string out;
   int64_t column = 0;
   for (char c : self(a)) {
+    // What continues a character of UTF-8 takes no column of its own.
+    const bool continues = (static_cast<uint8_t>(c) & 0xC0) == 0x80;
     if (c == '\t' && width > 0) {
       // To the next column that is a multiple of the width.
       const int64_t n = width - column % width;
@@ -478,7 +480,7 @@ Value expandtabs(Interp& in, NativeArgs& a) {
       column += n;
     } else if (c != '\t') {
       out += c;
-      column = c == '\n' ? 0 : column + 1;
+      column = c == '\n' || c == '\r' ? 0 : column + (continues ? 0 : 1);
     }
   }
   return Value::str(std::move(out));

@@ -12,3 +12,5 @@ print(textwrap.wrap("abcd efghijklmnop", 5), textwrap.wrap("abcd efghijklmnop q"
 print(textwrap.fill("the quick brown fox jumps over the lazy dog", 12, initial_indent="* ", subsequent_indent="  "))
 try: textwrap.wrap("a", 0)
 except ValueError as e: print(e)
+# Columns are characters.
+print(["é\tb".expandtabs(4), "ab\rc\td".expandtabs(4), "日本\tx".expandtabs(), "a\nb\tc".expandtabs(3), "\t".expandtabs(0)])
