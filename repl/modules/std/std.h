@@ -11,6 +11,8 @@ std::span<const NativeDef> os_path_functions();
 /// A path: a str, or an object with __fspath__.
 std::string path_text(Interp& in, const Value& v);
 void fill_json(Interp& in, ModuleObject& m);
+/// The value that a JSON text is; ValueError says where it is none.
+Value parse_json(Interp& in, const std::string& text);
 /// _kiln: what Kiln's own modules that are written in the language need of the interpreter.
 void fill_kiln(Interp& in, ModuleObject& m);
 /// _re: what library/re.py is made of.
