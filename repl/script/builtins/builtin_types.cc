@@ -1,6 +1,7 @@
 // Types that can be called: int("3"), list(x), type(x)…
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 
 #include "repl/script/builtins/builtins.h"
 #include "repl/script/value/classes.h"
@@ -32,11 +33,26 @@ std::string stripped(std::string_view s) {
   return out;
 }
 
+/// Without the underscores of a number, each of which stands between two digits; nullopt where one does not.
+template <class IsDigit>
+std::optional<std::string> without_underscores(std::string_view s, IsDigit is_digit) {
+  std::string out;
+  for (size_t i = 0; i < s.size(); ++i) {
+    if (s[i] != '_') {
+      out += s[i];
+      continue;
+    }
+    if (i == 0 || i + 1 == s.size() || !is_digit(s[i - 1]) || !is_digit(s[i + 1])) return std::nullopt;
+  }
+  return out;
+}
+
 Value parse_int(Interp& in, const std::string& text, int64_t base) {
   std::string s = stripped(text);
   bool negative = !s.empty() && s[0] == '-';
   if (!s.empty() && (s[0] == '-' || s[0] == '+')) s.erase(0, 1);
   auto bad = [&] { in.fail(ErrorKind::kValue, "{} is no int of base {}", ast::repr(ast::Constant(text)), base); };
+  const bool any_base = base == 0;
   if (s.size() > 2 && s[0] == '0') {
     int64_t prefix = s[1] == 'x' || s[1] == 'X'   ? 16
                      : s[1] == 'o' || s[1] == 'O' ? 8
@@ -46,24 +62,31 @@ Value parse_int(Interp& in, const std::string& text, int64_t base) {
     if (prefix && (base == 0 || base == prefix)) {
       base = prefix;
       s.erase(0, 2);
+      if (s[0] == '_') s.erase(0, 1);  // 0x_ff
     }
   }
   if (base == 0) base = 10;
   if (base < 2 || base > 36) in.fail(ErrorKind::kValue, "int()'s base must be 0 or from 2 to 36, got {}", base);
-  // Underscores stand between digits.
-  if (s.empty() || s.front() == '_' || s.back() == '_') bad();
+  auto digit_of = [](char c) {
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'z' ? c - 'a' + 10
+           : c >= 'A' && c <= 'Z' ? c - 'A' + 10
+                                  : 99;
+  };
+  const auto digits = without_underscores(s, [&](char c) { return digit_of(c) < base; });
+  if (!digits || digits->empty()) bad();
   ast::Int value = 0;
-  for (char c : s) {
-    if (c == '_') continue;
-    int digit = c >= '0' && c <= '9'   ? c - '0'
-                : c >= 'a' && c <= 'z' ? c - 'a' + 10
-                : c >= 'A' && c <= 'Z' ? c - 'A' + 10
-                                       : 99;
+  for (char c : *digits) {
+    const int digit = digit_of(c);
     if (digit >= base) bad();
-    if (__builtin_mul_overflow(value, ast::Int{base}, &value) || __builtin_add_overflow(value, ast::Int{digit}, &value))
+    // Towards the sign that it has: the least int has no positive counterpart.
+    if (__builtin_mul_overflow(value, ast::Int{base}, &value) ||
+        __builtin_add_overflow(value, ast::Int{negative ? -digit : digit}, &value))
       in.fail(ErrorKind::kValue, "the int needs more than 128 bits, which Kiln's integers have");
   }
-  return Value::wide(negative ? -value : value);
+  // As in source texts: 07 is no decimal number there.
+  if (any_base && base == 10 && value != 0 && digits->front() == '0') bad();
+  return Value::wide(value);
 }
 
 /// What a conversion of a script's class gave, which must be an int.
@@ -106,14 +129,12 @@ Value make_float(Interp& in, NativeArgs& a) {
     }
   auto* s = a[0].get<Str>();
   if (!s) return Value::real(in.to_double(a[0], "float()'s argument"));
-  std::string text = stripped(s->text), digits;
-  // Underscores between digits are no part of the number.
-  for (char c : text)
-    if (c != '_') digits += c;
+  const auto digits = without_underscores(stripped(s->text), [](char c) { return c >= '0' && c <= '9'; });
   char* end = nullptr;
-  double v = std::strtod(digits.c_str(), &end);
-  // strtod also takes hexadecimal, which Python does not.
-  if (digits.empty() || end != digits.c_str() + digits.size() || digits.find_first_of("xX") != std::string::npos)
+  const double v = digits ? std::strtod(digits->c_str(), &end) : 0;
+  // strtod also takes hexadecimal and nan(text), which Python does not.
+  if (!digits || digits->empty() || end != digits->c_str() + digits->size() ||
+      digits->find_first_of("xX(") != std::string::npos)
     in.fail(ErrorKind::kValue, "{} is no float", in.repr(a[0]));
   return Value::real(v);
 }

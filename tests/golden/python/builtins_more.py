@@ -54,3 +54,11 @@ for bad in (lambda: f"{'a':-5}", lambda: f"{-1:c}", lambda: "%c" % 0x110000, lam
     try: print(bad())
     except Exception as e: print(type(e).__name__)
 print(pow(2**63, 2, 7), pow(3, 2**70, 11), pow(-5, 3, 2**63), pow(2**100 + 1, -1, 2**61 - 1), pow(2**63 - 1, 3, -(2**63)))
+# Underscores stand between digits, one at a time.
+def read(f, text, *base):
+    try: return f(text, *base)
+    except ValueError: return "no"
+print([read(int, t) for t in ("1_0", "1__0", "_1", "1_", "-_1", "0_0", "+1_000", "٣_٤")], [read(int, t, 16) for t in ("0x_f", "0x__f", "f_f", "_0xf", "0x")])
+print([read(int, t, 0) for t in ("0x_f", "0b_1", "0_7", "07", "00", "0_0", "1_0", "0o_1_7")])
+print([read(float, t) for t in ("_1", "1_", "1_0.0_1", "1__0", "1_.0", "1._0", "1e1_0", "1e_1", "_", "inf_", "in_f", "1_e5", "nan(1)", "-inf")])
+print(int("-170141183460469231731687303715884105728"), int("-0x80000000000000000000000000000000", 16), int("170141183460469231731687303715884105727"))
