@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <random>
+#include <utility>
 
 #include "repl/modules/modules.h"
 #include "repl/modules/std/std.h"
@@ -74,9 +75,16 @@ Value log(Interp& in, NativeArgs& a) {
   return Value::real(base == 2 ? std::log2(x) : base == 10 ? std::log10(x) : std::log(x) / std::log(base));
 }
 Value math_pow(Interp& in, NativeArgs& a) {
-  double r = std::pow(in.to_double(a[0], "pow()'s base"), in.to_double(a[1], "pow()'s exponent"));
-  if (std::isnan(r) && !std::isnan(in.to_double(a[0], "")))
-    in.fail(ErrorKind::kValue, "pow({}, {}) is not a real number", in.repr(a[0]), in.repr(a[1]));
+  const double x = in.to_double(a[0], "pow()'s base"), y = in.to_double(a[1], "pow()'s exponent");
+  const double r = std::pow(x, y);
+  // What infinities and NaNs give is no error.
+  if (std::isfinite(x) && std::isfinite(y)) {
+    if (std::isnan(r)) in.fail(ErrorKind::kValue, "pow({}, {}) is not a real number", in.repr(a[0]), in.repr(a[1]));
+    if (std::isinf(r) && x == 0)
+      in.fail(ErrorKind::kValue, "pow({}, {}) divides by zero", in.repr(a[0]), in.repr(a[1]));
+    if (std::isinf(r))
+      in.fail_as("OverflowError", "pow({}, {}) is too large for a float", in.repr(a[0]), in.repr(a[1]));
+  }
   return Value::real(r);
 }
 Value atan2(Interp& in, NativeArgs& a) {
@@ -106,21 +114,39 @@ Value isclose(Interp& in, NativeArgs& a) {
   return Value::boolean(x == y || (std::isfinite(x) && std::isfinite(y) &&
                                    std::fabs(x - y) <= std::max(rel * std::max(std::fabs(x), std::fabs(y)), abs)));
 }
+using Magnitude = unsigned __int128;
+
+/// An int without its sign, which the least one could not lose as an int.
+Magnitude magnitude(Interp& in, const Value& v, std::string_view what) {
+  ast::Int n = 0;
+  if (auto* wide = v.get<WideInt>())
+    n = wide->value;
+  else
+    n = in.to_int(v, what);
+  return n < 0 ? 0 - static_cast<Magnitude>(n) : static_cast<Magnitude>(n);
+}
+Magnitude common_divisor(Magnitude a, Magnitude b) {
+  while (b != 0) a = std::exchange(b, a % b);
+  return a;
+}
+Value from_magnitude(Interp& in, Magnitude m, const char* name) {
+  if (m >> 127) in.fail(ErrorKind::kValue, "{}() needs more than 128 bits, which Kiln's integers have", name);
+  return Value::wide(static_cast<ast::Int>(m));
+}
 Value gcd(Interp& in, NativeArgs& a) {
-  int64_t g = 0;
-  for (const Value& v : a[0].get<Tuple>()->items) g = std::__gcd(g, in.to_int(v, "gcd()'s argument"));
-  return Value::integer(g < 0 ? -g : g);
+  Magnitude g = 0;
+  for (const Value& v : a[0].get<Tuple>()->items) g = common_divisor(g, magnitude(in, v, "gcd()'s argument"));
+  return from_magnitude(in, g, "gcd");
 }
 Value lcm(Interp& in, NativeArgs& a) {
-  int64_t m = 1;
+  Magnitude m = 1;
   for (const Value& v : a[0].get<Tuple>()->items) {
-    const int64_t n = in.to_int(v, "lcm()'s argument");
+    const Magnitude n = magnitude(in, v, "lcm()'s argument");
     if (n == 0) return Value::integer(0);
-    if (__builtin_mul_overflow(m / std::__gcd(m, n), n, &m))
-      in.fail(ErrorKind::kValue, "lcm() needs more than 64 bits");
-    if (m < 0) m = -m;
+    if (__builtin_mul_overflow(m / common_divisor(m, n), n, &m)) m = ~Magnitude{0};
+    from_magnitude(in, m, "lcm");
   }
-  return Value::integer(m);
+  return from_magnitude(in, m, "lcm");
 }
 Value isqrt(Interp& in, NativeArgs& a) {
   const int64_t n = in.to_int(a[0], "isqrt()'s argument");
@@ -180,9 +206,14 @@ Value frexp(Interp& in, NativeArgs& a) {
   return pair_of(m, Value::integer(exponent));
 }
 Value ldexp(Interp& in, NativeArgs& a) {
+  const double x = in.to_double(a[0], "x");
   // Beyond this every float is 0 or infinite; the library's exponent is an int.
-  const int64_t e = std::clamp<int64_t>(in.to_int(a[1], "the exponent"), -5000, 5000);
-  return Value::real(std::ldexp(in.to_double(a[0], "x"), static_cast<int>(e)));
+  const auto* wide = a[1].get<WideInt>();
+  const ast::Int given = wide ? wide->value : ast::Int{in.to_int(a[1], "the exponent")};
+  const double r = std::ldexp(x, static_cast<int>(std::clamp<ast::Int>(given, -5000, 5000)));
+  if (std::isinf(r) && std::isfinite(x))
+    in.fail_as("OverflowError", "ldexp({}, {}) is too large for a float", in.repr(a[0]), in.repr(a[1]));
+  return Value::real(r);
 }
 Value modf(Interp& in, NativeArgs& a) {
   double whole = 0;
