@@ -15,6 +15,7 @@
 
 #include "repl/modules/std/std.h"
 #include "repl/script/value/bytes.h"
+#include "support/environment.h"
 #include "support/escape.h"
 #include "support/files.h"
 
@@ -202,8 +203,12 @@ Value path_realpath(Interp& in, NativeArgs& a) {
 Value path_isabs(Interp& in, NativeArgs& a) { return Value::boolean(path_text(in, a[0]).starts_with('/')); }
 Value path_expanduser(Interp& in, NativeArgs& a) {
   const std::string p = path_text(in, a[0]);
-  const char* home = std::getenv("HOME");
-  return Value::str(home && (p == "~" || p.starts_with("~/")) ? home + p.substr(1) : p);
+  if (p != "~" && !p.starts_with("~/")) return Value::str(p);
+  // The script's own environment, which setenv() may not have been told of.
+  const std::optional<std::string> home = environment("HOME");
+  if (!home) return Value::str(p);
+  const std::string path = home->substr(0, home->find_last_not_of('/') + 1) + p.substr(1);
+  return Value::str(path.empty() ? "/" : path);
 }
 Value path_relpath(Interp& in, NativeArgs& a) {
   auto absolute = [&](const std::string& p) { return p.starts_with('/') ? p : current_folder(in) + "/" + p; };

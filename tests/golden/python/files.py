@@ -14,3 +14,10 @@ print(Path(__file__).name, Path(__file__).parent.resolve().name)
 try: open("/nonexist/zz")
 except FileNotFoundError as e: print("FNF")
 os.makedirs("/tmp/kiln_python_corpus/dd/ee", exist_ok=True); print(os.listdir("/tmp/kiln_python_corpus/dd"), sorted(x.name for x in Path("/tmp/kiln_python_corpus/dd").iterdir()))
+# The home folder is the script's.
+was = os.environ.get("HOME")
+for home in ("/kiln-home/", "/"):
+    os.environ["HOME"] = home
+    print(os.path.expanduser("~"), os.path.expanduser("~/x"), os.path.expanduser("x~"), os.path.expanduser("/~/a"))
+if was is None: del os.environ["HOME"]
+else: os.environ["HOME"] = was
