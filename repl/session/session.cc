@@ -10,6 +10,7 @@
 #include "repl/modules/modules.h"
 #include "repl/modules/results/results.h"
 #include "repl/modules/results/table_object.h"
+#include "repl/modules/torch/lazy_scope.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/triton/kernel.h"
 #include "repl/modules/triton/launch_state.h"
@@ -254,10 +255,10 @@ Result<Value> lazy_value(Interp& in, std::string text) {
       // So that the plan is of this text alone; a variable's own history belongs to what made it.
     }));
   // Operations of tensors on the host are computed at once otherwise, and there would be no expression.
-  bool& always_lazy = torch_state(in).always_lazy;
-  always_lazy = true;
-  auto value = value_of(in, text);
-  always_lazy = false;
+  auto value = [&] {
+    const LazyScope lazy(in);
+    return value_of(in, text);
+  }();
   const TensorObject* t = value.ok() ? value->get<TensorObject>() : nullptr;
   // A text that gave no tensor is the caller's to judge.
   if (!t || t->is_pending() || !name_alone) return value;

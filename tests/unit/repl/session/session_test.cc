@@ -496,6 +496,15 @@ TEST_F(SessionTest, CompletesNamesAndAttributes) {
   EXPECT_FALSE(session->complete("torch.rand").empty());
 }
 
+TEST_F(SessionTest, AskingForAnExpressionLeavesTheModeAsItWas) {
+  run("import torch\ntorch._kiln.stay_lazy(True)\nx = torch.ones(2)\n");
+  ASSERT_TRUE(session->expression("x + 1").ok());
+  run("print((x + 2).is_lazy())\ntorch._kiln.stay_lazy(False)\n");
+  ASSERT_TRUE(session->expression("x + 1").ok());
+  run("print((x + 2).is_lazy())\n");
+  EXPECT_EQ(out, "True\nFalse\n");
+}
+
 TEST_F(SessionTest, ListsVariables) {
   run("import torch\nx = torch.ones(2, 3)\nn = 5\ns = 'a' * 200\n@triton.jit\ndef k(p, N: tl.constexpr): pass\n");
   std::vector<Variable> v = session->variables();
