@@ -11,16 +11,17 @@
 #include "repl/modules/triton/language.h"
 #include "repl/script/builtins/builtins.h"
 #include "support/text.h"
+#include "support/text_width.h"
 
 namespace kiln::script {
 
 namespace {
 
-constexpr size_t kSummaryLength = 60;
+constexpr int kSummaryWidth = 60;  // cells
 
 std::string one_line(std::string text) {
   if (size_t end = text.find('\n'); end != std::string::npos) text = text.substr(0, end) + " …";
-  if (text.size() > kSummaryLength) text = text.substr(0, kSummaryLength - 1) + "…";
+  if (text_width(text) > kSummaryWidth) text = std::string(beginning_of_width(text, kSummaryWidth - 1)) + "…";
   return text;
 }
 

@@ -515,6 +515,14 @@ TEST_F(SessionTest, ListsVariables) {
   // Long values are cut, so that a list of variables stays one line for each.
   EXPECT_LE(v[2].summary.size(), 70u);
   EXPECT_EQ(v[3].summary, "k(p, N: tl.constexpr)");
+  // By whole characters, and by the cells that they take.
+  run("e = 'é' * 200\nw = '核' * 200\n");
+  v = session->variables();
+  std::string e = "'", w = "'";
+  for (int i = 0; i < 58; ++i) e += "é";
+  for (int i = 0; i < 29; ++i) w += "核";
+  EXPECT_EQ(v[4].summary, e + "…");
+  EXPECT_EQ(v[5].summary, w + "…");
   EXPECT_EQ(session->tensor("x")->numel(), 6);
   EXPECT_EQ(session->kernel("k")->name(), "k");
   EXPECT_EQ(session->kernel("n").error().kind, ErrorKind::kType);
