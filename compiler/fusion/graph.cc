@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "compiler/fusion/dag.h"
 #include "support/float_bits.h"
@@ -41,9 +42,15 @@ Number converted(const Number& number, DType type) {
   const double real = std::visit([](auto v) { return static_cast<double>(v); }, number);
   if (type == DType::kI1) return real != 0;
   if (is_float(type)) return float_from_bits(type, unsaturated_float_bits(type, real));
-  int64_t v = std::holds_alternative<double>(number)
-                  ? static_cast<int64_t>(std::clamp(real, -9.2e18, 9.2e18))
-                  : std::visit([](auto x) { return static_cast<int64_t>(x); }, number);
+  int64_t v = 0;
+  if (!std::holds_alternative<double>(number))
+    v = std::visit([](auto x) { return static_cast<int64_t>(x); }, number);
+  else if (real >= 0x1p63)
+    v = std::numeric_limits<int64_t>::max();
+  else if (real >= -0x1p63)
+    v = static_cast<int64_t>(real);
+  else if (real < -0x1p63)  // and 0 for a NaN, as the conversion of an element is
+    v = std::numeric_limits<int64_t>::min();
   if (bits(type) < 64) {
     const int spare = 64 - bits(type);
     const uint64_t up = static_cast<uint64_t>(v) << spare;

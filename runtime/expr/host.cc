@@ -230,15 +230,12 @@ class Evaluation {
   }
 
   static HostArray full(const Node& n) {
-    HostArray one = scalar(n), out{n.dtype, n.shape, {}, {}};
-    const double value = one.is_float() ? one.floats[0] : static_cast<double>(one.ints[0]);
-    if (out.is_float()) {
-      out.floats.assign(count(n.shape), value);
-      settle(out.floats, n.dtype);
-    } else {
-      out.ints.assign(count(n.shape), one.is_float() ? static_cast<int64_t>(value) : one.ints[0]);
-      settle(out.ints, n.dtype);
-    }
+    HostArray out = number(n.attributes.value, n.dtype);  // the constant that a kernel has
+    out.shape = n.shape;
+    if (out.is_float())
+      out.floats.resize(count(n.shape), out.floats[0]);
+    else
+      out.ints.resize(count(n.shape), out.ints[0]);
     return out;
   }
 

@@ -1,6 +1,7 @@
 // What expressions mean on the host, against formulas written out.
 #include "runtime/expr/host.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/unit/runtime/expr/expr_test_util.h"
@@ -86,6 +87,23 @@ TEST(ExprHost, IntegersWrapAndDivideLikePython) {
   Tensor u = *Tensor::from_host(cpu(), DType::kU64, Shape{2}, big, 16);
   EXPECT_EQ(numbers(run_on_host(op(ExprOp::kGt, {u, *u.as_strided(Shape{1}, Shape{1}, 1)}))),
             (std::vector<double>{1, 0}));
+}
+
+/// A number that its dtype does not have is the constant of a kernel here too.
+TEST(ExprHost, ConstantsBeyondTheirDtype) {
+  for (DType dtype : {DType::kI64, DType::kI32, DType::kI8, DType::kU8, DType::kF16, DType::kF64})
+    for (double value : {1e30, -1e30, 300.5, -1.5, static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
+      auto sum = [&] {
+        return op(ExprOp::kMaximum, {Expr::full(cpu(), {4}, value, dtype), Expr::full(cpu(), {4}, int64_t{0}, dtype)});
+      };
+      const std::vector<double> now = numbers(run_on_host(sum())), later = numbers(run(sum()));
+      ASSERT_EQ(now.size(), 4u);
+      for (size_t i = 0; i < 4; ++i)
+        EXPECT_TRUE(now[i] == later[i] || (std::isnan(now[i]) && std::isnan(later[i])))
+            << value << " as " << name(dtype) << ": " << now[i] << " and " << later[i];
+      if (dtype == DType::kI64 && !std::isnan(value))
+        EXPECT_EQ(now[0], std::clamp(std::trunc(value), 0.0, 0x1p63)) << value;
+    }
 }
 
 TEST(ExprHost, RoundsEachOperation) {
