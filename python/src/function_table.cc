@@ -60,7 +60,9 @@ PyObject* add_evaluated(PyObject* self, PyObject* args) {
     // Dropped with the table, on any thread.
     Py_INCREF(function);
     std::shared_ptr<PyObject> kept(function, [](PyObject* f) {
-      WithGil gil;
+      // At exit there may be no interpreter to count references; it leaks then.
+      if (!Py_IsInitialized()) return;
+      const WithGil gil;
       Py_DECREF(f);
     });
     const FunctionId id = table(self).add_evaluated(
