@@ -50,7 +50,9 @@ PyObject* placeholder(PyObject*, PyObject* args) {
     const DType element = named_dtype(dtype);
     const std::vector<int64_t> sizes = ints_of(shape);
     int64_t bytes = size_of(element);
-    for (int64_t n : sizes) bytes *= n;
+    for (int64_t n : sizes)
+      if (n < 0 || __builtin_mul_overflow(bytes, n, &bytes))
+        raise(PyExc_ValueError, "a tensor of shape %R has no number of bytes", shape);
     // An address that no device gives out; nothing reads it.
     constexpr uint64_t kNobodysAddress = uint64_t{1} << 40;
     return wrapped(
@@ -224,6 +226,17 @@ PyObject* expr_ops(PyObject*, PyObject*) {
     return rows;
   });
 }
+
+/// The addresses of a tensor's bytes, which begin below its first element where it goes backwards.
+std::pair<uint64_t, uint64_t> extent_of(const ForeignTensor& t) {
+  int64_t first = 0, last = 0;
+  for (size_t d = 0; d < static_cast<size_t>(t.rank); ++d) {
+    if (t.shape[d] == 0) return {t.address, t.address};
+    (t.strides[d] < 0 ? first : last) += (t.shape[d] - 1) * t.strides[d];
+  }
+  const int64_t size = size_of(t.dtype);
+  return {t.address + static_cast<uint64_t>(first * size), t.address + static_cast<uint64_t>((last + 1) * size)};
+}
 /// is_apart(out, tensors): out is row-major, aligned as kernels want what they write, and shares no memory with tensors
 PyObject* is_apart(PyObject*, PyObject* args) {
   return guarded([&] {
@@ -235,10 +248,11 @@ PyObject* is_apart(PyObject*, PyObject* args) {
     int64_t step = 1;
     for (int d = out.rank; d-- > 0; step *= out.shape[static_cast<size_t>(d)])
       apart = apart && (out.shape[static_cast<size_t>(d)] == 1 || out.strides[static_cast<size_t>(d)] == step);
+    const auto [first, last] = extent_of(out);
     for (Py_ssize_t i = 0; apart && i < length(tensors); ++i) {
       const ForeignTensor read = read_foreign(item(tensors, i));
-      apart = read.device != out.device || read.address + static_cast<uint64_t>(read.bytes()) <= out.address ||
-              out.address + static_cast<uint64_t>(out.bytes()) <= read.address;
+      const auto [begin, end] = extent_of(read);
+      apart = read.device != out.device || end <= first || last <= begin;
     }
     return Ref::share(apart ? Py_True : Py_False);
   });

@@ -38,6 +38,11 @@ class Surface(unittest.TestCase):
             self.assertTrue(getattr(kiln.Expr, name).__doc__, name)
 
 
+    def test_a_placeholder_has_a_number_of_bytes(self):
+        for shape in ([2**62, 2], [2**31, 2**31, 4], [-1, 3], [2**32, 2**32]):
+            with self.assertRaisesRegex(ValueError, "number of bytes"): _kiln.Expr.placeholder("float32", shape, -1)
+
+
 @unittest.skipUnless(np, "needs numpy")
 class Numpy(unittest.TestCase):
 
@@ -50,6 +55,14 @@ class Numpy(unittest.TestCase):
         got = e.eval()
         self.assertIsInstance(got, np.ndarray)
         np.testing.assert_allclose(got, (self.x * 3).sum(1))
+
+    def test_memory_that_is_read_backwards_is_seen(self):
+        x = np.zeros(68, np.float32)
+        x = x[-x.ctypes.data % 16 // 4:][:64]
+        out = x[:32]
+        self.assertFalse(_kiln.is_apart(out, [x[40::-1]]))
+        self.assertFalse(_kiln.is_apart(out, [x.reshape(8, 8)[::-1, 1:]]))
+        self.assertTrue(_kiln.is_apart(out, [x[63:31:-1], x[32:], x[40:40:-1]]))
 
     def test_an_array_on_the_left(self):
         # numpy must leave the operation to the expression.
