@@ -21,9 +21,9 @@ namespace {
 
 constexpr std::string_view kUnknown = "–";
 
-// RFC 4180: a field with a separator, a quote or a newline is quoted, and quotes are doubled.
+// RFC 4180: a field with a separator, a quote or the end of a line is quoted, and quotes are doubled.
 std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
   return quoted + "\"";
@@ -34,7 +34,14 @@ std::string full_number(double v) { return std::isfinite(v) ? fmt::format("{}", 
 
 std::string escape_markdown(const std::string& text) {
   std::string out;
-  for (char c : text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\r' || c == '\n') {
+      // A row is one line of the source.
+      if (c == '\r' && i + 1 < text.size() && text[i + 1] == '\n') ++i;
+      out += "<br>";
+      continue;
+    }
     if (c == '|') out += '\\';
     out += c;
   }

@@ -51,6 +51,14 @@ TEST(Table, Markdown) {
             "\n– time: no GPU\n");
 }
 
+TEST(Table, LinesInsideACell) {
+  Table t({{"name", "", Align::kLeft}, {"note", "", Align::kLeft}});
+  t.add_row({"one\ntwo", "a\rb"});
+  t.add_row({"x\r\ny\n", "c"});
+  EXPECT_EQ(to_csv(t), "name,note\n\"one\ntwo\",\"a\rb\"\n\"x\r\ny\n\",c\n");
+  EXPECT_EQ(to_markdown(t), "| name | note |\n|---|---|\n| one<br>two | a<br>b |\n| x<br>y<br> | c |\n");
+}
+
 TEST(Table, Json) {
   auto doc = nlohmann::json::parse(to_json(sample()));
   EXPECT_EQ(doc["rows"][0]["kernel"], "add");
