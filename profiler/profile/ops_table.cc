@@ -9,6 +9,7 @@
 #include "profiler/profile/intervals.h"
 #include "profiler/profile/ops.h"
 #include "profiler/roofline/occupancy.h"
+#include "support/text_width.h"
 
 namespace kiln::profiler {
 
@@ -23,12 +24,7 @@ constexpr int kLongestName = 60;  // columns, in text
 
 Cell name_cell(const std::string& name) {
   if (report::display_width(name) <= kLongestName) return name;
-  size_t end = 0;
-  for (int width = 0; end < name.size() && width < kLongestName - 1; ++width) {
-    ++end;
-    while (end < name.size() && (name[end] & 0xC0) == 0x80) ++end;
-  }
-  return name.substr(0, end) + "…";
+  return std::string(beginning_of_width(name, kLongestName - 1)) + "…";
 }
 
 Cell percent(double fraction) { return Cell::of(fraction * 100, 1); }

@@ -90,6 +90,23 @@ TEST(Ops, GoldenText) {
             "dropped");
 }
 
+/// Wide characters take two cells each.
+TEST(Ops, LongNamesAreCutToTheirWidth) {
+  Timeline t = gpu(40000);
+  std::string wide, narrow;
+  for (int i = 0; i < 40; ++i) wide += "核", narrow += "é";
+  launch(t, 1, wide, 1500, 3500, 6000, 16000);
+  launch(t, 2, narrow + narrow, 7500, 8500, 17000, 27000);
+  launch(t, 3, narrow, 8600, 8700, 28000, 29000);
+  join(t);
+  const report::Table table = work_table(t, ops(t, {}), {});
+  std::vector<std::string> names;
+  for (const auto& row : table.rows()) names.push_back(row[0].text);
+  std::ranges::sort(names);
+  EXPECT_EQ(names, (std::vector<std::string>{narrow, (narrow + narrow).substr(0, 2 * 59) + "…",
+                                             wide.substr(0, 3 * 29) + "…"}));
+}
+
 TEST(Ops, BusyIsTheUnionOfWhatRan) {
   Timeline t = gpu(20000);
   launch(t, 1, "a", 0, 100, 1000, 11000, 7);
