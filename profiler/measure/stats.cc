@@ -45,14 +45,6 @@ double stddev(std::span<const double> samples) {
   return std::sqrt(sum / static_cast<double>(samples.size() - 1));
 }
 
-double mad(std::span<const double> samples) {
-  double m = median(samples);
-  std::vector<double> away;
-  away.reserve(samples.size());
-  for (double s : samples) away.push_back(std::abs(s - m));
-  return median(away);
-}
-
 Summary summarize(std::span<const double> samples) {
   Summary s;
   s.n = static_cast<int>(samples.size());

@@ -11,8 +11,6 @@ double median(std::span<const double> samples);
 double mean(std::span<const double> samples);
 /// Sample standard deviation (n - 1); 0 for fewer than two samples.
 double stddev(std::span<const double> samples);
-/// Median absolute deviation from the median, unscaled.
-double mad(std::span<const double> samples);
 
 /// min, quartiles and count of samples, in the samples' unit.
 struct Summary {
