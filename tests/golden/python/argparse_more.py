@@ -83,3 +83,12 @@ print(v.format_help(), end="")
 w = argparse.ArgumentParser(prog="w")
 w.add_subparsers(dest="command").add_parser("run", help="runs it")
 print(w.format_help(), end="")
+# What begins with a dash and is no plain number is an option.
+import contextlib, io
+numbers = argparse.ArgumentParser()
+numbers.add_argument("--x", type=float)
+numbers.add_argument("y", nargs="*")
+for words in (["--x", "-inf"], ["--x", "-nan"], ["--x", "-1e5"], ["-1_0"], ["-5."], ["--x", "-1"], ["--x", "-.5", "-1.5"], ["--", "-inf"]):
+    try:
+        with contextlib.redirect_stderr(io.StringIO()): print(words, numbers.parse_args(words))
+    except SystemExit as e: print(words, "exit", e.code)

@@ -283,11 +283,11 @@ class ArgumentParser:
         # '-' alone is stdin by custom, and a text with a blank was quoted by somebody.
         if not word.startswith("-") or word == "-" or " " in word:
             return True
-        try:
-            float(word)
-        except ValueError:
+        # A number is a value unless the parser has an option such as -1. Python means digits with at most a point in them:
+        # -inf and -1e5 are options for it.
+        whole, point, part = word[1:].partition(".")
+        if not (part.isdecimal() and (not whole or whole.isdecimal()) if point else whole.isdecimal()):
             return False
-        # A number is a value unless the parser has an option such as -1.
         return not any(o[1:2].isdigit() for a in self._actions for o in a.option_strings)
 
     def _parse(self, words, space):
