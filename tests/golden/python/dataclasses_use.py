@@ -21,3 +21,22 @@ print(P(1) < P(2), hash(P(1)) == hash(P(1)), {P(1): 2}[P(1)])
 try:
     P(1).x = 3
 except Exception as e: print(type(e).__name__, e)
+# A pattern takes by place what __init__ takes by place.
+import dataclasses
+@dataclasses.dataclass
+class Placed:
+    a: int
+    b: int = dataclasses.field(kw_only=True)
+    _: dataclasses.KW_ONLY
+    c: int = 1
+@dataclasses.dataclass(kw_only=True)
+class Below(Placed):
+    e: int
+@dataclasses.dataclass(match_args=False)
+class Without:
+    a: int
+@dataclasses.dataclass
+class Own:
+    __match_args__ = ("z",)
+    a: int
+print(Placed.__match_args__, Below.__match_args__, hasattr(Without, "__match_args__"), Own.__match_args__)

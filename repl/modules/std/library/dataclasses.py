@@ -146,7 +146,7 @@ def _make_init(cls, fields, parameters, frozen):
     return __init__
 
 
-def _process(cls, init, repr_, eq, order, unsafe_hash, frozen, kw_only):
+def _process(cls, init, repr_, eq, order, unsafe_hash, frozen, kw_only, match_args):
     fields, parameters = _collect(cls, kw_only)
     cls.__dataclass_fields__ = fields
     cls.__dataclass_parameters__ = parameters
@@ -193,14 +193,16 @@ def _process(cls, init, repr_, eq, order, unsafe_hash, frozen, kw_only):
             raise FrozenInstanceError(f"cannot delete field '{name}'")
         cls.__setattr__ = __setattr__
         cls.__delattr__ = __delattr__
-    cls.__match_args__ = tuple(parameters)
+    if match_args and "__match_args__" not in own:
+        # By place a pattern takes what __init__ takes by place.
+        cls.__match_args__ = tuple(n for n, f in parameters.items() if not f.kw_only)
     return cls
 
 
 def dataclass(cls=None, *, init=True, repr=True, eq=True, order=False, unsafe_hash=False, frozen=False,
               match_args=True, kw_only=False, slots=False, weakref_slot=False):
     def wrap(c):
-        return _process(c, init, repr, eq, order, unsafe_hash, frozen, kw_only)
+        return _process(c, init, repr, eq, order, unsafe_hash, frozen, kw_only, match_args)
 
     return wrap if cls is None else wrap(cls)
 
