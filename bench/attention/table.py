@@ -54,7 +54,7 @@ class Table:
             if time:
                 self.ratios[peer].append(time / us)
         print(f"| {d} | {'causal' if causal else 'full'} | {keys} x {group} | {n} | {dtype} | {us:.1f} | "
-              f"{flop / us / 1e6:.0f} | {' | '.join(cells)} |")
+              f"{flop / us / 1e6:.0f} | {' | '.join(cells)} |", flush=True)
 
     def end(self):
         for peer, found in self.ratios.items():
