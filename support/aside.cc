@@ -57,28 +57,26 @@ struct Job {
   }
 };
 
-/// On a thread that takes no signal of others: Ctrl-C would end a call of the system there, opening a library's file
-/// say, as a failure.
-void start(const std::shared_ptr<Job>& job) {
+void wait_at_exit() {
+  while (left > 0) std::this_thread::sleep_for(kBetweenLooks);
+}
+
+}  // namespace
+
+void run_on_thread(std::function<void()> work) {
   sigset_t of_others, before;
   sigfillset(&of_others);
   for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&of_others, own);
   pthread_sigmask(SIG_BLOCK, &of_others, &before);
   bool has_thread = true;
   try {
-    std::thread([job] { job->run(); }).detach();
+    std::thread(work).detach();
   } catch (const std::exception&) {  // no thread to be had, or no memory for one
     has_thread = false;
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (!has_thread) job->run();
+  if (!has_thread) work();
 }
-
-void wait_at_exit() {
-  while (left > 0) std::this_thread::sleep_for(kBetweenLooks);
-}
-
-}  // namespace
 
 bool run_aside(std::function<void()> work) {
   if (!InterruptListener::any()) {
@@ -90,7 +88,7 @@ bool run_aside(std::function<void()> work) {
   (void)registered;
   auto job = std::make_shared<Job>();
   job->work = std::move(work);
-  start(job);
+  run_on_thread([job] { job->run(); });
   if (!job->wait()) return false;
   if (job->thrown) std::rethrow_exception(job->thrown);
   return true;

@@ -10,6 +10,10 @@ namespace kiln {
 /// (InterruptListener) and where the system has no more threads, `work` runs on this thread.
 [[nodiscard]] bool run_aside(std::function<void()> work);
 
+/// Runs `work`, which throws nothing, on a thread of its own that takes no signal of others: Ctrl-C would end a call of
+/// the system there, opening a library's file say, as a failure. Where the system has no more threads, on this one.
+void run_on_thread(std::function<void()> work);
+
 /// How much work was left by Ctrl-C and is not done yet. A program that ends meanwhile ends by _exit(): destructors of
 /// statics would take away what that work uses. Where it does not, its end waits for the work.
 int work_left_aside();

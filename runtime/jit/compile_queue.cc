@@ -1,7 +1,5 @@
 #include "runtime/jit/compile_queue.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,9 +7,10 @@
 #include <chrono>
 #include <cstdlib>
 #include <deque>
-#include <exception>
 #include <thread>
 #include <utility>
+
+#include "support/aside.h"
 
 namespace kiln::runtime {
 namespace {
@@ -79,18 +78,7 @@ void CompileQueue::add(std::function<void()> job) {
     if (state->threads == limit_) return;
     ++state->threads;
   }
-  sigset_t of_others, before;
-  sigfillset(&of_others);
-  for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&of_others, own);
-  pthread_sigmask(SIG_BLOCK, &of_others, &before);
-  bool has_thread = true;
-  try {
-    std::thread([state] { state->work(); }).detach();
-  } catch (const std::exception&) {  // no thread to be had, or no memory for one
-    has_thread = false;
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (!has_thread) state->work();
+  run_on_thread([state] { state->work(); });
 }
 
 }  // namespace kiln::runtime
