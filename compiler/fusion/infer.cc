@@ -108,18 +108,19 @@ Result<Node> view(ExprOp op, const Node& x, Node out) {
   }
   if (op == ExprOp::kReshape) {
     int64_t known = 1, unknown = -1;
+    bool is_counted = true;  // sizes whose product is beyond 64 bits are those of no tensor
     for (size_t d = 0; d < a.shape.size(); ++d) {
       if (a.shape[d] == -1 && unknown < 0) {
         unknown = static_cast<int64_t>(d);
       } else if (a.shape[d] < 0) {
         return error(ErrorKind::kValue, "reshape: {} has more than one -1, or a negative size", to_string(a.shape));
       } else {
-        known *= a.shape[d];
+        is_counted = !__builtin_mul_overflow(known, a.shape[d], &known) && is_counted;
       }
     }
     const int64_t n = numel(x.shape);
-    if (unknown >= 0 && known > 0) a.shape[static_cast<size_t>(unknown)] = n / known;
-    if (numel(a.shape) != n || (unknown >= 0 && known == 0))
+    if (is_counted && unknown >= 0 && known > 0) a.shape[static_cast<size_t>(unknown)] = n / known;
+    if (!is_counted || numel(a.shape) != n || (unknown >= 0 && known == 0))
       return error(ErrorKind::kType, "reshape: {} has {} elements and cannot become {}", to_string(x.shape), n,
                    to_string(a.shape));
     out.shape = a.shape;

@@ -84,6 +84,11 @@ TEST(Infer, ErrorsNameBothShapes) {
   a.axes = {2};
   EXPECT_NE(message(made(ExprOp::kSum, {x}, a)).find("dimension 2 of a tensor that has 2"), std::string::npos);
   a.axes = {};
+  // 2^64 elements, which are none in 64 bits.
+  a.shape = {4, int64_t{1} << 62};
+  EXPECT_EQ(message(made(ExprOp::kReshape, {tensor(DType::kF32, {0})}, a)),
+            "error: reshape: [0] has 0 elements and cannot become [4, 4611686018427387904]\n");
+  a.shape = {};
   EXPECT_NE(message(made(ExprOp::kLayerNorm, {x, tensor(DType::kF32, {4})}, a)).find("must have [5]"),
             std::string::npos);
   a.shape = {int64_t{1} << 40, int64_t{1} << 30, 4, 5};
