@@ -269,10 +269,10 @@ int live_registers(std::string_view ptx) {
   return most;
 }
 
-}  // namespace
-
 /// Of a thread: fewer let no more of them on an SM.
 constexpr int kFewestRegisters = 32;
+
+}  // namespace
 
 Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target, const KernelFacts& facts,
                                  const Assembler* device) {

@@ -179,8 +179,8 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
     t.loop = true;
     // With so many loads for each, that their registers leave room for other threads.
     const int64_t elements = w.tensors > 16 ? 2 : w.tensors > 8 ? 4 : 8;
-    if (gpu && !waits && elements < 8) t.block = std::min(t.block, 8 * 32 * elements);
-    if (gpu && !waits && w.exponentials && w.tensors >= 2) t.block = std::min(t.block, 8 * 32 * elements);
+    if (gpu && !waits && (elements < 8 || (w.exponentials && w.tensors >= 2)))
+      t.block = std::min(t.block, 8 * 32 * elements);
     t.warps = waits ? 16 : static_cast<int>(std::clamp<int64_t>(t.block / (32 * (gpu ? elements : 8)), 1, 8));
     // Few rows: as many elements of each thread, and more threads for each row.
     while (gpu && !waits && w.splits == 1 && t.warps >= 8 && t.warps < 32 &&

@@ -64,8 +64,8 @@ struct Lowering {
   /// True in the one thread of the partition that issues bulk copies, or in one of each group of so many warps; null
   /// where there is but one thread.
   llvm::Value* leader(int warps = 0);
-  /// True in the one thread that initialises barriers: ahead of the roles the one that
-  /// becomes the first further region.
+  /// True in the one thread that initialises barriers: ahead of the roles the one that becomes the first further
+  /// region.
   llvm::Value* initializer();
   /// The kernel's dynamic shared memory.
   llvm::GlobalVariable* shared_memory();

@@ -22,7 +22,7 @@ constexpr int64_t kMostLoaded = 8;
 
 /// Whether all iterations can be written out once the branches of the body are gone.
 bool can_unroll(const Op* loop) {
-  if (!loop || loop->kind != OpKind::kFor) return false;
+  if (loop->kind != OpKind::kFor) return false;
   const auto trips = trip_count(loop);
   if (!trips || *trips > kMostIterations) return false;
   int ops = 0;

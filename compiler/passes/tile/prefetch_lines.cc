@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -92,20 +93,17 @@ class LinesAhead {
   bool fits(const Op& load) {
     const Value* pointer = load.operand(0);
     if (load.flag(AttrName::kVolatile)) return false;
+    // The pointers and the mask: what stands for masked elements is loaded by nobody.
+    const std::span<Value* const> places(load.operands.data(), std::min(size_t{2}, load.operands.size()));
     LoopSlice slice(body_);
-    for (const Value* v : load.operands)
-      if (v->type.pointer || v->type.dtype == DType::kI1)
-        if (!slice.add(v)) return false;
-    if (!slice.varies()) return false;
+    if (!std::ranges::all_of(places, [&](const Value* v) { return slice.add(v); }) || !slice.varies()) return false;
     const int dim = dim_of(pointer);
     if (dim >= 0) {
       const int64_t size = pointer->type.shape[dim], lines = lines_along(pointer, dim);
       if (axis_.of(pointer).contiguity[static_cast<size_t>(dim)] < std::min(size, of_line(pointer))) return false;
       if (pointer->type.shape.numel() / size * lines > kMostOfThread * 32 * module_.num_warps) return false;
     }
-    const size_t masks = std::min(size_t{2}, load.operands.size());
-    return std::all_of(load.operands.begin(), load.operands.begin() + static_cast<std::ptrdiff_t>(masks),
-                       [&](const Value* v) { return is_known(v, dim); });
+    return std::ranges::all_of(places, [&](const Value* v) { return is_known(v, dim); });
   }
 
   bool is_of_body(const Value* v) const { return v->block == body_ || (v->op && v->op->parent == body_); }
