@@ -166,12 +166,17 @@ def main():
             }
             print(f"{name:14} {side:7} {f['cold_s']:8.2f} {f['compiler_s']:11.2f} {f['kernels']:8.0f} "
                   f"{f['steady_us']:10.1f} {f['error']:8.1e}", flush=True)
-            if not all(r.get("right", True) for r in both): failed, _ = True, print(f"{name:14} {side:7} not finite")
+            if not all(r.get("right", True) for r in both):
+                failed = True
+                print(f"{name:14} {side:7} not finite")
         theirs, ours = figures["triton"], figures["kiln"]
         for r in found["kiln"]["alone"]:
-            if r.get("fallbacks"): failed, _ = True, print(r["report"])
+            if r.get("fallbacks"):
+                failed = True
+                print(r["report"])
         if not ours["error"] <= max(1.5 * theirs["error"], 1e-5):
-            failed, _ = True, print(f"{name:14} WRONG: Kiln's result is further from float32 than Triton's explains")
+            failed = True
+            print(f"{name:14} WRONG: Kiln's result is further from float32 than Triton's explains")
         for key, kept in ratios.items():
             a, b = theirs[key], ours[key]
             if a > 0 and b > 0: kept.append(a / b if key == "steady_us" else b / a)
