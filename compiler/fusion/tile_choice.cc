@@ -22,7 +22,7 @@ constexpr int64_t kSpreadColumns = 4096;  // of a row that twice the threads tak
 
 /// Columns of a block that a row of so many reaches, in steps coarse enough for rows of similar lengths to share a
 /// kernel; 0 where it is about all of them. Registers beyond are constants, with which nothing is computed. Short rows
-/// share one kernel, unless their functions take longer than their memory.
+/// share one kernel, unless they take longer to compute than their memory.
 int64_t held_columns(int64_t n_cols, int64_t block, bool costly) {
   constexpr int64_t kShortCostlyRow = 256;  // a thread of the warp that takes it has two loads of 16 bytes
   if (block <= (costly ? kShortCostlyRow : kShortRow)) return 0;
@@ -202,7 +202,7 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
   while (!w.alone && t.rows > 1 && t.rows * t.block > kLeastElements &&
          cdiv(w.n_rows, t.rows) < kProgramsPerProcessor * processors)
     t.rows /= 2;
-  if (gpu) t.held = held_columns(w.n_cols, t.block, w.costly);
+  if (gpu) t.held = held_columns(w.n_cols, t.block, w.costly || w.computes);
   // At least half of what is held, or of the block: so that a thread has 32 columns of a wide row at most.
   int64_t elements = t.held > 0 && t.rows == 1 ? power_of_two(t.held / 2 + 1) : t.rows * t.block;
   // Warps share rows among them, and a reduction stays inside of one (softmax of 838860 x 10 on an H100: 162 us with

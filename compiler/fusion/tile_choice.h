@@ -48,6 +48,7 @@ struct RowWork {
   bool stores_rows = false;   // stores something along columns
   bool exponentials = false;  // a softmax's, or other functions that a loop for each reduction would take again
   bool costly = false;        // each element takes functions of many instructions
+  bool computes = false;      // instructions take longer than memory
   bool alone = false;         // one program makes all of it, behind a kernel's others
 };
 
