@@ -431,6 +431,15 @@ class Grouper {
     replace(maker, product, std::move(c));
   }
 
+  /// Whether so many operations for each element of a cluster take less than a kernel of their own.
+  bool is_repeated_sooner(const Cluster& of, int flop) const {
+    if (!options_.machine.gpu()) return false;
+    double elements = 1;
+    for (int64_t d : of.dims) elements *= static_cast<double>(d);
+    const target::Rates& rates = options_.machine.rates();
+    return elements * flop < rates.kernel_us / 2 * rates.pointwise_flop_per_us;
+  }
+
   /// Whether two programs may compute an operand: of few operations, or windows, of which more are stored than read
   /// (int4 weights of 4096 x 1024 for 112 rows on an H100: 50 us so, 12 stored).
   bool is_quick_twice(const Cluster& operand) const {
@@ -597,7 +606,7 @@ Verdict Grouper::merged(int a, int b) const {
       if (leaves(x, y, m) && !per_row)
         return Reason{"the first's result is stored, and the second's programs would each store it again", ""};
     }
-    if (flop > kMostRepeatedFlop && !per_row)
+    if (flop > kMostRepeatedFlop && !per_row && !is_repeated_sooner(y, flop))
       return Reason{"the first is small and costly, and every row of the second would compute it again", ""};
   }
   // Reductions must agree on what they reduce, and on the number of parts.

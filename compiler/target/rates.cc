@@ -14,6 +14,7 @@ constexpr Rates kRates[] = {
      .part_bytes_per_us = 3e6,
      .copy_bytes_per_us = 2.5e6,
      .pointwise_bytes_per_us = 2.95e6,
+     .pointwise_flop_per_us = 1.5e7,
      .epilogue_bytes_per_us = 1.6e6,
      .exact_root_us = 1.5,
      // By mma.sync. 71 x 993 x 1399 halves, whose rows begin anywhere, take 17.5 us so, 14.6 copied.

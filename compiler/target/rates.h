@@ -29,6 +29,7 @@ struct Rates {
   double part_bytes_per_us;       // of products in parts, which a second kernel adds; it reads them from the L2
   double copy_bytes_per_us;       // read and written, in rows of any alignment
   double pointwise_bytes_per_us;  // of memory, by a pointwise kernel
+  double pointwise_flop_per_us;   // of all multiprocessors, beside as many instructions that are none
   double epilogue_bytes_per_us;   // by the epilogues of a product, beyond its own result
   double exact_root_us;           // a division or root of a tile, whose exact forms branch for each element
   PointerProductRates pointer_product;

@@ -752,6 +752,23 @@ TEST_F(PlanTest, OperandsOfProductsAreMadeWhereTheyAreRead) {
     }
 }
 
+TEST_F(PlanTest, SmallAndCostlyTensorsAreComputedAgainWhereAKernelTakesLonger) {
+  auto kernels = [&](int64_t rows) {
+    p = {};
+    const int x = tensor(DType::kF32, {rows, 1}, "x");
+    int y = x;
+    for (int i = 0; i < 3; ++i) y = op(ExprOp::kGelu, {op(ExprOp::kAdd, {y, x})});
+    ExprAttributes expanded;
+    expanded.shape = {rows, 9};
+    p.graph.outputs = {op(ExprOp::kAdd, {op(ExprOp::kExpand, {y}, expanded), tensor(DType::kF32, {9}, "by_column")})};
+    auto made = plan(p.graph, {Variant::kFused, hopper_machine()});
+    EXPECT_TRUE(made.ok()) << render(made.error());
+    return made.ok() ? made->groups.size() : 0;
+  };
+  EXPECT_EQ(kernels(18112), 1u);
+  EXPECT_EQ(kernels(1 << 20), 2u);
+}
+
 /// Of a short row whose instructions take longer than its memory, what lies beyond its columns is not computed.
 TEST_F(PlanTest, ShortRowsThatComputeMuchAreHeldUpToTheirEnd) {
   const int x = tensor(DType::kF32, {400, 629}, "x");
