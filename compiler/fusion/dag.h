@@ -1,6 +1,7 @@
 // The form of an expression for grouping and code generation: few kinds of nodes, views folded into strides, every
 // operand of a pointwise node in one type, norms and softmax taken apart.
 #pragma once
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -56,6 +57,8 @@ struct DagNode {
                              // ones of the result are rows, of which the left operand has one dimension
   std::vector<Taken> taken;  // kTake: of each operand but the first, which is read from memory at their places and
                              // whose own strides are 0 there
+  std::array<int, 2> made{};  // kProduct: FLOP for each element of an operand that the product's own kernel computes;
+                              // 0: it is read
   bool tf32 = false;
   Activation activation = Activation::kNone;  // kProduct, with a third operand for the bias: of a library
   std::shared_ptr<const ExprFunction> function;

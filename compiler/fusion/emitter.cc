@@ -235,6 +235,13 @@ void Emitter::change_columns() {
   std::erase_if(inner_loads_, along_columns);
 }
 
+void Emitter::change_index(int dim) {
+  inner_.clear();
+  auto varies = [&](const auto& entry) { return entry.first.strides[at(dim)] != 0; };
+  std::erase_if(inner_loads_, varies);
+  std::erase_if(outer_loads_, varies);
+}
+
 std::string Emitter::literal(const Number& n, DType type) {
   if (type == DType::kI1) return std::visit([](auto v) { return v != 0 ? "True" : "False"; }, n);
   if (is_float(type)) {

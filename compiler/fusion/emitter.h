@@ -125,6 +125,8 @@ class Emitter {
   void end_loop();
   /// From here on, values along columns are those of other columns.
   void change_columns();
+  /// From here on, what varies along this dimension is elsewhere: its index was changed.
+  void change_index(int dim);
   /// As another dtype, as torch converts.
   Text converted(Text t, DType to);
   /// Makes a helper (helpers.def) part of the source, or the import of libdevice.

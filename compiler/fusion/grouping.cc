@@ -706,6 +706,21 @@ std::vector<int> operand_map(const Dag& dag, const Cluster& cluster, int consume
 
 Grouping group(const Dag& dag, const PlanOptions& options) { return Grouper(dag, options).run(); }
 
+void note_made_operands(Dag& dag, const PlanOptions& options) {
+  const bool any = std::ranges::any_of(dag.nodes, [](const DagNode& n) { return n.kind == DagKind::kProduct; });
+  if (!any || !options.machine.gpu()) return;
+  for (const Cluster& c : group(dag, options).clusters) {
+    if (c.for_operands.empty()) continue;
+    const auto product = std::ranges::find_if(
+        c.members, [&](int m) { return dag.nodes[at(m)].kind == DagKind::kProduct && !c.is_for_operands(m); });
+    DagNode& p = dag.nodes[at(*product)];
+    int flop = 0;
+    for (int m : c.for_operands) flop += std::max(1, info(dag.nodes[at(m)].op).flop);
+    for (size_t i : {0, 1})
+      if (c.is_for_operands(p.operands[i].node)) p.made[i] = flop;
+  }
+}
+
 std::vector<Reason> why_apart(const Dag& dag, const Grouping& grouping, const PlanOptions& options,
                               const std::vector<std::pair<int, int>>& edges) {
   Grouper g(dag, options);

@@ -49,6 +49,9 @@ std::optional<std::vector<int>> operand_dims(const DagNode& product, size_t oper
 /// For each dimension of an operand of `consumer` the cluster's dimension along which it is read.
 std::vector<int> operand_map(const Dag& dag, const Cluster& cluster, int consumer, size_t operand);
 
+/// Says of each product what its kernel will compute of its operands (DagNode::made).
+void note_made_operands(Dag& dag, const PlanOptions& options);
+
 struct Reason {
   std::string cause, help;
 };

@@ -40,7 +40,8 @@ double step_us(const DagNode& n, const MatmulTile& tile, const Rates& rates) {
   const bool words = bytes == 4;
   const double alone = (tile.m * pointer_step_us(n.operands[0], bytes, words, rates) +
                         tile.n * pointer_step_us(n.operands[1], bytes, words, rates)) /
-                       128;
+                           128 +
+                       (tile.m * n.made[0] + tile.n * n.made[1]) * tile.k / rates.made_flop_per_us;
   return (rates.step_us + alone) * rates.busy[0];
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "compiler/fusion/dag.h"
+#include "compiler/fusion/grouping.h"
 
 namespace kiln::fusion {
 
@@ -94,6 +95,13 @@ bool reads_whole(const Dag& dag, const Edge& e) {
   return axis_map(o, dag.nodes[at(o.node)].shape).has_value();
 }
 
+/// Whether a product counts along several dimensions of the node as along one, as it can also where it computes them.
+bool joins_dims(const Dag& dag, const Edge& e) {
+  const DagNode& reader = dag.nodes[at(e.reader)];
+  return reader.kind == DagKind::kProduct && e.operand < 2 &&
+         operand_dims(reader, e.operand, dag.nodes[at(reader.operands[e.operand].node)].shape).has_value();
+}
+
 /// Takes the dimensions of both ends of the edge apart where either begins one.
 bool split_edge(Dag& dag, const Edge& e) {
   DagNode& reader = dag.nodes[at(e.reader)];
@@ -175,7 +183,8 @@ void refine_shapes(Dag& dag) {
     while (std::exchange(changed, false))
       for (const Edge& e : kept)
         if (!reads_whole(tried, e)) changed = split_edge(tried, e) || changed;
-    if (std::all_of(kept.begin(), kept.end(), [&](const Edge& e) { return reads_whole(tried, e); }))
+    if (std::all_of(kept.begin(), kept.end(),
+                    [&](const Edge& e) { return reads_whole(tried, e) || joins_dims(tried, e); }))
       dag = std::move(tried);
   }
 }

@@ -77,6 +77,8 @@ class ProductWriter {
     e_.line(fmt::format("{} = {}", total, all));
     e_.line(fmt::format("{} = tl.cdiv({}, {})", share, total, e_.constant(node().splits, "SPLITS")));
     e_.line(fmt::format("{} = {} * {}", from, batch_index(0), share));
+    // Where a computed operand's elements lie side by side, remainders of places along k show.
+    if (!c_.for_operands.empty()) e_.line(fmt::format("tl.assume({} >= 0)", from));
     if (first) *first = from;
     return fmt::format("{}, min({} + {}, {})", from, from, share, total);
   }
@@ -490,26 +492,80 @@ class ProductWriter {
     return with_stages(t, node(), r_.machine);
   }
 
-  /// The text of a tile of an operand that is computed where it is read.
-  std::string made(size_t i, const Side& rows, const Side& columns) {
-    const DagNode& p = node();
-    const Operand& o = p.operands[i];
+  /// The innermost dimension of the loops along k of an operand that is computed, where it is that of a stack of few
+  /// tensors, as of the halves of bytes: they are computed apart, each from elements that lie side by side, and
+  /// interleaved in registers. Nullopt: there is none.
+  std::optional<size_t> stacked(size_t i) const {
+    const Operand& o = node().operands[i];
+    const Shape& shape = dag_.nodes[at(o.node)].shape;
+    const std::vector<int> dims = *operand_dims(node(), i, shape);
+    const int deep = static_cast<int>(o.shape.size()) - (i == 0 ? 1 : 2);
+    for (size_t e = dims.size(); e-- > 0;)
+      if (dims[e] == deep) return shape[e] == 2 || shape[e] == 4 ? std::optional(e) : std::nullopt;
+    return std::nullopt;
+  }
+
+  /// The places along k of one step of the loop: which step it is, of how many, and how many are left.
+  struct Depth {
+    std::string step, block, rest, type;
+  };
+
+  /// The text of a tile of an operand that is computed where it is read; `depth`: the places along k, of which those of
+  /// the side are as many.
+  std::string made(size_t i, Side rows, Side columns, const Depth& depth) {
+    const std::optional<size_t> stack = stacked(i);
+    if (!stack) {
+      bind_made(i, rows, columns);
+      return made_tile(i, rows, columns);
+    }
+    const int dim = c_.map_of(node().operands[i].node)[*stack];
+    const int64_t count = c_.dims[at(dim)];
+    const std::string shape = fmt::format("{}, {}", rows.size, columns.size);
+    Side& deep = i == 0 ? columns : rows;
+    deep.size = fmt::format("{} // {}", depth.block, count);
+    const std::string range = fmt::format("tl.arange(0, {}){}", deep.size, depth.type);
+    deep.range = e_.named_inside(fmt::format("{} * ({}) + {}", depth.step, deep.size, range), "k");
+    if (!depth.rest.empty())
+      deep.mask = e_.named_inside(fmt::format("{} < {} // {}", range, depth.rest, count), "in_k");
+    bind_made(i, rows, columns, stack);
+    std::vector<std::string> parts;
+    for (int64_t k = 0; k < count; ++k) {
+      e_.index[at(dim)] = {std::to_string(k), kUniform};
+      e_.change_index(dim);
+      parts.push_back(e_.named_inside(made_tile(i, rows, columns), "part"));
+    }
+    // tl.join() makes the parts a last dimension; of four, those of the outer call count by one.
+    const std::string joined =
+        count == 2 ? fmt::format("tl.join({}, {})", parts[0], parts[1])
+                   : fmt::format("tl.join(tl.join({}, {}), tl.join({}, {}))", parts[0], parts[2], parts[1], parts[3]);
+    const std::string turned = i == 0 ? "" : count == 2 ? ".permute(0, 2, 1)" : ".permute(0, 2, 3, 1)";
+    return fmt::format("{}{}.reshape({})", joined, turned, shape);
+  }
+
+  /// Says how a tile of an operand that is computed counts along its dimensions, but for `stack`.
+  void bind_made(size_t i, const Side& rows, const Side& columns, std::optional<size_t> stack = {}) {
+    const Operand& o = node().operands[i];
     const std::vector<int>& map = c_.map_of(o.node);
-    const std::vector<int> dims = *operand_dims(p, i, dag_.nodes[at(o.node)].shape);
+    const std::vector<int> dims = *operand_dims(node(), i, dag_.nodes[at(o.node)].shape);
     const size_t last = o.shape.size() - 1;
     // Its dimensions from the innermost one outwards, each a part of the range along its side, or of the batch.
-    std::vector<int64_t> inner(o.shape.size(), 1);
+    Shape inner(o.shape.size(), 1), all = o.shape;
+    if (stack) all[at(dims[*stack])] /= c_.dims[at(map[*stack])];
     for (size_t e = dims.size(); e-- > 0;) {
-      if (dims[e] < 0) continue;
+      if (dims[e] < 0 || e == stack) continue;
       const size_t side = at(dims[e]);
       const std::string& range = side == last ? columns.range : side + 1 == last ? rows.range : batch_index(side);
       const int64_t size = c_.dims[at(map[e])];
       std::string text = inner[side] == 1 ? range : fmt::format("{} // {}", range, inner[side]);
       inner[side] *= size;
-      if (inner[side] != o.shape[side]) text += fmt::format(" % {}", size);
+      if (inner[side] != all[side]) text += fmt::format(" % {}", size);
       if (text != range) text = e_.named_inside(text, range + "_at");
       e_.index[at(map[e])] = {text, side == last ? kAlongColumns : side + 1 == last ? kAlongRows : kUniform};
     }
+  }
+
+  std::string made_tile(size_t i, const Side& rows, const Side& columns) {
+    const DagNode& p = node();
     const std::string row_mask = std::exchange(e_.row_mask, rows.mask),
                       column_mask = std::exchange(e_.column_mask, columns.mask);
     e_.two_ranges = true;
@@ -597,17 +653,18 @@ class ProductWriter {
     e_.begin_loop(fmt::format("for {} in range({}):", step, all_steps), {}, false);
     if (ragged) e_.line(fmt::format("{} = {} - {} * {}", rest, k, step, block_k));
     std::string deep, in_depth;  // of operands that are made here: the places along k, and which are inside
-    if (makes_a || makes_b) {
+    const Depth along_k = {step, block_k, rest, to};
+    if ((makes_a && !stacked(0)) || (makes_b && !stacked(1))) {
       deep = fresh("k");
       e_.line(fmt::format("{} = {} * {} + {}", deep, step, block_k, depth));
       if (ragged) in_depth = fresh("in_k"), e_.line(fmt::format("{} = {} < {}", in_depth, depth, rest));
     }
     e_.line(fmt::format("{} = {}", a,
-                        makes_a ? made(0, {rows, e_.row_mask, block_m}, {deep, in_depth, block_k})
+                        makes_a ? made(0, {rows, e_.row_mask, block_m}, {deep, in_depth, block_k}, along_k)
                                 : loaded(a_ptrs, e_.row_mask.empty() ? "" : e_.row_mask + "[:, None]",
                                          fmt::format("({}[None, :] < {})", depth, rest))));
     e_.line(fmt::format("{} = {}", b,
-                        makes_b ? made(1, {deep, in_depth, block_k}, {columns, e_.column_mask, block_n})
+                        makes_b ? made(1, {deep, in_depth, block_k}, {columns, e_.column_mask, block_n}, along_k)
                                 : loaded(b_ptrs, e_.column_mask.empty() ? "" : e_.column_mask + "[None, :]",
                                          fmt::format("({}[:, None] < {})", depth, rest))));
     e_.line(dot(a, b, acc));

@@ -21,6 +21,7 @@ constexpr Rates kRates[] = {
      .pointer_product = {.launch_us = 3,
                          .step_us = 0.3,
                          .flop_per_us = 0.31e6,
+                         .made_flop_per_us = 1e5,
                          .read_sides = 12,
                          .words_us = 0.7,
                          .by_16_us = 0.3,

@@ -11,6 +11,7 @@ namespace kiln::target {
 struct PointerProductRates {
   double launch_us, step_us;  // of a step along k, whatever its size
   double flop_per_us;         // of a multiprocessor, in registers
+  double made_flop_per_us;    // the same of operands that are computed, of one program
   double read_sides;          // a small tile reads more shared memory for each of its sums, as if so much larger
   /// One step of 128 rows or columns of an operand along 128 bytes of k: of 4-byte elements; whose rows begin at
   /// multiples of 16, 8 or 4 bytes; and of others, whose elements go through registers one by one.

@@ -752,6 +752,45 @@ TEST_F(PlanTest, OperandsOfProductsAreMadeWhereTheyAreRead) {
     }
 }
 
+/// Numbers that share bytes, which a product takes: each byte is loaded once, and its parts are interleaved along k. As
+/// the left operand and the right one, of odd sizes, and in parts of a sum.
+TEST_F(PlanTest, PartsOfBytesAreMadeForProducts) {
+  ExprAttributes shape, counts;
+  for (const auto& [m, wide, bytes, of_byte] : {std::tuple<int64_t, int64_t, int64_t, int64_t>{32, 512, 544, 2},
+                                                {5, 700, 37, 4},
+                                                {16, 2049, 33, 2},
+                                                {64, 300, 256, 4}})
+    for (bool is_left : {false, true}) {
+      p = {};
+      const int64_t k = bytes * of_byte;
+      counts.shape = {of_byte}, counts.dtype = DType::kI32;
+      const int which = op(ExprOp::kIota, {}, counts);
+      auto shaped = [&](int x, Shape to) {
+        shape.shape = std::move(to);
+        return op(ExprOp::kReshape, {x}, shape);
+      };
+      const int packed = tensor(DType::kU8, {wide, bytes, 1}, "packed");
+      int parts = -1;
+      for (int64_t i = of_byte; i-- > 0;) {
+        const int part = op(ExprOp::kAdd, {packed, number(static_cast<double>(i))});
+        parts = parts < 0
+                    ? part
+                    : op(ExprOp::kWhere, {op(ExprOp::kLt, {which, number(static_cast<double>(i + 1))}), part, parts});
+      }
+      ExprAttributes half, turned;
+      half.dtype = DType::kBF16, turned.axes = {1, 0};
+      const int scale = tensor(DType::kBF16, {wide, 1}, "scale");
+      const int weight = op(ExprOp::kMul, {op(ExprOp::kCast, {shaped(parts, {wide, k})}, half), scale});
+      const int x = tensor(DType::kBF16, {m, k}, "x");
+      const int result = is_left ? op(ExprOp::kMatMul, {weight, op(ExprOp::kPermute, {x}, turned)})
+                                 : op(ExprOp::kMatMul, {x, op(ExprOp::kPermute, {weight}, turned)});
+      const Plan made = check({result}, Variant::kFused, hopper_machine(), -1);
+      EXPECT_TRUE(std::ranges::any_of(made.groups, [](const Group& g) {
+        return g.source.find("tl.join(") != std::string::npos && g.source.find("tl.dot(") != std::string::npos;
+      })) << plan_text(made);
+    }
+}
+
 TEST_F(PlanTest, SmallAndCostlyTensorsAreComputedAgainWhereAKernelTakesLonger) {
   auto kernels = [&](int64_t rows) {
     p = {};

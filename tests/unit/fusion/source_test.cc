@@ -149,6 +149,19 @@ std::vector<Case> cases() {
          const int windows = w.take({image, row}, {3}, true);
          return {w.op(ExprOp::kRelu, {w.op(ExprOp::kMatMul, {filters, w.shaped(windows, {11, 192, 3248})})})};
        }},
+      {"nibbles_made_for_a_product", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         // Weights of four bits, two in a byte, with a scale for each 128 of them along k.
+         const int x = w.tensor(kBF16, {24, 2176}, "x"), packed = w.tensor(DType::kU8, {4096, 1088, 1}, "packed");
+         const int scale = w.tensor(kBF16, {4096, 17, 1}, "scale");
+         const int low = w.op(ExprOp::kBitAnd, {packed, w.number(int64_t{15})}),
+                   high = w.op(ExprOp::kShr, {packed, w.number(int64_t{4})});
+         const int both = w.op(ExprOp::kWhere, {w.op(ExprOp::kLt, {w.counts(2), w.number(int64_t{1})}), low, high});
+         ExprAttributes half, turned;
+         half.dtype = kBF16, turned.axes = {1, 0};
+         const int weights = w.mul(w.op(ExprOp::kCast, {w.shaped(both, {4096, 17, 128})}, half), scale);
+         return {w.op(ExprOp::kMatMul, {x, w.op(ExprOp::kPermute, {w.shaped(weights, {4096, 2176})}, turned)})};
+       }},
       {"losses_below_running_maxima", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          const int price = w.tensor(kF32, {1609, 514}, "price");
