@@ -249,7 +249,9 @@ from triton.language.extra import libdevice
 def divide(a_ptr, b_ptr, out_ptr, n, KIND: tl.constexpr, BLOCK: tl.constexpr):
     row = tl.program_id(1)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    q = libdevice.div_rn(tl.load(a_ptr + i, mask=i < n, other=0.0), tl.load(b_ptr + row))
+    a = tl.load(a_ptr + i, mask=i < n, other=0.0)
+    b = tl.load(b_ptr + row)
+    q = libdevice.div_rn(a, tl.exp2(b) if KIND == 6 else b)
     if KIND == 1:
         q = q.to(out_ptr.dtype.element_ty)
     if KIND == 2:
@@ -292,6 +294,12 @@ for kind, of in ((2, torch.round), (3, torch.floor), (4, torch.ceil), (5, torch.
     want = of(exact)
     want = torch.where(torch.isnan(want), 77, want.view(torch.int32))
     assert torch.equal(quotients(kind, torch.float32, torch.int32), want), kind
+
+# By powers of two, down to those whose reciprocals are too large, and by what exp2 makes of other numbers.
+b = torch.cat([torch.arange(-150, 130).to(torch.float32), torch.tensor([0.5, -3.7, inf, -inf, float("nan")])]).cuda()
+by_powers = quotients(6, torch.float32, torch.int32)
+b = torch.exp2(b)
+assert torch.equal(by_powers, quotients(0, torch.float32, torch.int32))
 )");
 }
 

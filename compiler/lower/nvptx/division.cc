@@ -6,6 +6,9 @@
 //
 // A quotient that is rounded once more, to a half or to a whole number, is rarely needed to its last bit: where two
 // products with the reciprocal, the next float below and above it, round to the same, the quotient does as well.
+//
+// Divisors that an exp2 made are asked first whether they are powers of two, as scales of blocks are: quotients by
+// these are products.
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
@@ -68,6 +71,30 @@ class ExactMath {
         with_signs.push_back(
             b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, fast[r], b_.CreateFMul(x[r], reciprocals_[y[r]])));
       return either(b_.CreateAnd(fits, b_.CreateNot(has_tiny)), with_signs, slow);
+    });
+  }
+
+  /// The same by what exp2 made.
+  Registers divide_by_powers(const Registers& x, const Registers& y) {
+    constexpr uint32_t kMantissa = 0x7fffff, kLeastPower = 1u << 23, kMostPower = 253u << 23;  // of 1/y a normal number
+    std::vector<Value*> bits, mantissas;
+    std::map<Value*, Value*> inverse;
+    for (Value* v : y) {
+      auto [it, is_new] = inverse.try_emplace(v);
+      if (!is_new) continue;
+      bits.push_back(b_.CreateBitCast(v, b_.getInt32Ty()));
+      mantissas.push_back(b_.CreateAnd(bits.back(), b_.getInt32(kMantissa)));
+      it->second = b_.CreateBitCast(b_.CreateSub(b_.getInt32(254u << 23), bits.back()), f32_);
+    }
+    Registers products;
+    for (size_t r = 0; r < x.size(); ++r) products.push_back(b_.CreateFMul(x[r], inverse[y[r]]));
+    Value* are_powers = b_.CreateICmpEQ(extreme(llvm::Intrinsic::umax, mantissas), b_.getInt32(0));
+    for (Value* outside : {b_.CreateICmpULT(extreme(llvm::Intrinsic::umin, bits), b_.getInt32(kLeastPower)),
+                           b_.CreateICmpUGT(extreme(llvm::Intrinsic::umax, bits), b_.getInt32(kMostPower))})
+      are_powers = b_.CreateAnd(are_powers, b_.CreateNot(outside));
+    return either(are_powers, products, [&] {
+      reciprocals_.clear();  // of blocks that need not have run
+      return divide(x, y);
     });
   }
 
@@ -243,6 +270,26 @@ class ExactMath {
   std::map<Value*, Value*> reciprocals_;
 };
 
+/// Whether the numbers are results of exp2, repeated or moved.
+bool are_made_by_exp2(const ir::Value* v) {
+  for (const ir::Op* op = v->op; op; op = op->operand(0)->op) {
+    switch (op->kind) {
+      case ir::OpKind::kExp2:
+        return true;
+      case ir::OpKind::kSplat:
+      case ir::OpKind::kBroadcast:
+      case ir::OpKind::kExpandDims:
+      case ir::OpKind::kReshape:
+      case ir::OpKind::kTrans:
+      case ir::OpKind::kConvertLayout:
+        break;
+      default:
+        return false;
+    }
+  }
+  return false;
+}
+
 Registers part(const Registers& all, size_t first, size_t count) {
   const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
   return {begin, begin + static_cast<std::ptrdiff_t>(count)};
@@ -323,8 +370,13 @@ Registers exact_in_bulk(Lowering& l, const ir::Op& op) {
   for (size_t first = 0; first < x.size(); first += kAtOnce) {
     const size_t count = std::min(kAtOnce, x.size() - first);
     const Registers some = part(x, first, count);
-    const Registers done = op.kind == ir::OpKind::kDivRn ? math.divide(some, part(l.of(op.operand(1)), first, count))
-                                                         : math.square_root(some);
+    Registers done;
+    if (op.kind == ir::OpKind::kSqrtRn) {
+      done = math.square_root(some);
+    } else {
+      const Registers divisors = part(l.of(op.operand(1)), first, count);
+      done = are_made_by_exp2(op.operand(1)) ? math.divide_by_powers(some, divisors) : math.divide(some, divisors);
+    }
     out.insert(out.end(), done.begin(), done.end());
   }
   return out;

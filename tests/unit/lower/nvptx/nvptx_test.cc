@@ -136,6 +136,15 @@ TEST(NvptxElementwise, QuotientsThatAreRoundedOnceMoreAreTwoProducts) {
   EXPECT_EQ(corrections(one, "neg", "f32"), 2 + 8 * 4) << "the quotient itself is read";
 }
 
+TEST(NvptxElementwise, QuotientsByPowersOfTwoAreProducts) {
+  // Who made the divisors is asked here, and whether they are powers where the kernel runs.
+  auto branches = [](std::string_view divisor) {
+    const std::string lines[] = {std::string(divisor), "div_rn %a, %r0 : f32"};
+    return count(compile(elementwise_kernel("f32", lines), "sm_90a").llvm, "br i1");
+  };
+  EXPECT_EQ(branches("exp2 %b : f32"), branches("abs %b : f32") + 1);
+}
+
 TEST(NvptxElementwise, DivisionsOfWhatWereIntegersAskOnlyForTheirDivisors) {
   auto branches = [](std::string_view from, std::string_view divisor) {
     const std::string body = fmt::format(R"(  %i = arange {{start = 0, end = 128}} : i32[128]{{L0}}
