@@ -119,6 +119,8 @@ std::optional<int64_t> fold(OpKind kind, const ir::Type& type, int64_t a, int64_
 }  // namespace
 
 struct AxisAnalysis::State {
+  bool takes_hints = true;
+  bool has_hints = false;
   std::unordered_map<const Value*, AxisInfo> infos;
 
   const AxisInfo& of(const Value* v) {
@@ -400,6 +402,9 @@ struct AxisAnalysis::State {
 
   AxisInfo hint(const Op* op) {
     AxisInfo info = of(op->operand(0));
+    const bool is_assured = op->flag(AttrName::kAssured);
+    has_hints |= !is_assured;
+    if (!takes_hints && !is_assured) return info;
     auto raise = [&](AttrName attr, std::array<int64_t, ir::kMaxRank>& facts, bool capped) {
       const ir::Attr* list = op->find(attr);
       if (!list) return;
@@ -614,16 +619,23 @@ int mask_index(const Op& op) {
   return op.kind == OpKind::kLoad || op.kind == OpKind::kPrefetch || op.kind == OpKind::kAssert ? 1 : 2;
 }
 
-AxisAnalysis::AxisAnalysis(const ir::Module& module) : state_(std::make_unique<State>()) {
-  for (const Op* op : *module.body())
-    if (op->kind == OpKind::kAssume) state_->assume(op->operand(0));
-  for (size_t i = 0; i < module.params.size(); ++i) {
-    const Value* arg = module.body()->args[i];
-    AxisInfo info = unknown(arg->type);
-    info.divisibility[0] = divisor_of(module.params[i].divisibility);
-    state_->set(arg, info);
-  }
-  state_->visit_block(module.body());
+AxisAnalysis::AxisAnalysis(const ir::Module& module) {
+  auto analysed = [&](bool takes_hints) {
+    auto state = std::make_unique<State>();
+    state->takes_hints = takes_hints;
+    for (const Op* op : *module.body())
+      if (op->kind == OpKind::kAssume) state->assume(op->operand(0));
+    for (size_t i = 0; i < module.params.size(); ++i) {
+      const Value* arg = module.body()->args[i];
+      AxisInfo info = unknown(arg->type);
+      info.divisibility[0] = divisor_of(module.params[i].divisibility);
+      state->set(arg, info);
+    }
+    state->visit_block(module.body());
+    return state;
+  };
+  state_ = analysed(true);
+  if (state_->has_hints) without_hints_ = analysed(false);
 }
 
 AxisAnalysis::~AxisAnalysis() = default;
@@ -674,11 +686,15 @@ std::array<int, ir::kMaxRank> AxisAnalysis::order_of(const Value* pointer) const
 }
 
 int64_t AxisAnalysis::alignment_width(const Value* pointer, const Value* mask, int dim) const {
-  const AxisInfo& info = of(pointer);
-  int64_t size = size_of(pointer->type.dtype);
-  int64_t width = std::min({info.contiguity[dim], info.divisibility[dim] / size, kAccessBytes / size});
-  if (mask) width = std::min(width, of(mask).prefix[dim]);
-  return std::max<int64_t>(width, 1);
+  const int64_t size = size_of(pointer->type.dtype);
+  auto width_in = [&](State& state) {
+    const AxisInfo& info = state.of(pointer);
+    return std::min({info.contiguity[dim], info.divisibility[dim] / size, kAccessBytes / size});
+  };
+  if (!mask) return std::max<int64_t>(width_in(*state_), 1);
+  const int64_t whole = std::min(width_in(*state_), state_->of(mask).constancy[dim]);
+  State& sure = without_hints_ ? *without_hints_ : *state_;
+  return std::max({whole, std::min(width_in(sure), sure.of(mask).prefix[dim]), int64_t{1}});
 }
 
 namespace {

@@ -54,7 +54,9 @@ class AxisAnalysis {
   /// longest run of addresses; ties go to the last dimension.
   std::array<int, ir::kMaxRank> order_of(const ir::Value* pointer) const;
   /// Elements that one access may move along `dim`, limited by alignment, contiguity, mask and 16 bytes: the mask is on
-  /// for the first few of them, which may be none or all. `mask` may be null.
+  /// for the first few of them, which may be none or all. `mask` may be null. Where it is on for some of them alone, no
+  /// hint of the kernel's is relied on: Triton moves no more elements than a mask is equal for, so that wrong hints do
+  /// no harm there.
   int64_t alignment_width(const ir::Value* pointer, const ir::Value* mask, int dim) const;
   /// Elements that each thread moves by one access of a load, store or asynchronous copy when its pointer has layout
   /// `layout`: what alignment_width permits and the layout has in its lowest registers (a power of two; 1: no vectors).
@@ -69,6 +71,7 @@ class AxisAnalysis {
  private:
   struct State;
   std::unique_ptr<State> state_;
+  std::unique_ptr<State> without_hints_;  // null where a kernel has none
 };
 
 }  // namespace kiln::analysis

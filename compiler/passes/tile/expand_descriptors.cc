@@ -111,8 +111,9 @@ void rely_on_alignment(ir::Module& module, Op* maker) {
   auto promise = [&](int operand, int64_t divisor) {
     Value* v = maker->operand(operand);
     if (analysis::host_expression(v)) return;
-    maker->set_operand(
-        operand, b.create1(OpKind::kHint, {v}, v->type, {{ir::AttrName::kMultipleOf, std::vector<int64_t>{divisor}}}));
+    maker->set_operand(operand, b.create1(OpKind::kHint, {v}, v->type,
+                                          {{ir::AttrName::kMultipleOf, std::vector<int64_t>{divisor}},
+                                           {ir::AttrName::kAssured, true}}));
   };
   promise(0, bytes);
   for (int d = 0; d + 1 < rank; ++d) promise(1 + rank + d, std::max<int64_t>(1, bytes / element));

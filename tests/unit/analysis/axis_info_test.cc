@@ -266,6 +266,22 @@ TEST(AxisInfo, HintsAndCasts) {
   EXPECT_EQ(a["back"].contiguity[0], 128);
 }
 
+/// As in Triton, which moves no more elements than a mask is equal for: a wrong hint does no harm where that is one.
+TEST(AxisInfo, HintsAreNotReliedOnWhereAMaskEndsWithinAVector) {
+  for (bool assured : {false, true}) {
+    Analysed a = analyse(std::string(kOffsets) +
+                         "  %anywhere = add %lanes, %ks : i32[1024]\n"
+                         "  %ap = addptr %xs, %anywhere : *f32[1024]\n"
+                         "  %hinted = hint %ap {multiple_of = [16]" +
+                         (assured ? ", assured = true" : "") + "} : *f32[1024]\n");
+    const Value* hinted = a.value("hinted");
+    EXPECT_EQ(a.axis->alignment_width(hinted, nullptr, 0), 4);
+    EXPECT_EQ(a.axis->alignment_width(hinted, a.value("mask"), 0), 4) << "n is a multiple of 16";
+    EXPECT_EQ(a.axis->alignment_width(hinted, a.value("odd_mask"), 0), assured ? 4 : 1);
+    EXPECT_EQ(a.axis->alignment_width(a.value("xp"), a.value("odd_mask"), 0), 4) << "no hint says so";
+  }
+}
+
 TEST(AxisInfo, Assumptions) {
   Analysed a = analyse(
       "  %c32 = constant 32 : i32\n"
