@@ -54,7 +54,7 @@ void DispatchArguments::constant(const DispatchParam& param, PyObject* object) {
     return tag(DispatchTag::kDouble), raw(PyFloat_AsDouble(object));
   } else if (PyUnicode_CheckExact(object)) {
     const std::string_view text = text_of(object);
-    tag(DispatchTag::kText), raw(text.size()), key_.append(text);
+    tag(DispatchTag::kText), raw(text.size()), raw(text.data(), text.size());
     return;
   } else if (PyTuple_CheckExact(object)) {
     const Py_ssize_t n = length(object);

@@ -1,5 +1,6 @@
 #include "python/src/dispatcher.h"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <optional>
@@ -102,12 +103,9 @@ PyObject* run(PyObject* bound, PyObject* const* args, Py_ssize_t given, PyObject
     if (static_cast<size_t>(given) > count)
       raise(PyExc_TypeError, "kernel '%s' has %d parameters, got %d arguments", kernel.name.c_str(),
             static_cast<int>(count), static_cast<int>(given));
-    constexpr size_t kInline = 64;
-    PyObject* few[kInline];
-    std::vector<PyObject*> many;
-    PyObject** values = few;
-    if (count > kInline) many.resize(count), values = many.data();
-    for (size_t i = 0; i < count; ++i) values[i] = i < static_cast<size_t>(given) ? args[i] : nullptr;
+    InlineVector<PyObject*, 64> values;
+    values.extend(count);
+    std::fill(std::copy(args, args + given, values.begin()), values.end(), nullptr);
     CodeOptions options;
     // Asserts of the source are off unless debug=True asks, as in Triton.
     options.debug = false;
@@ -135,7 +133,7 @@ PyObject* run(PyObject* bound, PyObject* const* args, Py_ssize_t given, PyObject
         raise(PyExc_TypeError, "kernel '%s': argument '%U' is missing", kernel.name.c_str(), param.name.get());
       arguments.add(param, values[i]);
     }
-    const std::array<int64_t, 3> grid = grid_of(kernel, item(bound, 1), {values, count});
+    const std::array<int64_t, 3> grid = grid_of(kernel, item(bound, 1), values);
     if (!arguments.has_tensor())
       raise(PyExc_TypeError, "kernel '%s' got no tensor, which would say on what device it runs", kernel.name.c_str());
     arguments.finish(options);
@@ -144,11 +142,11 @@ PyObject* run(PyObject* bound, PyObject* const* args, Py_ssize_t given, PyObject
     const LoadedImage* code = kernel.last;
     if (!code || *kernel.last_key != arguments.key()) {
       // Python's own code may run in between, and launch this kernel: the map keeps its elements where they are.
-      auto found = kernel.code.find(arguments.key());
+      std::string key(arguments.key());
+      auto found = kernel.code.find(key);
       if (found == kernel.code.end())
-        found = kernel.code
-                    .emplace(arguments.key(), compiled(kernel, kernel.compile.get(), {values, count}, options, known))
-                    .first;
+        found =
+            kernel.code.emplace(std::move(key), compiled(kernel, kernel.compile.get(), values, options, known)).first;
       kernel.last_key = &found->first, kernel.last = code = &found->second;
     }
     for (const auto& [param, slot] : arguments.read_only())

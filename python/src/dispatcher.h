@@ -3,10 +3,12 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kiln/dtype.h"
 #include "kiln/launch_options.h"
+#include "python/src/inline_vector.h"
 #include "python/src/object.h"
 
 namespace kiln::python {
@@ -33,7 +35,10 @@ class DispatchArguments {
   /// The options and the device end the key.
   void finish(const CodeOptions& options);
 
-  const std::string& key() const { return key_; }
+  std::string_view key() const {
+    const std::span<const char> bytes = key_;
+    return {bytes.data(), bytes.size()};
+  }
   std::span<const uint64_t> slots() const { return slots_; }
   /// -1: the CPU. Only with has_tensor().
   int device() const { return device_; }
@@ -64,15 +69,17 @@ class DispatchArguments {
   [[noreturn]] void refuse(const DispatchParam& param, PyObject* type, const std::string& problem) const;
 
   void tag(DispatchTag t) { key_.push_back(static_cast<char>(t)); }
+  void raw(const void* bytes, size_t n) { std::memcpy(key_.extend(n), bytes, n); }
   template <class T>
   void raw(const T& v) {
-    key_.append(reinterpret_cast<const char*>(&v), sizeof v);
+    raw(&v, sizeof v);
   }
 
   std::string_view kernel_;
   PyObject* objects_;  // dict: equal objects of constexprs to one of them, which stays alive
-  std::string key_;
-  std::vector<uint64_t> slots_;
+  // Of a kernel with fewer arguments than this, a launch allocates nothing.
+  InlineVector<char, 512> key_;
+  InlineVector<uint64_t, 64> slots_;
   std::vector<ReadOnly> read_only_;
   int device_ = -1;
   const DispatchParam* first_ = nullptr;  // of the arguments that are tensors
