@@ -33,10 +33,10 @@ void DispatchArguments::add(const DispatchParam& param, PyObject* object) {
   if (param.is_constexpr) return constant(param, object);
   if (object == Py_None) return constant(param, object);
   if (param.is_annotated) return annotated(param, object);
-  // After bool, which is a subclass of int in Python.
+  // Exactly these types, which are comparisons of pointers: subclasses are found by what they have, like foreign types.
   if (PyBool_Check(object)) return scalar(DType::kI1, object == Py_True, false);
-  if (PyLong_Check(object)) return integer(param, object);
-  if (PyFloat_Check(object))
+  if (PyLong_CheckExact(object)) return integer(param, object);
+  if (PyFloat_CheckExact(object))
     return scalar(DType::kF32, std::bit_cast<uint32_t>(static_cast<float>(PyFloat_AsDouble(object))), false);
   foreign(param, object);
 }
@@ -77,7 +77,7 @@ void DispatchArguments::constant(const DispatchParam& param, PyObject* object) {
 }
 
 void DispatchArguments::scalar(DType dtype, uint64_t slot, bool divisible) {
-  tag(DispatchTag::kScalar), raw(dtype), raw(divisible);
+  specialized(DispatchTag::kScalar, dtype, divisible);
   slots_.push_back(slot);
   dtype_ = dtype, is_pointer_ = false, divisible_ = divisible;
 }
@@ -146,7 +146,7 @@ void DispatchArguments::pointer(const DispatchParam& param, DType dtype, uint64_
   }
   // Triton specialises pointers and integers by multiples of 16.
   const bool divisible = param.specialize && address % 16 == 0;
-  tag(DispatchTag::kPointer), raw(dtype), raw(divisible);
+  specialized(DispatchTag::kPointer, dtype, divisible);
   if (read_only) read_only_.push_back({&param, slots_.size()});
   slots_.push_back(address);
   dtype_ = dtype, is_pointer_ = true, divisible_ = divisible;

@@ -69,6 +69,11 @@ class DispatchArguments {
   [[noreturn]] void refuse(const DispatchParam& param, PyObject* type, const std::string& problem) const;
 
   void tag(DispatchTag t) { key_.push_back(static_cast<char>(t)); }
+  /// All that the code depends on of an argument at run time.
+  void specialized(DispatchTag t, DType dtype, bool divisible) {
+    const char part[] = {static_cast<char>(t), static_cast<char>(dtype), static_cast<char>(divisible)};
+    raw(part, sizeof part);
+  }
   void raw(const void* bytes, size_t n) { std::memcpy(key_.extend(n), bytes, n); }
   template <class T>
   void raw(const T& v) {

@@ -1,4 +1,5 @@
 """kiln.jit on the CPU, with whatever arrays this Python has."""
+import enum
 import gc
 import importlib.util
 import subprocess
@@ -119,6 +120,19 @@ class Launches(unittest.TestCase):
         # Two of them aligned and two not.
         self.assertEqual(kernel.variants, 2)  # by the address modulo 16
         self.assertEqual([i for i, v in enumerate(shifted.tolist()) if v], [0, 1, 4, 5])
+
+    def test_subclasses_of_numbers_are_numbers(self):
+
+        class Flags(enum.IntFlag):
+            BIG = 16
+
+        class Real(float):
+            pass
+
+        kernel, out = kiln.jit(put.fn), zeros(1, "float64")
+        for value, variants in ((16, 1), (Flags.BIG, 1), (1, 2), (Flags(1), 2), (2.5, 3), (Real(2.5), 3)):
+            kernel[1](out, value)
+            self.assertEqual((float(out[0]), kernel.variants), (value, variants))
 
     def test_constants_are_told_apart(self):
         kernel, out = kiln.jit(put_constant.fn), zeros(1, "float64")
