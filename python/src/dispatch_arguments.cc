@@ -4,6 +4,8 @@
 #include "kiln/tensor.h"
 #include "python/src/dispatcher.h"
 #include "python/src/foreign.h"
+#include "python/src/torch_abi.h"
+#include "runtime/tensor/dlpack_abi.h"
 
 namespace kiln::python {
 
@@ -155,7 +157,8 @@ void DispatchArguments::pointer(const DispatchParam& param, DType dtype, uint64_
 void DispatchArguments::foreign(const DispatchParam& param, PyObject* object) {
   switch (receiver_of(object)) {
     case Receiver::kExchange:
-      if (exchanged(param, object)) return;
+      if (const std::optional<TorchTensor> t = read_torch(object))
+        return pointer(param, t->dtype, t->address, t->device);
       [[fallthrough]];  // which says what is wrong with it
     case Receiver::kTorch:
       return torch_tensor(param, object);
@@ -177,18 +180,6 @@ void DispatchArguments::foreign(const DispatchParam& param, PyObject* object) {
          "got a " + type_of(object) +
              "; a kernel takes tensors, arrays (DLPack, __cuda_array_interface__), numbers, bools and None, and "
              "others as tl.constexpr");
-}
-
-bool DispatchArguments::exchanged(const DispatchParam& param, PyObject* object) {
-  const auto exchanged = read_exchanged(object);
-  if (!exchanged) return false;
-  const runtime::dlpack::Tensor& t = *exchanged;
-  const std::optional<DType> dtype = t.dtype.lanes == 1 ? dlpack_dtype(t.dtype.code, t.dtype.bits) : std::nullopt;
-  const bool is_cuda = t.device.type == runtime::dlpack::kCuda;
-  // Pinned memory says so here, and is the CPU's to torch.
-  if (!dtype || (!is_cuda && t.device.type != runtime::dlpack::kCpu)) return false;
-  pointer(param, *dtype, reinterpret_cast<uint64_t>(t.data) + t.byte_offset, is_cuda ? t.device.id : -1);
-  return true;
 }
 
 void DispatchArguments::torch_tensor(const DispatchParam& param, PyObject* object) {

@@ -61,7 +61,6 @@ class DispatchArguments {
   void pointer(const DispatchParam& param, DType dtype, uint64_t address, int device, bool read_only = false);
   void foreign(const DispatchParam& param, PyObject* object);
   /// False: nothing was done.
-  bool exchanged(const DispatchParam& param, PyObject* object);
   bool numpy_array(const DispatchParam& param, PyObject* object);
   void torch_tensor(const DispatchParam& param, PyObject* object);
   void array(const DispatchParam& param, PyObject* object, PyObject* interface_name, bool is_cuda);

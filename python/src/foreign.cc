@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "runtime/tensor/dlpack_abi.h"
+
 namespace kiln::python {
 
 const ForeignWords& foreign_words() {
@@ -141,13 +143,14 @@ std::optional<DType> dlpack_dtype(uint8_t code, uint8_t bits) {
   return std::nullopt;
 }
 
+namespace {
+
+/// Of an object of Receiver::kExchange, whose memory it borrows. Empty: it says nothing.
 std::optional<runtime::dlpack::Tensor> read_exchanged(PyObject* object) {
   runtime::dlpack::Tensor t{};
   if (exchange_api->read(object, &t) != 0) return PyErr_Clear(), std::nullopt;
   return t;
 }
-
-namespace {
 
 std::string type_name_of(PyObject* object) {
   const Ref name = Ref::take(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__qualname__"));

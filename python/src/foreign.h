@@ -6,7 +6,6 @@
 
 #include "kiln/dtype.h"
 #include "python/src/object.h"
-#include "runtime/tensor/dlpack_abi.h"
 
 namespace kiln::python {
 
@@ -15,13 +14,10 @@ struct ForeignWords {
 };
 const ForeignWords& foreign_words();
 
-/// How objects of a type are read. Asked for once for each type.
+/// How objects of a type are read. Asked for once for each type. kExchange is torch's own tensors, kTorch what else has
+/// their methods.
 enum class Receiver : uint8_t { kExchange, kTorch, kNumpy, kCudaArray, kDlpack, kInteger, kReal, kOther };
 Receiver receiver_of(PyObject* object);
-
-/// Of an object of Receiver::kExchange, whose memory it borrows: all of a tensor in one call, without Python objects
-/// for its dtype, its device and its address. Empty: it says nothing.
-std::optional<runtime::dlpack::Tensor> read_exchanged(PyObject* object);
 
 /// What __array_struct__ points to (numpy's PyArrayInterface): the same as __array_interface__, without a dict.
 struct ArrayStruct {

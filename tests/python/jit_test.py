@@ -308,6 +308,22 @@ time.sleep(0.3)
         self.assertEqual(strided[0, 0].item(), 1)
         with self.assertRaisesRegex(TypeError, "torch.complex64"): put[1](torch.zeros(1, dtype=torch.complex64), 1)
         with self.assertRaisesRegex(ValueError, "meta"): put[1](torch.zeros(1, device="meta"), 1)
+        with self.assertRaisesRegex(RuntimeError, "storage"): put[1](torch.zeros(1).to_sparse(), 1)
+
+    @unittest.skipUnless(torch, "no torch")
+    def test_torch_tensors_may_change(self):
+        # The same Python object each time, and neither the memory nor the dtype of the launch before.
+        out, other = torch.zeros(2), torch.zeros(9, dtype=torch.int64)
+        kernel = kiln.jit(put.fn)
+        kernel[1](out, 2)
+        before = out.clone()
+        out.data = other[1:]
+        kernel[1](out, 3)
+        self.assertEqual((before.tolist(), other[:3].tolist(), kernel.variants), ([2, 0], [0, 3, 0], 2))
+        out.set_(other.untyped_storage(), 2, (1, ))
+        kernel[1](out, 4)
+        # Aligned again.
+        self.assertEqual((other[:4].tolist(), kernel.variants), ([0, 3, 4, 0], 3))
 
     @unittest.skipUnless(torch, "no torch")
     def test_dlpack(self):

@@ -1,0 +1,25 @@
+// torch through its C functions for compiled models (torch/csrc/inductor/aoti_torch/c/shim.h), an ABI that torch keeps
+// from version to version: without Python objects for a dtype, a device, an address and a stream.
+#pragma once
+#include <optional>
+
+#include "kiln/dtype.h"
+#include "python/src/object.h"
+
+namespace kiln::python {
+
+struct TorchTensor {
+  DType dtype;
+  int device;  // of CUDA; -1: the CPU
+  uint64_t address;
+};
+
+/// Of a tensor whose type is torch's own. Empty: it is none that kernels take, or this torch is not read this way.
+std::optional<TorchTensor> read_torch(PyObject* tensor);
+
+/// Gives the current stream of a GPU. Others than 0: it failed, and torch's Python function says why.
+using TorchStreamFunction = int (*)(int32_t device, void** stream);
+/// Null: torch is not loaded or has no CUDA.
+TorchStreamFunction torch_stream_function();
+
+}  // namespace kiln::python
