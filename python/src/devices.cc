@@ -3,6 +3,7 @@
 #include <map>
 
 #include "kiln/interop.h"
+#include "python/src/torch_abi.h"
 
 namespace kiln::python {
 
@@ -27,29 +28,43 @@ KnownDevice& device_at(int index) {
 
 namespace {
 
-/// torch's function of a device's current stream; null while torch is not imported or has no CUDA.
-PyObject* torch_stream_function() {
-  static PyObject* found = nullptr;
-  if (found) return found;
+/// How torch says what its current stream on a GPU is.
+struct StreamFunctions {
+  PyObject* by_python = nullptr;
+  TorchStreamFunction by_c = nullptr;  // null: torch is not asked this way
+};
+
+/// Without by_python while torch is not imported or has no CUDA.
+const StreamFunctions& stream_functions() {
+  static StreamFunctions found;
+  if (found.by_python) return found;
   PyObject* modules = PyImport_GetModuleDict();  // borrowed
   PyObject* torch = PyDict_GetItemString(modules, "torch._C");
-  if (!torch) return nullptr;
-  found = PyObject_GetAttrString(torch, "_cuda_getCurrentRawStream");
-  if (!found) PyErr_Clear();
+  if (!torch) return found;
+  found.by_python = PyObject_GetAttrString(torch, "_cuda_getCurrentRawStream");
+  if (found.by_python)
+    found.by_c = torch_stream_function();
+  else
+    PyErr_Clear();
   return found;
+}
+
+void* raw_stream_of_torch(int index) {
+  const StreamFunctions& ask = stream_functions();
+  void* raw = nullptr;
+  if (!ask.by_python || (ask.by_c && ask.by_c(index, &raw) == 0)) return raw;
+  // Python's function has an exception to say what failed.
+  const Ref stream = Ref::take(PyObject_CallFunctionObjArgs(ask.by_python, number(index).get(), nullptr));
+  raw = PyLong_AsVoidPtr(stream.get());
+  if (!raw && PyErr_Occurred()) throw Raised();
+  return raw;
 }
 
 }  // namespace
 
 Stream stream_at(KnownDevice& known, int index) {
   if (index < 0) return {};
-  void* raw = nullptr;
-  if (PyObject* ask = torch_stream_function()) {
-    const Ref at = number(index);
-    const Ref stream = Ref::take(PyObject_CallFunctionObjArgs(ask, at.get(), nullptr));
-    raw = PyLong_AsVoidPtr(stream.get());
-    if (!raw && PyErr_Occurred()) throw Raised();
-  }
+  void* const raw = raw_stream_of_torch(index);
   for (const auto& [handle, stream] : known.streams)
     if (handle == raw) return stream;
   constexpr size_t kMost = 64;
