@@ -45,6 +45,7 @@ void set_option(CodeOptions& options, const Dispatcher& kernel, PyObject* keywor
 }
 
 int64_t grid_size(const Dispatcher& kernel, PyObject* object) {
+  if (PyLong_CheckExact(object)) return integer_of(object);
   if (!PyIndex_Check(object) || PyBool_Check(object))
     raise(PyExc_TypeError, "kernel '%s': a grid is an int, a tuple of 1 to 3 ints or a function that gives one, got %R",
           kernel.name.c_str(), object);
@@ -53,7 +54,7 @@ int64_t grid_size(const Dispatcher& kernel, PyObject* object) {
 
 std::array<int64_t, 3> grid_of(const Dispatcher& kernel, PyObject* grid, std::span<PyObject* const> values) {
   Ref computed;
-  if (PyCallable_Check(grid)) {
+  if (!PyTuple_CheckExact(grid) && PyCallable_Check(grid)) {
     const Ref meta = Ref::take(PyDict_New());
     for (size_t i = 0; i < values.size(); ++i)
       // As Triton's grid functions get them: by name, constexprs and others.
@@ -98,7 +99,8 @@ LoadedImage compiled(Dispatcher& kernel, PyObject* compile, std::span<PyObject* 
 /// `bound` is (dispatcher, grid).
 PyObject* run(PyObject* bound, PyObject* const* args, Py_ssize_t given, PyObject* names) {
   return guarded([&] {
-    Dispatcher& kernel = dispatcher_of(item(bound, 0));
+    PyObject *const self = item(bound, 0), *const grid_object = item(bound, 1);
+    Dispatcher& kernel = dispatcher_of(self);
     const size_t count = kernel.params.size();
     if (static_cast<size_t>(given) > count)
       raise(PyExc_TypeError, "kernel '%s' has %d parameters, got %d arguments", kernel.name.c_str(),
@@ -133,7 +135,7 @@ PyObject* run(PyObject* bound, PyObject* const* args, Py_ssize_t given, PyObject
         raise(PyExc_TypeError, "kernel '%s': argument '%U' is missing", kernel.name.c_str(), param.name.get());
       arguments.add(param, values[i]);
     }
-    const std::array<int64_t, 3> grid = grid_of(kernel, item(bound, 1), values);
+    const std::array<int64_t, 3> grid = grid_of(kernel, grid_object, values);
     if (!arguments.has_tensor())
       raise(PyExc_TypeError, "kernel '%s' got no tensor, which would say on what device it runs", kernel.name.c_str());
     arguments.finish(options);
@@ -155,7 +157,7 @@ PyObject* run(PyObject* bound, PyObject* const* args, Py_ssize_t given, PyObject
               "kernel '%s': argument '%U' is an array that may not be written to, and the kernel does",
               kernel.name.c_str(), param->name.get());
     const Stream stream = stream_at(known, index);
-    const Ref self = Ref::share(item(bound, 0));  // the code stays while the lock is given back
+    const Ref kept = Ref::share(self);  // the code stays while the lock is given back
     const Status status = [&] {
       WithoutGil without;
       return code->launch(grid, arguments.slots(), stream);
