@@ -137,15 +137,17 @@ void DispatchArguments::annotated(const DispatchParam& param, PyObject* object) 
   scalar(dtype, low, param.specialize && low % 16 == 0);
 }
 
+void DispatchArguments::refuse_device(const DispatchParam& param, int device) const {
+  refuse(param, PyExc_ValueError,
+         "is on " + device_text(device) + ", and '" + std::string(text_of(first_->name.get())) + "' is on " +
+             device_text(device_));
+}
+
 void DispatchArguments::pointer(const DispatchParam& param, DType dtype, uint64_t address, int device, bool read_only) {
-  if (!first_) {
+  if (!first_)
     first_ = &param, device_ = device;
-  } else if (device != device_) {
-    const Ref first = Ref::share(first_->name.get());
-    refuse(param, PyExc_ValueError,
-           "is on " + device_text(device) + ", and '" + std::string(text_of(first.get())) + "' is on " +
-               device_text(device_));
-  }
+  else if (device != device_)
+    refuse_device(param, device);
   // Triton specialises pointers and integers by multiples of 16.
   const bool divisible = param.specialize && address % 16 == 0;
   specialized(DispatchTag::kPointer, dtype, divisible);

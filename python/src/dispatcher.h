@@ -66,6 +66,8 @@ class DispatchArguments {
   void array(const DispatchParam& param, PyObject* object, PyObject* interface_name, bool is_cuda);
   void dlpack(const DispatchParam& param, PyObject* object);
   [[noreturn]] void refuse(const DispatchParam& param, PyObject* type, const std::string& problem) const;
+  /// Of a tensor that is not where the first one is. By itself, or each tensor would pay for its texts' frame.
+  [[noreturn, gnu::noinline]] void refuse_device(const DispatchParam& param, int device) const;
 
   void tag(DispatchTag t) { key_.push_back(static_cast<char>(t)); }
   /// All that the code depends on of an argument at run time.
