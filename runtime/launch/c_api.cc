@@ -1,6 +1,8 @@
 // include/kiln/kiln.h over the C++ API. Out of memory is the one exception that can come up here; it becomes an error
 // too.
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -38,9 +40,12 @@ struct kiln_image {
 };
 struct kiln_function {
   kiln::LoadedImage loaded;
-  // The streams that it was launched on, kept so that a launch makes none.
+  // The streams that it was launched on, kept so that a launch makes none. None is taken out, and the map keeps its
+  // elements where they are, so a launch on the last one takes no lock.
+  using Streams = std::unordered_map<void*, kiln::Stream>;
   mutable std::mutex mutex;
-  mutable std::unordered_map<void*, kiln::Stream> streams;
+  mutable Streams streams;
+  mutable std::atomic<const Streams::value_type*> last_stream{nullptr};
 };
 
 namespace {
@@ -296,22 +301,22 @@ kiln_error* kiln_launch(const kiln_function* function, uint32_t x, uint32_t y, u
                         size_t num_slots, void* cu_stream) {
   return guarded([&]() -> Status {
     if (!function) return missing("function");
-    const kiln::Device& device = function->loaded.device();
-    kiln::Stream stream;
-    if (!device.is_cuda()) {
-      if (cu_stream)
-        return kiln::error(ErrorKind::kValue, "kernel '{}' is on the CPU, which has no CUstream",
-                           function->loaded.image().info().name);
-      stream = device.default_stream();
-    } else {
-      std::lock_guard lock(function->mutex);
-      kiln::Stream& kept = function->streams[cu_stream];
-      if (!kept) {
-        KILN_TRY(kept, kiln::stream_from_cuda(device, cu_stream));
-      }
-      stream = kept;
+    const kiln::LoadedImage& loaded = function->loaded;
+    const std::array<int64_t, 3> grid = {x, y, z};
+    if (const auto* last = function->last_stream.load(std::memory_order_acquire); last && last->first == cu_stream)
+      return loaded.launch(grid, {slots, num_slots}, last->second);
+    const kiln::Device& device = loaded.device();
+    if (cu_stream && !device.is_cuda())
+      return kiln::error(ErrorKind::kValue, "kernel '{}' is on the CPU, which has no CUstream",
+                         loaded.image().info().name);
+    std::unique_lock lock(function->mutex);
+    auto& kept = *function->streams.try_emplace(cu_stream).first;
+    if (!kept.second) {
+      KILN_TRY(kept.second, device.is_cuda() ? kiln::stream_from_cuda(device, cu_stream) : device.default_stream());
     }
-    return function->loaded.launch({x, y, z}, {slots, num_slots}, stream);
+    function->last_stream.store(&kept, std::memory_order_release);
+    lock.unlock();
+    return loaded.launch(grid, {slots, num_slots}, kept.second);
   });
 }
 void kiln_function_free(kiln_function* function) { delete function; }
