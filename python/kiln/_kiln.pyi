@@ -55,6 +55,9 @@ class FunctionTable:
     @staticmethod
     def knows(path: str, /) -> bool: ...
 
+class Bound:
+    """A kernel and a grid: what the function that kernel[grid] gives launches."""
+
 class Dispatcher:
     """The part of kiln.Kernel that launches. A parameter: name, is constexpr, specialise, annotated dtype, defaults."""
     def __init__(self, name: str, parameters: Sequence[tuple[str, bool, bool, str | None, tuple]],

@@ -20,12 +20,19 @@ struct Dispatcher {
   std::vector<DispatchParam> params;
   Ref compile;  // compile(descriptions, options, target, device) -> Image
   Ref objects;  // of constexprs
+  Ref launch;   // what kernel[grid] gave last, for the next one
   std::unordered_map<std::string, LoadedImage> code;
   const std::string* last_key = nullptr;  // keys and values of the map stay where they are
   const LoadedImage* last = nullptr;
 };
 
 Dispatcher& dispatcher_of(PyObject* self) { return *unboxed<std::unique_ptr<Dispatcher>>(self); }
+
+/// What kernel[grid] launches.
+struct Bound {
+  Ref kernel, grid;
+};
+PyTypeObject* bound_type = nullptr;
 
 void set_option(CodeOptions& options, const Dispatcher& kernel, PyObject* keyword, PyObject* value) {
   const std::string_view name = text_of(keyword);
@@ -96,11 +103,11 @@ LoadedImage compiled(Dispatcher& kernel, PyObject* compile, std::span<PyObject* 
   return value_of(std::move(loaded));
 }
 
-/// `bound` is (dispatcher, grid).
-PyObject* run(PyObject* bound, PyObject* const* args, Py_ssize_t given, PyObject* names) {
+PyObject* run(PyObject* object, PyObject* const* args, Py_ssize_t given, PyObject* names) {
   return guarded([&] {
-    PyObject *const self = item(bound, 0), *const grid_object = item(bound, 1);
-    Dispatcher& kernel = dispatcher_of(self);
+    // The code stays while the lock is given back, and the grid while its function makes other launches.
+    const Bound bound = unboxed<Bound>(object);
+    Dispatcher& kernel = dispatcher_of(bound.kernel.get());
     const size_t count = kernel.params.size();
     if (static_cast<size_t>(given) > count)
       raise(PyExc_TypeError, "kernel '%s' has %d parameters, got %d arguments", kernel.name.c_str(),
@@ -135,7 +142,7 @@ PyObject* run(PyObject* bound, PyObject* const* args, Py_ssize_t given, PyObject
         raise(PyExc_TypeError, "kernel '%s': argument '%U' is missing", kernel.name.c_str(), param.name.get());
       arguments.add(param, values[i]);
     }
-    const std::array<int64_t, 3> grid = grid_of(kernel, grid_object, values);
+    const std::array<int64_t, 3> grid = grid_of(kernel, bound.grid.get(), values);
     if (!arguments.has_tensor())
       raise(PyExc_TypeError, "kernel '%s' got no tensor, which would say on what device it runs", kernel.name.c_str());
     arguments.finish(options);
@@ -157,7 +164,6 @@ PyObject* run(PyObject* bound, PyObject* const* args, Py_ssize_t given, PyObject
               "kernel '%s': argument '%U' is an array that may not be written to, and the kernel does",
               kernel.name.c_str(), param->name.get());
     const Stream stream = stream_at(known, index);
-    const Ref kept = Ref::share(self);  // the code stays while the lock is given back
     const Status status = [&] {
       WithoutGil without;
       return code->launch(grid, arguments.slots(), stream);
@@ -172,8 +178,19 @@ PyMethodDef run_method = {"launch", reinterpret_cast<PyCFunction>(reinterpret_ca
 
 PyObject* subscript(PyObject* self, PyObject* grid) {
   return guarded([&] {
-    const Ref bound = Ref::take(PyTuple_Pack(2, self, grid));
-    return Ref::take(PyCFunction_NewEx(&run_method, bound.get(), nullptr));
+    Dispatcher& kernel = dispatcher_of(self);
+    // A function may hold on to tensors: as a grid it goes with its launch.
+    const bool is_kept = PyTuple_CheckExact(grid);
+    // When nobody else has it any more, the last one is of use again: a launch then makes no objects.
+    if (is_kept && kernel.launch && Py_REFCNT(kernel.launch.get()) == 1) {
+      Ref launch = kernel.launch;  // taken first: what was the grid may make launches where it ends
+      unboxed<Bound>(PyCFunction_GetSelf(launch.get())).grid = Ref::share(grid);
+      return launch;
+    }
+    const Ref bound = boxed(bound_type, Bound{Ref::share(self), Ref::share(grid)});
+    Ref launch = Ref::take(PyCFunction_NewEx(&run_method, bound.get(), nullptr));
+    if (is_kept) kernel.launch = launch;
+    return launch;
   });
 }
 
@@ -214,17 +231,26 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   if (!kernel) return 0;
   Py_VISIT(kernel->compile.get());
   Py_VISIT(kernel->objects.get());
+  Py_VISIT(kernel->launch.get());
   for (const DispatchParam& p : kernel->params) Py_VISIT(p.default_value.get());
   return 0;
 }
 int clear(PyObject* self) {
   Dispatcher& kernel = dispatcher_of(self);
   kernel.compile = none();
+  kernel.launch = Ref();
   return 0;
 }
-void destroy_dispatcher(PyObject* self) {
+int traverse_bound(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(unboxed<Bound>(self).kernel.get());
+  Py_VISIT(unboxed<Bound>(self).grid.get());
+  return 0;
+}
+template <class T>
+void destroy_collected(PyObject* self) {
   PyObject_GC_UnTrack(self);
-  destroy<std::unique_ptr<Dispatcher>>(self);
+  destroy<T>(self);
 }
 
 PyObject* variants(PyObject* self, void*) {
@@ -233,7 +259,7 @@ PyObject* variants(PyObject* self, void*) {
 PyGetSetDef getters[] = {{"variants", variants, nullptr, "how many specialisations are loaded", nullptr}, {}};
 
 PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(make_dispatcher)},
-                       {Py_tp_dealloc, reinterpret_cast<void*>(destroy_dispatcher)},
+                       {Py_tp_dealloc, reinterpret_cast<void*>(destroy_collected<std::unique_ptr<Dispatcher>>)},
                        {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
                        {Py_tp_clear, reinterpret_cast<void*>(clear)},
                        {Py_mp_subscript, reinterpret_cast<void*>(subscript)},
@@ -243,8 +269,18 @@ PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(make_dispatcher)},
 PyType_Spec spec = {"kiln._kiln.Dispatcher", sizeof(Boxed<std::unique_ptr<Dispatcher>>), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
 
+PyType_Slot bound_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(destroy_collected<Bound>)},
+                             {Py_tp_traverse, reinterpret_cast<void*>(traverse_bound)},
+                             {Py_tp_doc, const_cast<char*>("A kernel and a grid.")},
+                             {}};
+PyType_Spec bound_spec = {"kiln._kiln.Bound", sizeof(Boxed<Bound>), 0,
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, bound_slots};
+
 }  // namespace
 
-void add_dispatcher(PyObject* module) { add_type(module, spec, "Dispatcher"); }
+void add_dispatcher(PyObject* module) {
+  add_type(module, spec, "Dispatcher");
+  bound_type = add_type(module, bound_spec, "Bound");
+}
 
 }  // namespace kiln::python

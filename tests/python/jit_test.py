@@ -45,6 +45,11 @@ def put(out, value):
 
 
 @kiln.jit
+def count(out):
+    tl.store(out + tl.program_id(0), tl.load(out + tl.program_id(0)) + 1)
+
+
+@kiln.jit
 def put_constant(out, value: tl.constexpr):
     tl.store(out, value)
 
@@ -196,6 +201,30 @@ time.sleep(0.3)
         for _ in range(3):
             done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_launches_keep_their_grids(self):
+        kernel, out = kiln.jit(count.fn), zeros(8)
+        two, three = kernel[(2, )], kernel[(3, )]
+        kernel[(4, )](out)
+        for launch in (two, three, two): launch(out)
+        # A launch is of use again when it is over, and not before: programs 2 and 3 ran less often.
+        self.assertEqual(out.tolist(), [4, 4, 2, 1, 0, 0, 0, 0])
+        del two, three
+
+        class Launches:
+
+            def __del__(self):
+                kernel[(1, )](out)
+
+        # What ends with the grid that is replaced launches too.
+        with self.assertRaisesRegex(TypeError, "grid"): kernel[(Launches(), )](out)
+        kernel[(2, )](out)
+        self.assertEqual(out.tolist(), [6, 5, 2, 1, 0, 0, 0, 0])
+        shared = (2, )
+        before = sys.getrefcount(shared)
+        for _ in range(100): kernel[shared](out)
+        kernel[(1, )](out)
+        self.assertEqual(sys.getrefcount(shared), before)
 
     def test_grid_may_launch(self):
         kernel, out, inner = kiln.jit(put.fn), zeros(1), zeros(1)
