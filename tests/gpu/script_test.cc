@@ -619,5 +619,95 @@ for i in range(4):
 )");
 }
 
+/// A tile that products sum over along both of its dimensions, as chunks of linear attention do: float32, int8 and fp8
+/// have to lie along the sum, halves need not. Of small whole numbers each product is exact.
+TEST(GpuScript, TilesAreSummedOverBothDimensions) {
+  GPU_OR_SKIP(device);
+  run(device, R"(
+import random
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def once(x, u, w_ptr, out, steps, TYPE: tl.constexpr, T: tl.constexpr, K: tl.constexpr, SU: tl.constexpr,
+         SK: tl.constexpr):
+    t = tl.arange(0, T)
+    k = tl.arange(0, K)
+    a = tl.load(x + t[:, None] * T + t[None, :])
+    b = tl.load(u + t[:, None] * SU + k[None, :] * SK).to(TYPE)
+    w = tl.dot(a, b)
+    tl.store(w_ptr + t[:, None] * K + k[None, :], w.to(tl.float32))
+    tl.store(out + t[:, None] * T + t[None, :], tl.dot(w.to(TYPE), tl.trans(b)).to(tl.float32))
+
+
+@triton.jit
+def looped(x, u, w_ptr, out, steps, TYPE: tl.constexpr, T: tl.constexpr, K: tl.constexpr, SU: tl.constexpr,
+           SK: tl.constexpr):
+    t = tl.arange(0, T)
+    k = tl.arange(0, K)
+    sums = tl.zeros((T, K), tl.float32)
+    acc = tl.zeros((T, T), tl.float32)
+    for i in range(steps):
+        a = tl.load(x + i * T * T + t[:, None] * T + t[None, :])
+        b = tl.load(u + i * T * K + t[:, None] * SU + k[None, :] * SK).to(TYPE)
+        w = tl.dot(a, b)
+        sums += w.to(tl.float32)
+        acc += tl.dot(w.to(TYPE), tl.trans(b)).to(tl.float32)
+    tl.store(w_ptr + t[:, None] * K + k[None, :], sums)
+    tl.store(out + t[:, None] * T + t[None, :], acc)
+
+
+@triton.jit
+def ahead(x, u, w_ptr, out, steps, TYPE: tl.constexpr, T: tl.constexpr, K: tl.constexpr, SU: tl.constexpr,
+          SK: tl.constexpr):
+    t = tl.arange(0, T)
+    k = tl.arange(0, K)
+    b = tl.load(u + t[:, None] * SU + k[None, :] * SK).to(TYPE)
+    sums = tl.zeros((T, K), tl.float32)
+    acc = tl.zeros((T, T), tl.float32)
+    for i in range(steps):
+        w = tl.dot(tl.load(x + i * T * T + t[:, None] * T + t[None, :]), b)
+        sums += w.to(tl.float32)
+        acc += tl.dot(w.to(TYPE), tl.trans(b)).to(tl.float32)
+    tl.store(w_ptr + t[:, None] * K + k[None, :], sums)
+    tl.store(out + t[:, None] * T + t[None, :], acc)
+
+
+CASES = [(torch.float32, torch.float16, tl.float32), (torch.float32, torch.float32, tl.float32),
+         (torch.float16, torch.int8, tl.float16), (torch.bfloat16, torch.bfloat16, tl.bfloat16),
+         (torch.int8, torch.int8, tl.int8), (torch.int8, torch.int32, tl.int8),
+         (torch.float8_e4m3fn, torch.float16, tl.float8e4nv), (torch.float8_e4m3fn, torch.float8_e4m3fn, tl.float8e4nv)]
+seed = random.randrange(1 << 30)
+random.seed(seed)
+torch.manual_seed(seed)
+for kernel in (once, looped, ahead):
+    for dtype, stored, kind in CASES:
+        for along_k in (True, False):
+            t, k, steps = random.choice([64, 128]), random.choice([32, 64]), random.choice([1, 2, 5])
+            if kernel is once:
+                steps = 1
+            warps = random.choice([4, 8])
+            where = "seed %d: %s" % (seed, (kernel, dtype, stored, along_k, t, k, steps, warps))
+            x = torch.randint(-1, 2, (steps, t, t)).float().to(dtype)
+            u = torch.randint(-1, 2, (steps, t, k) if along_k else (steps, k, t)).float().to(stored)
+            w, out = torch.zeros(t, k), torch.zeros(t, t)
+            kernel[(1,)](x, u, w, out, steps, kind, t, k, k if along_k else 1, 1 if along_k else t, num_warps=warps,
+                         num_stages=random.choice([1, 2, 3]))
+            a, b = x.float().cpu().double(), u.float().cpu().double()
+            sums = torch.zeros(t, k, dtype=torch.float64, device="cpu")
+            acc = torch.zeros(t, t, dtype=torch.float64, device="cpu")
+            for i in range(steps):
+                c = b[0 if kernel is ahead else i]
+                c = c if along_k else c.T
+                product = a[i] @ c
+                sums += product
+                acc += product.float().to(dtype).float().double() @ c.T
+            assert torch.equal(w.cpu().double(), sums), where
+            assert torch.equal(out.cpu().double(), acc), where
+)");
+}
+
 }  // namespace
 }  // namespace kiln::runtime

@@ -278,8 +278,8 @@ class Loop {
       return (keeps_rings || encloses(loop_, op->parent)) &&
              (rows || !(op->kind == OpKind::kConvertLayout && is_brought(op->result())));
     };
-    const int64_t room = shared_room(module_, target_, has_scratch, loop_) - staged_bytes(module_, loop_, loads_) -
-                         staging_bytes_beside_rings(module_);
+    const int64_t room = shared_room(module_, target_, has_scratch, loop_) -
+                         staged_bytes(module_, target_, loop_, loads_) - staging_bytes_beside_rings(module_);
     const int wanted = lead_, beside = rows ? 0 : 1;
     lead_ = std::min(lead_, static_cast<int>(room / bytes) - beside);
     if (lead_ < 1) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "compiler/analysis/axis_info.h"
@@ -206,28 +207,32 @@ int64_t operands_to_stage(const Op& dot, const analysis::AxisAnalysis& axis, con
 
 /// What the dots of one place keep in shared memory: those of one loop, at any depth, or those in no loop.
 struct StagedOperands {
+  const Target& target;
   int64_t room;
-  std::set<const Value*> values;  // a tile and what is it transposed are one
+  /// With the dimension that has to be contiguous, which is 0 for types that wgmma reads either way: of those a tile
+  /// and its transpose are one.
+  std::set<std::pair<const Value*, int>> tiles;
 
   /// Bytes that more operands need.
   int64_t more(const Op& dot, int64_t staged) const {
     int64_t bytes = 0;
-    for (const Value* v : operands(dot, staged))
-      if (!values.contains(v)) bytes += v->type.shape.numel() * size_of(v->type.dtype);
+    for (const auto& tile : operands(dot, staged))
+      if (!tiles.contains(tile)) bytes += tile.first->type.shape.numel() * size_of(tile.first->type.dtype);
     return bytes;
   }
   void take(const Op& dot, int64_t staged) {
     room -= more(dot, staged);
-    for (const Value* v : operands(dot, staged)) values.insert(v);
+    tiles.merge(operands(dot, staged));
   }
 
  private:
-  static std::set<const Value*> operands(const Op& dot, int64_t staged) {
-    std::set<const Value*> r;
+  std::set<std::pair<const Value*, int>> operands(const Op& dot, int64_t staged) const {
+    std::set<std::pair<const Value*, int>> r;
     for (int i = 2 - static_cast<int>(staged); i < 2; ++i) {
       const Value* v = dot.operand(i);
-      while (v->op && v->op->kind == OpKind::kTrans) v = v->op->operand(0);
-      r.insert(v);
+      int k = i == 0 ? 1 : 0;
+      for (; v->op && v->op->kind == OpKind::kTrans; v = v->op->operand(0)) k = 1 - k;
+      r.emplace(v, target::lies_either_way(target, v->type.dtype) ? 0 : k);
     }
     return r;
   }
@@ -260,7 +265,7 @@ void select_staged(ir::Module& module, const Target& target, Remarks* remarks) {
       const Reason reason = contiguous_dim(op->operand(1), axis) ? Reason::kNotAlongK : Reason::kComputedBytes;
       return remark_operand(remarks, op->range, dot_operand(*op, 1), reason, op->operand(1)->type.element_bits());
     }
-    StagedOperands& place = places.try_emplace(outermost_loop(op), StagedOperands{most, {}}).first->second;
+    StagedOperands& place = places.try_emplace(outermost_loop(op), StagedOperands{target, most, {}}).first->second;
     if (const int64_t bytes = place.more(*op, staged); bytes > place.room)
       return remark(remarks, op->range, Reason::kOperandsTooLarge, bytes, place.room, most);
     place.take(*op, staged);

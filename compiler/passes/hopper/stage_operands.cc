@@ -1,7 +1,11 @@
 #include "compiler/passes/hopper/stage_operands.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "compiler/analysis/shared_memory.h"
@@ -41,6 +45,9 @@ Source source_of(Value* operand) {
   return source;
 }
 
+/// The dimension of the operand's source that its product sums over.
+int summed_dim(const Source& source, int index) { return (index == 0) != source.turned ? 1 : 0; }
+
 /// The dimension along which a thread holds neighbours, or if it holds none, neighbouring threads do.
 int neighbours_along(const layout::LinearLayout& layout) {
   for (const layout::In in : {layout::In::kRegister, layout::In::kLane})
@@ -58,6 +65,13 @@ std::span<const int> order_for(const Type& tile, int k, const target::Target& ta
   return neighbours_along(*tile.layout) == k || layout::widest_swizzle(tile.shape[other[0]], tile.element_bits()) == 0
              ? along_k
              : other;
+}
+
+/// What has a buffer of its own: a tile, and the dimension along which it lies there. Products that sum over different
+/// dimensions of a tile share one only where wgmma reads its type either way.
+using Stored = std::pair<Value*, int>;
+Stored stored_as(Value* tile, int k, const target::Target& target) {
+  return {tile, order_for(tile->type, k, target).front()};
 }
 
 std::vector<Op*> staged_dots(ir::Module& module) {
@@ -111,7 +125,7 @@ class OperandStager {
 
   void stage(Op* dot) {
     b_.set_range(dot->range);
-    std::vector<Value*> here;  // are to be stored in front of the dot
+    std::vector<Stored> here;  // are to be stored in front of the dot
     Value* sides[] = {dot->operand(0), dot->operand(1)};
     for (int i = 0; i < 2; ++i)
       if (is_staged(dot, i)) sides[i] = in_shared(dot, i, here);
@@ -151,28 +165,28 @@ class OperandStager {
   }
 
   /// The operand's handle, as the product takes it. `here` gets the tile if it has yet to be stored before the dot.
-  Value* in_shared(Op* dot, int index, std::vector<Value*>& here) {
+  Value* in_shared(Op* dot, int index, std::vector<Stored>& here) {
     const Source source = source_of(dot->operand(index));
-    const int k = index == 0 ? 1 : 0;
-    Value* handle = ring_of(*dot, source, source.turned ? 1 - k : k);
+    const int k = summed_dim(source, index);
+    Value* handle = ring_of(*dot, source, k);
     if (!handle) {
-      Value*& buffer = buffers_[source.tile];
+      const Stored stored = stored_as(source.tile, k, target_);
+      Value*& buffer = buffers_[stored];
       if (!buffer) {
-        buffer = alloc(source.tile->type, source.turned ? 1 - k : k);
+        buffer = alloc(source.tile->type, k);
         // Where the tile is made outside of the dot's block it is stored once for all rounds.
         const Block* made = source.tile->op ? source.tile->op->parent : source.tile->block;
         if (is_in_loop(dot->parent))
           remark_operand(remarks_, dot->range, dot_operand(*dot, index),
                          made == dot->parent ? Reason::kStoredEachTime : Reason::kStoredOnce);
         if (made == dot->parent) {
-          here.push_back(source.tile);
+          here.push_back(stored);
         } else {
           if (source.tile->op)
             b_.set_after(source.tile->op);
           else
             b_.set_before(source.tile->block->first);
-          Value* one[] = {source.tile};
-          store(one);
+          store({&stored, 1});
         }
       }
       handle = buffer;
@@ -200,16 +214,16 @@ class OperandStager {
     return front.create(OpKind::kSharedAlloc, {}, std::span(&type, 1))->result();
   }
 
-  void store(std::span<Value* const> tiles) {
-    if (tiles.empty()) return;
+  void store(std::span<const Stored> all) {
+    if (all.empty()) return;
     // A warp may still read what the round before stored.
     if (is_in_loop(b_.block())) {
       Op* barrier = join_lanes(b_, true);
-      for (Value* tile : tiles) freed_[barrier].push_back(buffers_.at(tile));
+      for (const Stored& stored : all) freed_[barrier].push_back(buffers_.at(stored));
       barriers_.push_back(barrier);
     }
-    for (Value* tile : tiles) {
-      Value* operands[] = {buffers_.at(tile), tile};
+    for (const Stored& stored : all) {
+      Value* operands[] = {buffers_.at(stored), stored.first};
       b_.create(OpKind::kSharedStore, operands, {});
     }
     b_.create(OpKind::kFenceAsync, {}, {});
@@ -220,7 +234,7 @@ class OperandStager {
   const target::Target& target_;
   Remarks* remarks_;
   ir::Builder b_;
-  std::unordered_map<const Value*, Value*> buffers_;          // of tiles
+  std::map<Stored, Value*> buffers_;                          // in shared memory
   std::vector<Op*> barriers_;                                 // in front of stores
   std::unordered_map<const Op*, std::vector<Value*>> freed_;  // what those let be stored to
 };
@@ -242,16 +256,16 @@ Status stage_operands(ir::Module& module, const target::Target& target, Remarks*
   return dce(module);
 }
 
-int64_t staged_bytes(ir::Module& module, const Op* beside, std::span<Op* const> brought) {
-  std::vector<const Value*> tiles;
+int64_t staged_bytes(ir::Module& module, const target::Target& target, const Op* beside, std::span<Op* const> brought) {
+  std::set<Stored> buffers;
   for (const Op* dot : staged_dots(module))
     for (int i = 0; i < 2; ++i) {
       if (!is_staged(dot, i)) continue;
-      const Value* tile = source_of(dot->operand(i)).tile;
-      if (std::find(tiles.begin(), tiles.end(), tile) == tiles.end()) tiles.push_back(tile);
+      const Source source = source_of(dot->operand(i));
+      buffers.insert(stored_as(source.tile, summed_dim(source, i), target));
     }
   int64_t bytes = 0;
-  for (const Value* tile : tiles) {
+  for (const auto& [tile, along] : buffers) {
     const Block* made = tile->op ? tile->op->parent : tile->block;
     if (!encloses(beside, made) && !is_inside(beside->parent, made)) continue;
     const bool in_ring = tile->op && (tile->op->kind == OpKind::kSharedLoad ||

@@ -1,6 +1,7 @@
 // Turns staged dots (select_wgmma.h) into wgmma on shared memory that the warps fill themselves. What pipeline_loads
 // copies ahead is read in its ring; any other operand is stored to a buffer of its own, behind the op that makes it
-// where that stands outside of the dot's block, else in front of the dot.
+// where that stands outside of the dot's block, else in front of the dot. A tile of words that products sum over along
+// both of its dimensions has a buffer for each: wgmma reads words only where they are contiguous along the sum.
 //
 //   %a = shared_load %ring[%slot]                      barrier
 //   %b = …                                             shared_store %buffer, %b
@@ -20,6 +21,7 @@ Status stage_operands(ir::Module& module, const target::Target& target, Remarks*
 
 /// Bytes of shared memory that stage_operands will take and that may be in use while the loop `beside` runs, if
 /// `brought` (loads) come through rings.
-int64_t staged_bytes(ir::Module& module, const ir::Op* beside, std::span<ir::Op* const> brought);
+int64_t staged_bytes(ir::Module& module, const target::Target& target, const ir::Op* beside,
+                     std::span<ir::Op* const> brought);
 
 }  // namespace kiln::passes

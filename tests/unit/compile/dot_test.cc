@@ -100,6 +100,50 @@ Result<CompiledKernel> compile_text(const char* text, const std::string& signatu
   return compile(*functions.at(0), args, options);
 }
 
+/// A tile that products sum over along both of its dimensions (flash-linear-attention's chunks do), computed from bytes
+/// or halves and loaded, in no loop and in one.
+TEST(DotCompile, TilesAreSummedOverBothDimensions) {
+  constexpr const char* kBothWays = R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def product(x, u, out, steps):
+    t = tl.arange(0, 64)
+    k = tl.arange(0, 32)
+    acc = tl.zeros((64, 64), tl.float32)
+    for i in range({}):
+        a = tl.load(x + i * 4096 + t[:, None] * 64 + t[None, :])
+        b = tl.load(u + i * 2048 + t[:, None] * {} + k[None, :] * {}).to({})
+        w = tl.dot(a, b)
+        acc += tl.dot(w.to(b.dtype), tl.trans(b))
+    tl.store(out + t[:, None] * 64 + t[None, :], acc)
+)";
+  struct Row {
+    const char *x, *u, *made;
+    int wgmma;  // at least, whichever way the tile lies in memory
+  };
+  for (const Row& row :
+       {Row{"fp32", "fp16", "tl.float32", 2}, Row{"fp32", "fp32", "tl.float32", 0}, Row{"fp16", "i8", "tl.float16", 2},
+        Row{"bf16", "bf16", "tl.bfloat16", 2}, Row{"i8", "i8", "tl.int8", 0}, Row{"i8", "i32", "tl.int8", 0},
+        Row{"fp8e4nv", "fp16", "tl.float8e4nv", 0}, Row{"fp8e4nv", "fp8e4nv", "tl.float8e4nv", 0},
+        Row{"fp8e5", "fp8e5", "tl.float8e5", 0}})
+    for (const char* steps : {"1", "steps"})
+      for (const bool turned : {false, true}) {
+        const std::string text = fmt::format(kBothWays, steps, turned ? 1 : 32, turned ? 64 : 1, row.made);
+        CompileOptions options;
+        options.target = "sm_90a";
+        options.verify_each = true;
+        options.want_cubin = true;
+        SCOPED_TRACE(fmt::format("{} x {}\n{}", row.x, row.u, text));
+        auto kernel = compile_text(text.c_str(), fmt::format("*{}:16, *{}:16, *fp32:16, i32", row.x, row.u), options);
+        ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+        const std::regex wgmma("wgmma\\.mma_async");
+        const auto found = std::distance(std::sregex_iterator(kernel->ptx.begin(), kernel->ptx.end(), wgmma), {});
+        EXPECT_GE(found, row.wgmma) << kernel->ptx;
+      }
+}
+
 /// Rings of vectors count where the rings of tiles leave little room.
 TEST(DotCompile, RingsFitBesideTheScratchOfTheirLoop) {
   constexpr const char* kScaled = R"(
