@@ -1,0 +1,76 @@
+// Products that compute an operand where they read it.
+#include <algorithm>
+
+#include "tests/unit/fusion/plan_fixture.h"
+
+namespace kiln::fusion::testing {
+namespace {
+
+/// What is read once by one program is made where it is read: along k, m and n, of odd sizes, and in parts of a sum.
+TEST_F(PlanTest, OperandsOfProductsAreMadeWhereTheyAreRead) {
+  ExprAttributes shape;
+  for (const auto& [m, batch, channels, wide] :
+       {std::tuple<int64_t, int64_t, int64_t, int64_t>{16, 3, 24, 321}, {5, 1, 700, 37}, {64, 2, 64, 256}})
+    for (DType dtype : {DType::kBF16, DType::kF32}) {
+      p = {};
+      const int filters = tensor(dtype, {m, 3 * channels}, "w");
+      const int x = tensor(dtype, {batch, 3 * channels, wide}, "x"), low = tensor(dtype, {1, 3 * channels, 1}, "low");
+      // Elements in the order of [batch, 3, channels, wide]: k is two dimensions of what is multiplied.
+      shape.shape = {batch, 3, channels, wide};
+      const int apart = op(ExprOp::kReshape, {op(ExprOp::kSub, {x, low})}, shape);
+      shape.shape = {batch, 3 * channels, wide};
+      const int made = op(ExprOp::kReshape, {op(ExprOp::kMul, {apart, apart})}, shape);
+      const Plan right =
+          check({op(ExprOp::kRelu, {op(ExprOp::kMatMul, {filters, made})})}, Variant::kFused, hopper_machine(), -1);
+      EXPECT_LE(right.groups.size(), 2u) << "the product, and the sum of its parts";
+      p = {};
+      const int a = tensor(dtype, {wide * 9, channels}, "a"), b = tensor(dtype, {channels, m}, "b");
+      const Plan left =
+          check({op(ExprOp::kMatMul, {op(ExprOp::kMul, {a, a}), b})}, Variant::kFused, hopper_machine(), -1);
+      if (wide * 9 * channels >= 65536) {
+        EXPECT_LE(left.groups.size(), 2u);
+      }
+    }
+}
+
+/// Numbers that share bytes, which a product takes: each byte is loaded once, and its parts are interleaved along k. As
+/// the left operand and the right one, of odd sizes, and in parts of a sum.
+TEST_F(PlanTest, PartsOfBytesAreMadeForProducts) {
+  ExprAttributes shape, counts;
+  for (const auto& [m, wide, bytes, of_byte] : {std::tuple<int64_t, int64_t, int64_t, int64_t>{32, 512, 544, 2},
+                                                {5, 700, 37, 4},
+                                                {16, 2049, 33, 2},
+                                                {64, 300, 256, 4}})
+    for (bool is_left : {false, true}) {
+      p = {};
+      const int64_t k = bytes * of_byte;
+      counts.shape = {of_byte}, counts.dtype = DType::kI32;
+      const int which = op(ExprOp::kIota, {}, counts);
+      auto shaped = [&](int x, Shape to) {
+        shape.shape = std::move(to);
+        return op(ExprOp::kReshape, {x}, shape);
+      };
+      const int packed = tensor(DType::kU8, {wide, bytes, 1}, "packed");
+      int parts = -1;
+      for (int64_t i = of_byte; i-- > 0;) {
+        const int part = op(ExprOp::kAdd, {packed, number(static_cast<double>(i))});
+        parts = parts < 0
+                    ? part
+                    : op(ExprOp::kWhere, {op(ExprOp::kLt, {which, number(static_cast<double>(i + 1))}), part, parts});
+      }
+      ExprAttributes half, turned;
+      half.dtype = DType::kBF16, turned.axes = {1, 0};
+      const int scale = tensor(DType::kBF16, {wide, 1}, "scale");
+      const int weight = op(ExprOp::kMul, {op(ExprOp::kCast, {shaped(parts, {wide, k})}, half), scale});
+      const int x = tensor(DType::kBF16, {m, k}, "x");
+      const int result = is_left ? op(ExprOp::kMatMul, {weight, op(ExprOp::kPermute, {x}, turned)})
+                                 : op(ExprOp::kMatMul, {x, op(ExprOp::kPermute, {weight}, turned)});
+      const Plan made = check({result}, Variant::kFused, hopper_machine(), -1);
+      EXPECT_TRUE(std::ranges::any_of(made.groups, [](const Group& g) {
+        return g.source.find("tl.join(") != std::string::npos && g.source.find("tl.dot(") != std::string::npos;
+      })) << plan_text(made);
+    }
+}
+
+}  // namespace
+}  // namespace kiln::fusion::testing
