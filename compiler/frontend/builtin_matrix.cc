@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler/frontend/builtin_impl.h"
+#include "support/unicode.h"
 
 namespace kiln::frontend::impl {
 
@@ -70,10 +71,26 @@ struct DotPrecision {
   int bf16_products = 0;
 };
 
-/// input_precision and its older spelling allow_tf32.
+/// Of a word that stands for all calls without an input_precision, in any case, as Triton takes it.
+Result<DotPrecision> precision_of_environment(Codegen& g, const BoundArgs& a, const Type& x) {
+  if (x.dtype != DType::kF32) return DotPrecision{};
+  std::string word;
+  for (const char c : g.options.dot_precision) unicode::append_lower(word, static_cast<unsigned char>(c));
+  if (word == "bf16x3" || word == "bf16x6") return DotPrecision{std::nullopt, word.back() - '0'};
+  const std::span<const ir::Word> words = ir::kWords<Precision>;
+  for (size_t k = 0; k < words.size(); ++k)
+    if (words[k].text == word) return DotPrecision{static_cast<Precision>(k)};
+  return g.fail(a.range, ErrorKind::kValue,
+                "TRITON_F32_DEFAULT, which tl.dot has for input_precision, must be one of {}, 'bf16x3', 'bf16x6', "
+                "got '{}'",
+                ir::list_words(words, ""), g.options.dot_precision);
+}
+
+/// input_precision and its older spelling allow_tf32, which counts where no word of the environment does.
 Result<DotPrecision> precision_arg(Codegen& g, const BoundArgs& a, const Type& x, int precision, int allow_tf32) {
   if (a.has(precision) && a.has(allow_tf32))
     return g.fail(a.at(allow_tf32), ErrorKind::kType, "tl.dot takes input_precision or allow_tf32, not both");
+  if (!a.has(precision) && !g.options.dot_precision.empty()) return precision_of_environment(g, a, x);
   std::optional<Precision> chosen;
   if (const auto* text = a[precision].constant_as<std::string>(); text && (*text == "bf16x3" || *text == "bf16x6"))
     return DotPrecision{std::nullopt, x.dtype == DType::kF32 ? text->back() - '0' : 0};

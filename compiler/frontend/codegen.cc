@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "compiler/ast/annotation.h"
+#include "support/environment.h"
 #include "support/launch_options.h"
 #include "support/tensor_map.h"
 
@@ -241,6 +242,12 @@ Status check_language(const JitFunction& function) {
                             "{} is a Gluon function, and Kiln compiles Triton's language only", function.def->name),
                    "help: write it with triton.language under @triton.jit; layouts, shared memory and the "
                    "instructions of a GPU follow from the program there (docs/language.md)");
+}
+
+Options options_of(const CodeOptions& code) {
+  Options options = {code};
+  options.dot_precision = environment("TRITON_F32_DEFAULT").value_or("");
+  return options;
 }
 
 Result<std::unique_ptr<ir::Module>> lower_kernel(const JitFunction& function, std::span<const ArgSpec> args,

@@ -96,9 +96,14 @@ inline int descriptor_params(int rank) { return 2 * rank; }
 struct Options : CodeOptions {
   /// The compute capability × 10 of the GPU that is compiled for; 0 where that is no GPU. What tl.target_info tells.
   int capability = 0;
+  /// What tl.dot takes for an input_precision that a call does not give, before its allow_tf32; empty: tf32.
+  std::string dot_precision = {};
   /// Gets each line of tl.static_print; null: standard error.
   std::function<void(const std::string&)> on_static_print = {};
 };
+
+/// With what the environment says beside: TRITON_F32_DEFAULT is the dot_precision.
+Options options_of(const CodeOptions& code);
 
 /// Whether a parameter is annotated as tl.constexpr.
 bool is_constexpr(const ast::Param& param);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +34,9 @@ struct ImageRequest {
   std::string target = {};                   // "sm_90a", "host"; empty: of `device`
   Device device = {};                        // empty: the runtime's default one, unless there is a target
   CodeOptions options = {};
+  /// What tl.dot takes for an input_precision that a call does not give, before its allow_tf32: "ieee"; "": tf32.
+  /// Unset: TRITON_F32_DEFAULT.
+  std::optional<std::string> dot_precision = {};
   /// Gets each line of tl.static_print, on the thread that compiles; null: standard error. Code from a cache has none.
   std::function<void(const std::string&)> on_static_print = {};
 };

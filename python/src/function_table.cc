@@ -98,7 +98,8 @@ PyObject* bind_member(PyObject* self, PyObject* args) {
   });
 }
 
-/// compile(function, arguments, target, options, device): `options` has names of kiln::CodeOptions; `device` may be "".
+/// compile(function, arguments, target, options, device): `options` has names of kiln::CodeOptions, and dot_precision;
+/// `device` may be "".
 PyObject* compile(PyObject* self, PyObject* args) {
   return guarded([&] {
     int id = 0;
@@ -113,7 +114,8 @@ PyObject* compile(PyObject* self, PyObject* args) {
     PyObject *key = nullptr, *value = nullptr;
     for (Py_ssize_t at = 0; PyDict_Next(options, &at, &key, &value);) {
       const std::string_view name = text_of(key);
-      bool known = false;
+      bool known = name == "dot_precision";
+      if (known) request.dot_precision = text_of(value);
 #define KILN_LAUNCH_OPTION(NAME, TYPE, ...)                      \
   if (name == #NAME) {                                           \
     request.options.NAME = static_cast<TYPE>(integer_of(value)); \

@@ -127,7 +127,7 @@ Result<std::string> target_name(const CompileArgs& args, const std::string& devi
 CompileOptions options_for(const CompileArgs& args, std::string target) {
   CompileOptions o;
   o.target = std::move(target);
-  o.frontend = {args.options};
+  o.frontend = frontend::options_of(args.options);
   o.verify_each = args.verify_each;
   return o;
 }

@@ -131,6 +131,7 @@ Result<Image> runtime::compile_specs(const Runtime& runtime,
   auto impl = std::make_shared<ImageImpl>();
   impl->closure = make_closure(function);
   frontend::Options seen = frontend_options(options);
+  if (request.dot_precision) seen.dot_precision = *request.dot_precision;
   seen.on_static_print = request.on_static_print;
   KILN_TRY(impl->kernel, runtime.impl().jit().compile(
                              {function.get(), &impl->closure, args, std::move(seen), std::move(target), assembler}));

@@ -85,6 +85,7 @@ std::string Jit::fingerprint(const std::string& target, const Assembler* assembl
 std::string Jit::cache_key(const JitRequest& request) {
   std::string key = fmt::format("compiler {}\ntarget {}\n{}\n", fingerprint(request.target, request.assembler),
                                 request.target, key_text(request.options));
+  if (const std::string& word = request.options.dot_precision; !word.empty()) key += "tl.dot " + word + "\n";
   for (const frontend::ArgSpec& arg : request.args) key += "arg " + describe_arg(arg) + "\n";
   return key + request.closure->text;
 }

@@ -23,7 +23,7 @@ inline Grid programs_of(const std::array<int64_t, 3>& grid) {
   return {static_cast<uint32_t>(grid[0]), static_cast<uint32_t>(grid[1]), static_cast<uint32_t>(grid[2])};
 }
 inline KeyEnd key_end(const Backend& backend, const LaunchOptions& options) { return {&backend, &options}; }
-inline frontend::Options frontend_options(const LaunchOptions& options) { return {options}; }
+inline frontend::Options frontend_options(const LaunchOptions& options) { return frontend::options_of(options); }
 
 /// kLaunch and kValue name the kernel; a 0 in the grid is allowed.
 Status check_grid(std::string_view kernel, const std::array<int64_t, 3>& grid);

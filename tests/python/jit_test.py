@@ -2,11 +2,13 @@
 import enum
 import gc
 import importlib.util
+import os
 import subprocess
 import sys
 import tempfile
 import threading
 import unittest
+import unittest.mock
 import weakref
 
 import kiln
@@ -37,6 +39,12 @@ def scale(x, out, n, factor=1.0, BLOCK: tl.constexpr = 64):
     """Multiplies."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + i, doubled(tl.load(x + i, mask=i < n)) * factor, mask=i < n)
+
+
+@kiln.jit
+def square(x, out):
+    at = tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :]
+    tl.store(out + at, tl.dot(tl.load(x + at), tl.load(x + at)))
 
 
 @kiln.jit
@@ -107,6 +115,12 @@ class Launches(unittest.TestCase):
         # What a function of the grid raises comes out.
         with self.assertRaises(ZeroDivisionError): scale[lambda meta: 1 // 0](x, out, 100)
         with self.assertRaisesRegex(TypeError, "with a grid"): scale(x, out, 100)
+
+    def test_precision_of_floats_is_of_the_environment(self):
+        x, out = zeros(256), zeros(256)
+        with unittest.mock.patch.dict(os.environ, {"TRITON_F32_DEFAULT": "fp19"}):
+            with self.assertRaisesRegex(kiln.Error, "TRITON_F32_DEFAULT.* must be .*, got 'fp19'"): square[1](x, out)
+        with unittest.mock.patch.dict(os.environ, {"TRITON_F32_DEFAULT": "ieee"}): square[1](x, out)
 
     def test_specialises_as_triton(self):
         kernel = kiln.jit(put.fn)

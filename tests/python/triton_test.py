@@ -121,6 +121,13 @@ def product(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
 
 
 @triton.jit
+def square(x, out, precision: tl.constexpr, allow: tl.constexpr):
+    at = tl.arange(0, 32)[:, None] * 32 + tl.arange(0, 32)[None, :]
+    v = tl.load(x + at)
+    tl.store(out + at, tl.dot(v, v, input_precision=precision, allow_tf32=allow))
+
+
+@triton.jit
 def uses_plain_global(out):
     tl.store(out, PLAIN)
 
@@ -248,6 +255,28 @@ class Bridge(unittest.TestCase):
         with self.assertRaises(kiln.triton.Unsupported): compile(multiply_add, signature, extern_libs={"mine": "/a/path"})
         with self.assertRaisesRegex(OutOfResources, "threads, Required: 2048"):
             compile(multiply_add, signature, num_warps=64)
+
+    def test_precision_of_floats_is_tritons_knob(self):
+
+        def products(precision=None, allow=None):
+            """How f32 is multiplied, by the words of the PTX."""
+            kernel = compile(square, {"x": "*fp32", "out": "*fp32", "precision": "constexpr", "allow": "constexpr"},
+                             {(2, ): precision, (3, ): allow})
+            return [w for w in ("tf32", "bf16", "fma.rn.f32") if w in kernel.asm["ptx"]]
+
+        with triton.knobs.language.scope():
+            triton.knobs.language.fp32_default = None
+            self.assertEqual((products(), products(allow=False)), (["tf32"], ["fma.rn.f32"]))
+            # In any case, and before allow_tf32. Not what the cache keeps of other knobs.
+            triton.knobs.language.fp32_default = "IEEE"
+            self.assertEqual((products(), products(allow=True)), (["fma.rn.f32"], ["fma.rn.f32"]))
+            self.assertEqual(products("tf32"), ["tf32"])
+            triton.knobs.language.fp32_default = "bf16x3"
+            self.assertEqual(products(allow=False), ["bf16"])
+            triton.knobs.language.fp32_default = "fp19"
+            with self.assertRaisesRegex(kiln.triton.Unsupported, "TRITON_F32_DEFAULT.* must be .*'bf16x6', got 'fp19'"):
+                products()
+            self.assertEqual(products("ieee"), ["fma.rn.f32"])
 
     def test_names_of_kernels_are_of_their_repr(self):
         kernel = compile(named_by_repr, {"x": "*fp32", "N": "constexpr"}, {(1, ): 3})

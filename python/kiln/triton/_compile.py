@@ -88,7 +88,9 @@ def _compile(src: Any, target: Any, options: Any, marks: list) -> tuple[Any, dic
         functions = Functions()
         number = functions.add_kernel(src)
         names += repr(functions.told)
-    key = f"{_kiln.fingerprint(name)} {triton.__version__} {name} {names} {sorted(vars(parsed).items(), key=str)}"
+    # Of what the options are made into: knobs of Triton's count there, too.
+    known = f"{sorted(vars(parsed).items(), key=str)} {launch_options}"
+    key = f"{_kiln.fingerprint(name)} {triton.__version__} {name} {names} {known}"
     hash_ = hashlib.sha256(key.encode()).hexdigest()
     cache = get_cache_manager(hash_)
     file = src.name[:150]

@@ -28,8 +28,9 @@ def target_name(target: Any) -> str:
     return _TARGETS[target.arch]
 
 
-def code_options(options: Any, usual: Any) -> dict[str, int]:
-    """Kiln's launch options. `usual` are the options of a kernel that asks for nothing."""
+def code_options(options: Any, usual: Any) -> dict[str, Any]:
+    """Kiln's launch options, and what else decides on the code. `usual` are the options of a kernel that asks for
+    nothing."""
     for name, value in vars(options).items():
         if name in _HONOURED or name in _IGNORED: continue
         # Another file of libdevice's: Kiln has those functions itself.
@@ -42,7 +43,9 @@ def code_options(options: Any, usual: Any) -> dict[str, int]:
     out = {
         "num_warps": options.num_warps, "num_stages": max(1, options.num_stages), "num_ctas": options.num_ctas, "debug":
         debug, "sanitize_overflow": debug and bool(getattr(options, "sanitize_overflow", False)), "launch_pdl":
-        bool(getattr(options, "launch_pdl", False)), "enable_fp_fusion": bool(options.enable_fp_fusion)
+        bool(getattr(options, "launch_pdl", False)), "enable_fp_fusion": bool(options.enable_fp_fusion),
+        # TRITON_F32_DEFAULT, or what the program set in its place.
+        "dot_precision": getattr(knobs.language, "fp32_default", None) or ""
     }
     if getattr(options, "maxnreg", None): out["maxnreg"] = options.maxnreg
     return out

@@ -20,6 +20,7 @@ _INSTEAD = {
     "runtime.interpret": "the cpu device runs kernels without a GPU", "runtime.debug": "kernel[grid](…, check=True)",
     "runtime.override_num_warps": "kernel[grid](…, num_warps=…)",
     "runtime.override_arch": "%target shows code for another GPU",
+    "language.fp32_default": "TRITON_F32_DEFAULT in the environment counts",
 }
 
 
