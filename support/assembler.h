@@ -12,6 +12,10 @@ struct Assembled {
   std::string log;    // verbose: registers, spills, remarks
 };
 
+/// The error of an assembler that rejects PTX of ours: kMemory where a block has too few registers for it, else
+/// kInternal.
+Diagnostic rejected_ptx(std::string_view assembler, std::string_view log);
+
 /// Thread-safe.
 class Assembler {
  public:
@@ -20,7 +24,7 @@ class Assembler {
   virtual std::string name() const = 0;
   /// The newest PTX that it reads, × 10: 84 for `.version 8.4`.
   virtual int ptx_version() const = 0;
-  /// Assembles one PTX module. kInternal when it rejects the text, with its log in the message.
+  /// Assembles one PTX module. When it rejects the text, rejected_ptx() with its log.
   virtual Result<Assembled> assemble(std::string_view ptx) const = 0;
 };
 

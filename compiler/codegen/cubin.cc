@@ -186,9 +186,7 @@ Result<Assembled> link_with_nvjitlink(const NvJitLink& api, std::string_view ptx
   std::unique_ptr<void, int (*)(void*)> closer(handle, [](void* h) -> int { return nvjitlink()->destroy(&h); });
   const bool linked = api.add_data(handle, kInputPtx, ptx.data(), ptx.size(), "kernel.ptx") == kSuccess &&
                       api.complete(handle) == kSuccess;
-  if (!linked)
-    return error(ErrorKind::kInternal, "nvJitLink rejects the generated PTX: {}",
-                 read_log(handle, api.error_log_size, api.error_log));
+  if (!linked) return rejected_ptx("nvJitLink", read_log(handle, api.error_log_size, api.error_log));
   Assembled done;
   size_t size = 0;
   if (api.cubin_size(handle, &size) != kSuccess) return error(ErrorKind::kInternal, "nvJitLink gives no cubin");

@@ -30,7 +30,7 @@ Result<Assembled> run_ptxas(const Ptxas& tool, std::string_view ptx, std::string
   KILN_CHECK_OK(write_file_atomic(input, ptx));
   KILN_TRY(ProcessOutput run,
            run_process({tool.path, "-v", "-O3", "-lineinfo", fmt::format("-arch={}", arch), input, "-o", output}));
-  if (run.status != 0) return error(ErrorKind::kInternal, "ptxas rejects the generated PTX: {}", run.out);
+  if (run.status != 0) return rejected_ptx("ptxas", run.out);
   KILN_TRY(std::string image, read_file(output));
   return Assembled{std::move(image), std::move(run.out)};
 }

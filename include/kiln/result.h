@@ -1,6 +1,8 @@
 // How Kiln reports errors: plain data with the place, the message and a suggestion.
 #pragma once
 #include <cassert>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -17,7 +19,7 @@ enum class ErrorKind {
   kUnsupported,  // valid Triton that Kiln does not compile yet
   kMismatch,     // a failed assert or comparison
   kLaunch,       // the launch was refused or the kernel faulted
-  kMemory,       // an allocation failed
+  kMemory,       // an allocation failed, or a kernel needs more than a block can have
   kDevice,       // no device, driver missing or too old, a driver call failed
   kIo,           // files and caches
   kInterrupted,  // Ctrl-C
@@ -39,12 +41,20 @@ struct Note {
   Place place;
 };
 
+/// What a kernel needs more of than a block can have: another configuration of it may fit.
+struct Shortage {
+  enum class Of { kSharedMemory, kRegisters };
+  Of what = Of::kSharedMemory;
+  int64_t needed = 0, available = 0;  // bytes; 0 of registers, which the assembler counts
+};
+
 /// One error. `message` is one sentence, lower case, without a full stop.
 struct Diagnostic {
   ErrorKind kind = ErrorKind::kInternal;
   std::string message;
   Place place;
   std::vector<Note> notes;
+  std::optional<Shortage> shortage = {};
 };
 
 /// "file:line:col: error: message", the line with a caret under the range, and the notes. Ends with a newline.

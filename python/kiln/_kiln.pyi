@@ -9,6 +9,7 @@ class Error(Exception):
     file: str
     line: int
     column: int
+    shortage: tuple[str, int, int] | None
 
 class Image:
     @property

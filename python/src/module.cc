@@ -37,6 +37,22 @@ std::string_view kind_name(ErrorKind kind) {
   return "internal";
 }
 
+/// None, or (what, needed, available).
+Ref shortage_of(const Diagnostic& error) {
+  if (!error.shortage) return Ref::share(Py_None);
+  const char* what = "";
+  switch (error.shortage->what) {
+    case Shortage::Of::kSharedMemory:
+      what = "shared memory";
+      break;
+    case Shortage::Of::kRegisters:
+      what = "registers";
+      break;
+  }
+  return Ref::take(Py_BuildValue("(sLL)", what, static_cast<long long>(error.shortage->needed),
+                                 static_cast<long long>(error.shortage->available)));
+}
+
 }  // namespace
 
 void raise(const Diagnostic& error) {
@@ -52,6 +68,7 @@ void raise(const Diagnostic& error) {
   set("file", text(error.place.file));
   set("line", number(error.place.line));
   set("column", number(error.place.column));
+  set("shortage", shortage_of(error));
   PyErr_SetObject(error_type, raised.get());
   throw Raised();
 }
@@ -62,7 +79,8 @@ void add_errors(PyObject* module) {
                              "kiln.Error",
                              "An error of Kiln: str() is its text with the place in the source.\n\n"
                              "Attributes: kind ('syntax', 'type', 'unsupported', …), message, file, line and column "
-                             "(counted from 1; line 0: no place).",
+                             "(counted from 1; line 0: no place), shortage: None, or of a kernel that fits in no "
+                             "block ('shared memory' or 'registers', needed, available).",
                              nullptr, nullptr))
                    .release();
   check(PyModule_AddObjectRef(module, "Error", error_type));

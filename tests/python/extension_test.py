@@ -55,6 +55,29 @@ class FunctionTable(unittest.TestCase):
         self.assertIn("^^^", str(e))
         with self.assertRaises(kiln.Error): functions.add("def f(:", "file.py", 1)
 
+    def test_errors_say_what_a_block_has_too_little_of(self):
+        functions, product = table("""def product(a, b, c, K, M: tl.constexpr, DEPTH: tl.constexpr):
+    acc = tl.zeros((M, M), tl.float32)
+    for k in range(0, K, DEPTH):
+        acc = tl.dot(a.load([0, k]), b.load([0, k]).T, acc)
+    c.store([0, 0], acc.to(tl.float16))
+""")
+
+        def image(depth, **options):
+            blocks = [("type", f"tensordesc<fp16[128, {n}]>") for n in (depth, depth, 128)]
+            return functions.compile(product, [*blocks, ("type", "i32"), ("value", 128), ("value", depth)], "sm_90a", options, "")
+
+        def shortage(depth, **options):
+            with self.assertRaises(kiln.Error) as caught: image(depth, **options)
+            self.assertEqual(caught.exception.kind, "memory")
+            return caught.exception.shortage
+
+        what, needed, available = shortage(512)
+        self.assertEqual((what, needed > available, available), ("shared memory", True, 232448))
+        if image(64).cubin: self.assertEqual(shortage(64, maxnreg=32), ("registers", 0, 0))
+        with self.assertRaises(kiln.Error) as caught: functions.add("def f(:", "file.py", 1)
+        self.assertIsNone(caught.exception.shortage)
+
     def test_static_prints_go_where_python_prints(self):
         for text, fails in ((ADD, False), (ADD + "    tl.static_assert(False)\n", True)):
             word = uuid.uuid4().hex  # code from a cache prints nothing

@@ -191,6 +191,13 @@ class SharedAllocator {
     }
   }
 
+  Diagnostic too_much(const Op* op, std::string_view what, int64_t bytes, std::string help) const {
+    Diagnostic e = error_at(op->range, ErrorKind::kMemory, "{} {} bytes of shared memory, but a block on {} has {}",
+                            what, bytes, target_.name, target_.shared_per_block);
+    e.shortage = {Shortage::Of::kSharedMemory, bytes, target_.shared_per_block};
+    return with_note(std::move(e), std::move(help));
+  }
+
   /// The most aligned in front; those that are never in use at once may lie at the same place.
   Status place_fixed() {
     std::stable_sort(fixed_.begin(), fixed_.end(), [](const Op* a, const Op* b) {
@@ -203,11 +210,8 @@ class SharedAllocator {
       op->set(AttrName::kSharedOffset, begin);
       fixed_end_ = std::max(fixed_end_, end);
       if (fixed_end_ > target_.shared_per_block)
-        return with_note(
-            error_at(op->range, ErrorKind::kMemory,
-                     "this op and earlier allocations need {} bytes of shared memory, but a block on {} has {}",
-                     fixed_end_, target_.name, target_.shared_per_block),
-            "help: use fewer num_stages or smaller blocks");
+        return too_much(op, "this op and earlier allocations need", fixed_end_,
+                        "help: use fewer num_stages or smaller blocks");
       for (size_t other = 0; other < i; ++other) {
         if (!interval_of(other).overlaps({begin, end})) continue;
         if (comes_before(lives_[other].last, lives_[i])) entered_.insert(lives_[i].first);
@@ -332,9 +336,8 @@ class SharedAllocator {
         size = std::max(size, at + s.bytes);
       }
       if (at + s.bytes > target_.shared_per_block)
-        return with_note(
-            error_at(s.op->range, ErrorKind::kMemory, "this needs {} bytes of shared memory, but a block on {} has {}",
-                     at + s.bytes, target_.name, target_.shared_per_block),
+        return too_much(
+            s.op, "this needs", at + s.bytes,
             fmt::format("help: make the tile smaller, or use fewer elements per program; the scratch is that of a {}",
                         ir::info(s.op->kind).mnemonic));
       if (at < fixed_end_) continue;
