@@ -40,12 +40,15 @@ def watch_compiler():
     """Counts compilations and launches. With Kiln: it is strict, except where Triton refuses the kernel as well."""
     import triton
     import triton.compiler.compiler as compiler
+    from triton.compiler.errors import CompileTimeAssertionFailure
+    from triton.runtime.errors import OutOfResources, PTXASError
     from triton.runtime.jit import JITFunction
     triton_compile = compile_ = compiler.compile
     if SETTINGS["side"] == "kiln":
         import kiln.triton
         kiln.triton.enable(strict=True)
         triton_compile, compile_ = kiln.triton._compile.original, kiln.triton._compile.compile
+        refusals = (kiln.triton.Unsupported, OutOfResources, PTXASError, CompileTimeAssertionFailure)
 
     def compile(src, *args, **keywords):
         if isinstance(src, str): current.reads.add("compiles an IR file")
@@ -53,13 +56,14 @@ def watch_compiler():
         try:
             kernel = compile_(src, *args, **keywords)
         except Exception as e:
-            if SETTINGS["side"] == "kiln" and isinstance(e, kiln.triton.Unsupported):
+            if SETTINGS["side"] == "kiln" and isinstance(e, refusals):
                 try:
-                    triton_compile(src, *args, **keywords)
+                    theirs = triton_compile(src, *args, **keywords)
                 except Exception as theirs:  # what tests of errors expect
                     current.errors.append(text_of(theirs))
                     raise
-                current.refused.append(text_of(e))
+                # Triton asks only when it loads a kernel; autotuners skip a configuration then, whoever says it.
+                if fits(theirs): current.refused.append(text_of(e))
             elif SETTINGS["side"] != "kiln":
                 current.errors.append(text_of(e))
             raise
@@ -100,6 +104,14 @@ def watch_compiler():
         self.asm = Asm(self.asm)
 
     compiler.CompiledKernel.__init__ = counted_init
+
+
+def fits(kernel):
+    """Whether Triton would load it."""
+    from triton.runtime import driver
+    device = driver.active.get_current_device()
+    shared = driver.active.utils.get_device_properties(device)["max_shared_mem"]
+    return kernel.metadata.shared <= shared and 32 * kernel.metadata.num_warps <= 1024
 
 
 def text_of(e):

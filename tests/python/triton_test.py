@@ -20,7 +20,8 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.language import exp as e_to_the
-from triton.runtime.errors import OutOfResources
+from triton.compiler.errors import CompileTimeAssertionFailure
+from triton.runtime.errors import OutOfResources, PTXASError
 
 import kiln.triton
 
@@ -118,6 +119,12 @@ def product(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     for k in range(0, tl.cdiv(K, BK)):
         acc = tl.dot(a.load([m * BM, k * BK]), b.load([n * BN, k * BK]).T, acc)
     c.store([m * BM, n * BN], acc.to(tl.float16))
+
+
+@triton.jit
+def demands(out, N: tl.constexpr):
+    tl.static_assert(N < 64, "too many")
+    tl.store(out, N)
 
 
 @triton.jit
@@ -319,6 +326,33 @@ class Bridge(unittest.TestCase):
             with self.assertRaises(kiln.triton.Unsupported): compile(multiply_add, {"x": "*fp32", "out": "*fp32"}, **options)
         with self.assertRaisesRegex(kiln.triton.Unsupported, "PLAIN is not defined"):
             compile(uses_plain_global, {"out": "*fp32"})
+
+    def product(self, rows, depth, **options):
+        """Of blocks of fp16, with two stages of them in shared memory."""
+        blocks = {"a": (rows, depth), "b": (rows, depth), "c": (rows, rows)}
+        signature = {name: f"tensordesc<fp16[{m}, {n}]>" for name, (m, n) in blocks.items()} | {"K": "i32"}
+        signature |= dict.fromkeys(("BM", "BN", "BK"), "constexpr")
+        return compile(product, signature, {(4, ): rows, (5, ): rows, (6, ): depth}, num_stages=2, **options)
+
+    # Triton's autotuner goes on to the next configuration then.
+    def test_strict_raises_what_autotuners_skip(self):
+        with self.assertRaisesRegex(OutOfResources, "shared memory, Required: [0-9]{6}, Hardware limit: 232448") as caught:
+            self.product(256, 256)
+        self.assertGreater(caught.exception.required, caught.exception.limit)
+        self.assertEqual(caught.exception.__cause__.kind, "memory")
+        with self.assertRaisesRegex(PTXASError, "kernel product .*Insufficient registers"):
+            self.product(128, 64, maxnreg=32)
+        with self.assertRaisesRegex(CompileTimeAssertionFailure, "too many"):
+            compile(demands, {"out": "*i32", "N": "constexpr"}, {(1, ): 64})
+        report = kiln.triton.report()
+        self.assertEqual((report.compiled, report.fallbacks), (0, 3))
+
+    def test_what_does_not_fit_is_for_triton_to_try(self):
+        kiln.triton.enable()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            self.assertIn("ttir", self.product(256, 256).asm)
+        self.assertRegex(str(caught[-1].message), "since Kiln does not: .* bytes of shared memory")
 
     def test_falls_back_with_one_warning(self):
         kiln.triton.enable()

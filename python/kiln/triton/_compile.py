@@ -14,7 +14,9 @@ import triton
 from triton import knobs
 from triton.backends.nvidia import driver as nvidia_driver
 from triton.compiler import compiler as triton_compiler
+from triton.compiler.errors import CompileTimeAssertionFailure
 from triton.runtime.cache import get_cache_manager
+from triton.runtime.errors import OutOfResources, PTXASError
 
 from kiln import _kiln
 from kiln.triton import _report
@@ -34,6 +36,7 @@ def compile(src: Any, target: Any = None, options: Any = None, _env_vars: Any = 
     began = time.perf_counter()
     kernel = getattr(src, "fn", None)
     row = _report.Kernel(getattr(src, "name", str(src)), *_place(kernel), 0.0)
+    refusal = None  # under strict
     marks = [began]
     try:
         compiled, group, row.cached = _compile(src, target, options, marks)
@@ -42,15 +45,34 @@ def compile(src: Any, target: Any = None, options: Any = None, _env_vars: Any = 
     except _kiln.Error as e:
         row.reason = e.message
         if e.line: row.reason += f" ({os.path.basename(e.file)}:{e.line})"
+        if _is_strict(): refusal = _skipped(e, _said(row))
     row.seconds = time.perf_counter() - began
     if not row.reason: row.note = compiled.metadata.kiln["note"]
     _report.add(row, warn=not _is_strict())
     if not row.reason:
         _tell(src, compiled, group, row.cached, [*marks, time.perf_counter()])
         return compiled
-    if _is_strict(): raise Unsupported(f"kernel {row.name} ({row.file}:{row.line}): {row.reason}")
+    if _is_strict(): raise refusal or Unsupported(_said(row))
     if _env_vars is None: return original(src, target=target, options=options)
     return original(src, target=target, options=options, _env_vars=_env_vars)
+
+
+def _said(row: Any) -> str:
+    return f"kernel {row.name} ({row.file}:{row.line}): {row.reason}"
+
+
+def _skipped(error: _kiln.Error, said: str) -> Exception | None:
+    """What Triton raises in its place, of errors for which its autotuner goes on to the next configuration."""
+    if error.shortage:
+        what, needed, available = error.shortage
+        # Triton hears of registers from the assembler, and not how many they are.
+        raised = PTXASError(said) if what == "registers" else OutOfResources(needed, available, what)
+    elif error.kind == "mismatch":
+        raised = CompileTimeAssertionFailure(said, None)
+    else:
+        return None
+    raised.__cause__ = error
+    return raised
 
 
 def _tell(src: Any, kernel: Any, group: dict, is_cached: bool, marks: list) -> None:
