@@ -195,9 +195,9 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
   // Rows that are not stored leave registers for twice as many, or more where they are of one or two tensors: memory
   // waits for programs that end after one load each (1.7 million rows of 64 halves, masked, on an H200: 140 us with 16
   // of them in a program).
-  const int64_t times = w.stores_rows || t.block >= kShortRow            ? 1
-                        : w.tensors <= 2 && !w.exponentials && !w.costly ? 4
-                                                                         : 2;
+  const int64_t times = w.stores_rows || t.block >= kShortRow || w.computes ? 1
+                        : w.tensors <= 2 && !w.exponentials && !w.costly    ? 4
+                                                                            : 2;
   if (gpu) t.rows = std::clamp<int64_t>(times * kShortRow / t.block, 1, power_of_two(w.n_rows));
   while (!w.alone && t.rows > 1 && t.rows * t.block > kLeastElements &&
          cdiv(w.n_rows, t.rows) < kProgramsPerProcessor * processors)

@@ -363,7 +363,9 @@ TEST(NvptxCubin, WhatSpillsHasAllRegisters) {
     EXPECT_EQ(cubin->registers, 255) << cubin->assembler;
     EXPECT_GT(cubin->spill_bytes, 0);
     EXPECT_LT(cubin->spill_bytes, 8 * (n - 200)) << cubin->assembler;
-    if (n == 600) EXPECT_NE(linked.find(".reqntid 128\n.maxnreg 255\n"), std::string::npos);
+    if (n == 600) {
+      EXPECT_NE(linked.find(".reqntid 128\n.maxnreg 255\n"), std::string::npos);
+    }
   }
 }
 

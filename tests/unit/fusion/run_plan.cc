@@ -12,7 +12,7 @@ namespace {
 
 /// A buffer whose bytes are all ones: NaN in every float type, -1 and 255 in integers.
 Result<Tensor> poisoned(const Device& device, DType dtype, int64_t n) {
-  std::vector<std::byte> bytes(at(n * size_of(dtype)), std::byte{0xff});
+  std::vector<std::byte> bytes(static_cast<size_t>(n * size_of(dtype)), std::byte{0xff});
   const int64_t shape[] = {n};
   return Tensor::from_host(device, dtype, shape, bytes.data(), bytes.size());
 }
@@ -23,7 +23,7 @@ int add_input(Problem& p, const Device& device, DType dtype, const Shape& shape,
   int64_t last = offset;
   for (size_t d = 0; d < shape.size(); ++d) last += std::max<int64_t>(0, shape[d] - 1) * strides[d];
   const int64_t size = last + 8;
-  std::vector<std::byte> bytes(at(size * size_of(dtype)), std::byte{0xff});
+  std::vector<std::byte> bytes(static_cast<size_t>(size * size_of(dtype)), std::byte{0xff});
   std::vector<double> read(elements.size());
   for (size_t i = 0; i < elements.size(); ++i) {
     int64_t rest = static_cast<int64_t>(i), place = offset;

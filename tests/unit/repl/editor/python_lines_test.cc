@@ -48,11 +48,11 @@ TEST(PythonLines, ClausesGoBackToTheirStatement) {
 }
 
 TEST(PythonLines, EntriesOfATranscriptAreKnown) {
-  using Entries = std::vector<std::string>;
+  using Texts = std::vector<std::string>;
   EXPECT_EQ(entries_of_transcript("[1] x = 1\n[2] def f():\n...     return 1\n...\n[3] f()\n1\n"),
-            (Entries{"x = 1\n", "def f():\n    return 1\n\n", "f()\n"}));
-  EXPECT_EQ(entries_of_transcript("\n>>> a\n3\n>>> b"), (Entries{"a\n", "b\n"}));
-  EXPECT_EQ(entries_of_transcript("x = 1\n>>> y"), Entries{});
+            (Texts{"x = 1\n", "def f():\n    return 1\n\n", "f()\n"}));
+  EXPECT_EQ(entries_of_transcript("\n>>> a\n3\n>>> b"), (Texts{"a\n", "b\n"}));
+  EXPECT_EQ(entries_of_transcript("x = 1\n>>> y"), Texts{});
 }
 
 TEST(PythonLines, PastesLoseTheirPrompts) {

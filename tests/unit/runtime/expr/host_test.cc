@@ -101,8 +101,9 @@ TEST(ExprHost, ConstantsBeyondTheirDtype) {
       for (size_t i = 0; i < 4; ++i)
         EXPECT_TRUE(now[i] == later[i] || (std::isnan(now[i]) && std::isnan(later[i])))
             << value << " as " << name(dtype) << ": " << now[i] << " and " << later[i];
-      if (dtype == DType::kI64 && !std::isnan(value))
+      if (dtype == DType::kI64 && !std::isnan(value)) {
         EXPECT_EQ(now[0], std::clamp(std::trunc(value), 0.0, 0x1p63)) << value;
+      }
     }
 }
 
