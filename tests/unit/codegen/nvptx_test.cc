@@ -344,6 +344,43 @@ TEST(NvptxCubin, OccupancyIsAskedForWhereRegistersLimitIt) {
   EXPECT_EQ(same, *narrow) << "few registers already: nothing to ask for";
 }
 
+/// The assembler that is here, with a count of the programs that it was given.
+class Counting : public Assembler {
+ public:
+  std::string name() const override { return "counting"; }
+  int ptx_version() const override { return 1000; }
+  Result<Assembled> assemble(std::string_view ptx) const override {
+    ++programs;
+    KILN_TRY(Cubin cubin, link_cubin(ptx, sm_90a()));
+    return Assembled{std::move(cubin.image),
+                     fmt::format("{} bytes spill stores, 0 bytes spill loads", cubin.spill_bytes)};
+  }
+  mutable int programs = 0;
+};
+
+// Each try for more programs on an SM is a compilation: none is made where all that was seen of its kind spilled.
+TEST(NvptxCubin, HopelessTriesForOccupancyAreNotMade) {
+  if (toolkit_assembler_name().empty()) GTEST_SKIP() << "neither nvJitLink nor ptxas is here";
+  auto programs = [](int values) {
+    std::string text = fmt::format(
+        ".version 8.4\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n.reqntid 128\n{{\n"
+        ".reg .b32 %r<{}>;\n.reg .b64 %rd<2>;\nld.param.b64 %rd1, [p];\n",
+        values);
+    for (int i = 0; i < values; ++i) text += fmt::format("ld.volatile.global.b32 %r{}, [%rd1+{}];\n", i, 4 * i);
+    for (int i = 0; i < values; ++i)
+      text += fmt::format("st.volatile.global.b32 [%rd1+{}], %r{};\n", 4 * i, values - 1 - i);
+    text += "ret;\n}\n";
+    const Counting counting;
+    auto cubin = link_for_occupancy(text, sm_90a(), {.threads = 128, .products = true}, &counting);
+    EXPECT_TRUE(cubin.ok()) << render(cubin.error());
+    return counting.programs;
+  };
+  // Half of the threads that an SM may have leave each 64 registers.
+  EXPECT_EQ(programs(40), 1) << "they have as many already";
+  EXPECT_EQ(programs(80), 2) << "tried, as more of them than needed might have been taken";
+  EXPECT_EQ(programs(150), 1) << "hopeless";
+}
+
 // ptxas spills down to 32 registers where not all values fit, unless it is told how many there are.
 TEST(NvptxCubin, WhatSpillsHasAllRegisters) {
   if (toolkit_assembler_name().empty()) GTEST_SKIP() << "neither nvJitLink nor ptxas is here";
