@@ -493,16 +493,24 @@ class ProductWriter {
   }
 
   /// The innermost dimension of the loops along k of an operand that is computed, where it is that of a stack of few
-  /// tensors, as of the halves of bytes: they are computed apart, each from elements that lie side by side, and
-  /// interleaved in registers. Nullopt: there is none.
+  /// tensors, as of the halves of bytes, and no tensor lies along it: they are computed apart, each from elements that
+  /// lie side by side, and interleaved in registers. Nullopt: there is none.
   std::optional<size_t> stacked(size_t i) const {
     const Operand& o = node().operands[i];
     const Shape& shape = dag_.nodes[at(o.node)].shape;
     const std::vector<int> dims = *operand_dims(node(), i, shape);
     const int deep = static_cast<int>(o.shape.size()) - (i == 0 ? 1 : 2);
-    for (size_t e = dims.size(); e-- > 0;)
-      if (dims[e] == deep) return shape[e] == 2 || shape[e] == 4 ? std::optional(e) : std::nullopt;
-    return std::nullopt;
+    size_t e = dims.size();
+    while (e > 0 && dims[e - 1] != deep) --e;
+    if (e-- == 0 || (shape[e] != 2 && shape[e] != 4)) return std::nullopt;
+    const auto dim = at(c_.map_of(o.node)[e]);
+    for (int m : c_.for_operands)
+      for (size_t j = 0; j < dag_.nodes[at(m)].operands.size(); ++j) {
+        const Operand& read = dag_.nodes[at(m)].operands[j];
+        if (read.is_number() || c_.contains(read.node) || dag_.nodes[at(read.node)].counts) continue;
+        if (e_.access(m, j).strides[dim] != 0) return std::nullopt;
+      }
+    return e;
   }
 
   /// The places along k of one step of the loop: which step it is, of how many, and how many are left.

@@ -72,5 +72,18 @@ TEST_F(PlanTest, PartsOfBytesAreMadeForProducts) {
     }
 }
 
+/// Where a tensor lies along the innermost two, halves of it would be read with a gap behind each element.
+TEST_F(PlanTest, PairsOfATensorAreMadeAsTheyLie) {
+  const int x = tensor(DType::kBF16, {32, 1088}, "x"), w = tensor(DType::kBF16, {512, 544, 2}, "w");
+  const int of_pair = tensor(DType::kBF16, {2}, "of_pair");
+  ExprAttributes flat, turned;
+  flat.shape = {512, 1088}, turned.axes = {1, 0};
+  const int weight = op(ExprOp::kReshape, {op(ExprOp::kMul, {w, of_pair})}, flat);
+  const Plan made =
+      check({op(ExprOp::kMatMul, {x, op(ExprOp::kPermute, {weight}, turned)})}, Variant::kFused, hopper_machine(), -1);
+  ASSERT_LE(made.groups.size(), 2u) << plan_text(made);
+  EXPECT_EQ(made.groups[0].source.find("tl.join("), std::string::npos) << made.groups[0].source;
+}
+
 }  // namespace
 }  // namespace kiln::fusion::testing
