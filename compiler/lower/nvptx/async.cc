@@ -9,6 +9,7 @@
 
 #include "compiler/analysis/shared_memory.h"
 #include "compiler/layout/algebra.h"
+#include "compiler/lower/nvptx/intrinsics.h"
 #include "compiler/lower/nvptx/lowering.h"
 #include "support/diag.h"
 
@@ -19,8 +20,6 @@ using ir::OpKind;
 using llvm::Value;
 
 namespace {
-
-constexpr unsigned kClusterSpace = 7;
 
 /// What a tile of shared memory must be aligned to, so that the bits that its swizzle asks are those of the address.
 int64_t alignment(const ir::Type& handle) {
@@ -73,7 +72,7 @@ void arrive_in_cluster(Lowering& l, const ir::Op& op) {
   auto arrive = [&](Value* rank) {
     Value* there =
         b.CreateIntrinsic(llvm::Intrinsic::nvvm_mapa_shared_cluster, {barrier_address(l, op.operand(0)), rank});
-    b.CreateIntrinsic(llvm::Intrinsic::nvvm_mbarrier_arrive_scope_cta_space_cluster, {there, b.getInt32(1)});
+    mbarrier_arrive(b, there);
   };
   const auto blocks = static_cast<uint32_t>(l.source.num_ctas);
   if (l.partition == Partition::kOneThread) {
@@ -94,8 +93,8 @@ Status lower<OpKind::kMbarrierInit>(Lowering& l, const ir::Op& op) {
                           {l.shared(l.of(op.operand(0))[0], analysis::kBarrierBytes * i),
                            l.b.getInt32(static_cast<uint32_t>(op.int_attr(AttrName::kCount)))});
     if (op.next && op.next->kind == OpKind::kMbarrierInit) return;  // which has the fences for both
-    l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_fence_mbarrier_init_release_cluster, {});
-    l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_fence_proxy_async_shared_cta, {});
+    fence_mbarrier_init(l.b);
+    fence_proxy_async_shared(l.b);
   });
   return {};
 }
@@ -103,9 +102,8 @@ Status lower<OpKind::kMbarrierInit>(Lowering& l, const ir::Op& op) {
 template <>
 Status lower<OpKind::kMbarrierExpect>(Lowering& l, const ir::Op& op) {
   l.when(l.leader(), [&] {
-    l.b.CreateIntrinsic(
-        llvm::Intrinsic::nvvm_mbarrier_arrive_expect_tx_scope_cta_space_cta,
-        {barrier_address(l, op.operand(0)), l.b.getInt32(static_cast<uint32_t>(op.int_attr(AttrName::kBytes)))});
+    mbarrier_arrive_expect_tx(l.b, barrier_address(l, op.operand(0)),
+                              l.b.getInt32(static_cast<uint32_t>(op.int_attr(AttrName::kBytes))));
   });
   return {};
 }
@@ -118,10 +116,7 @@ Status lower<OpKind::kMbarrierArrive>(Lowering& l, const ir::Op& op) {
     l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {l.b.getInt32(~0u)});
     first_lane = l.thread.is_zero(kLanes - 1, 0);
   }
-  l.when(first_lane, [&] {
-    l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_mbarrier_arrive_scope_cta_space_cta,
-                        {barrier_address(l, op.operand(0)), l.b.getInt32(1)});
-  });
+  l.when(first_lane, [&] { mbarrier_arrive(l.b, barrier_address(l, op.operand(0))); });
   return {};
 }
 
@@ -133,9 +128,7 @@ Status lower<OpKind::kMbarrierWait>(Lowering& l, const ir::Op& op) {
   auto* done = llvm::BasicBlock::Create(l.context(), "arrived", l.function);
   b.CreateBr(again);
   b.SetInsertPoint(again);
-  Value* over =
-      b.CreateIntrinsic(llvm::Intrinsic::nvvm_mbarrier_try_wait_parity_scope_cta_space_cta, {address, parity});
-  b.CreateCondBr(over, done, again);
+  b.CreateCondBr(mbarrier_try_wait_parity(b, address, parity), done, again);
   b.SetInsertPoint(done);
   return {};
 }
@@ -243,9 +236,7 @@ Status lower<ir::OpKind::kTmaStoreWait>(Lowering& l, const ir::Op& op) {
 
 template <>
 Status lower<ir::OpKind::kFenceAsync>(Lowering& l, const ir::Op& op) {
-  l.b.CreateIntrinsic(op.flag(AttrName::kGlobal) ? llvm::Intrinsic::nvvm_fence_proxy_async
-                                                 : llvm::Intrinsic::nvvm_fence_proxy_async_shared_cta,
-                      {});
+  op.flag(AttrName::kGlobal) ? fence_proxy_async(l.b) : fence_proxy_async_shared(l.b);
   return {};
 }
 

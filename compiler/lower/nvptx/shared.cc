@@ -8,6 +8,7 @@
 #include "compiler/layout/algebra.h"
 #include "compiler/layout/convert_plan.h"
 #include "compiler/layout/shared_forms.h"
+#include "compiler/lower/nvptx/intrinsics.h"
 #include "compiler/lower/nvptx/lowering.h"
 #include "support/diag.h"
 
@@ -43,12 +44,6 @@ Value* join_word(llvm::IRBuilderBase& b, std::span<Value* const> parts) {
 }
 
 /// log2 of the number of matrices is the first index.
-constexpr llvm::Intrinsic::ID kStMatrix[3][2] = {{llvm::Intrinsic::nvvm_stmatrix_sync_aligned_m8n8_x1_b16,
-                                                  llvm::Intrinsic::nvvm_stmatrix_sync_aligned_m8n8_x1_trans_b16},
-                                                 {llvm::Intrinsic::nvvm_stmatrix_sync_aligned_m8n8_x2_b16,
-                                                  llvm::Intrinsic::nvvm_stmatrix_sync_aligned_m8n8_x2_trans_b16},
-                                                 {llvm::Intrinsic::nvvm_stmatrix_sync_aligned_m8n8_x4_b16,
-                                                  llvm::Intrinsic::nvvm_stmatrix_sync_aligned_m8n8_x4_trans_b16}};
 constexpr llvm::Intrinsic::ID kLdMatrix[3][2] = {{llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x1_b16,
                                                   llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x1_trans_b16},
                                                  {llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x2_b16,
@@ -56,26 +51,24 @@ constexpr llvm::Intrinsic::ID kLdMatrix[3][2] = {{llvm::Intrinsic::nvvm_ldmatrix
                                                  {llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16,
                                                   llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16}};
 
-llvm::Intrinsic::ID variant(const llvm::Intrinsic::ID (&table)[3][2], const layout::MatrixAccess& access) {
-  return table[std::countr_zero(static_cast<unsigned>(access.matrices))][access.transposed];
-}
-
 void store_matrices(Lowering& l, Value* handle, const Registers& from, const layout::MatrixAccess& access) {
   for (const std::vector<int>& group : access.groups) {
-    std::vector<Value*> args{place_of(l, handle, access.address, static_cast<uint32_t>(group[0]), 1)}, parts;
+    Value* address = place_of(l, handle, access.address, static_cast<uint32_t>(group[0]), 1);
+    std::vector<Value*> words, parts;
     for (int r : group) parts.push_back(from[static_cast<size_t>(r)]);
     const size_t per_word = group.size() / static_cast<size_t>(access.matrices);
     for (size_t at = 0; at < parts.size(); at += per_word)
-      args.push_back(join_word(l.b, std::span(parts).subspan(at, per_word)));
-    l.b.CreateIntrinsic(variant(kStMatrix, access), {args[0]->getType()}, args);
+      words.push_back(join_word(l.b, std::span(parts).subspan(at, per_word)));
+    stmatrix(l.b, address, words, access.transposed);
   }
 }
 
 void load_matrices(Lowering& l, Value* handle, Registers& to, llvm::Type* element, const layout::MatrixAccess& access) {
   llvm::IRBuilder<>& b = l.b;
+  const llvm::Intrinsic::ID id = kLdMatrix[std::countr_zero(static_cast<unsigned>(access.matrices))][access.transposed];
   for (const std::vector<int>& group : access.groups) {
     Value* address = place_of(l, handle, access.address, static_cast<uint32_t>(group[0]), 1);
-    Value* words = b.CreateIntrinsic(variant(kLdMatrix, access), {address->getType()}, {address});
+    Value* words = b.CreateIntrinsic(id, {address->getType()}, {address});
     const size_t per_word = group.size() / static_cast<size_t>(access.matrices);
     for (size_t i = 0; i < group.size(); i += per_word) {
       Value* word = access.matrices == 1 ? words : b.CreateExtractValue(words, static_cast<unsigned>(i / per_word));
