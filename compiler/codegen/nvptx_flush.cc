@@ -3,11 +3,12 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
-#include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+
+#include "compiler/lower/shared/llvm_version.h"
 
 namespace kiln::codegen {
 
@@ -119,10 +120,11 @@ bool has_normal_power(const llvm::Value* x) { return range_of(x, 0).least >= -12
 void flush_where_unseen(llvm::Function& fn) {
   for (llvm::Instruction& i : llvm::instructions(fn)) {
     auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
-    if (!call || call->getIntrinsicID() != llvm::Intrinsic::nvvm_ex2_approx || !call->getType()->isFloatTy()) continue;
+    if (!call || call->getIntrinsicID() != lower::kEx2Approx || !call->getType()->isFloatTy()) continue;
     if (!has_normal_power(call->getArgOperand(0)) && !llvm::all_of(call->users(), absorbs_denormals)) continue;
-    call->setCalledFunction(llvm::Intrinsic::getOrInsertDeclaration(
-        fn.getParent(), llvm::Intrinsic::nvvm_ex2_approx_ftz, {call->getType()}));
+    llvm::SmallVector<llvm::Type*, 1> types;
+    if (llvm::Intrinsic::isOverloaded(lower::kEx2ApproxFtz)) types.push_back(call->getType());
+    call->setCalledFunction(llvm::Intrinsic::getOrInsertDeclaration(fn.getParent(), lower::kEx2ApproxFtz, types));
   }
 }
 

@@ -14,6 +14,7 @@
 #include "compiler/lower/nvptx/lowering.h"
 #include "compiler/lower/shared/elementwise.h"
 #include "compiler/lower/shared/line_info.h"
+#include "compiler/lower/shared/llvm_version.h"
 #include "compiler/lower/shared/math.h"
 #include "support/diag.h"
 
@@ -593,8 +594,8 @@ llvm::Function* make_kernel(const ir::Module& source, const target::Target& targ
   for (auto i = static_cast<unsigned>(own_params); i < types.size(); ++i) {
     fn->addParamAttr(i, llvm::Attribute::getWithByValType(module.getContext(), map_type));
     fn->addParamAttr(i, llvm::Attribute::getWithAlignment(module.getContext(), llvm::Align(64)));
-    fn->addParamAttr(i, llvm::Attribute::get(module.getContext(), "nvvm.grid_constant"));
   }
+  mark_grid_constants(*fn, own_params);
   for (unsigned i = 0; i < own_params; ++i) {
     if (!types[i]->isPointerTy()) continue;
     fn->addParamAttr(i, llvm::Attribute::NoUndef);

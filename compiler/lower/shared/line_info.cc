@@ -3,6 +3,8 @@
 #include <llvm/IR/Function.h>
 #include <llvm/IR/Module.h>
 
+#include "compiler/lower/shared/llvm_version.h"
+
 namespace kiln::lower {
 
 namespace {
@@ -26,9 +28,8 @@ LineInfo::LineInfo(llvm::Module& module, llvm::Function& fn, const ir::Module& s
   main_text_ = first.text;
   if (!main_text_) return;
   llvm::DIFile* file = builder_.createFile(main_text_->file_name(), ".");
-  llvm::DICompileUnit* unit =
-      builder_.createCompileUnit(llvm::DISourceLanguageName(llvm::dwarf::DW_LANG_Python), file, "kiln",
-                                 /*isOptimized=*/true, "", 0, "", kind);
+  llvm::DICompileUnit* unit = builder_.createCompileUnit(SourceLanguage(llvm::dwarf::DW_LANG_Python), file, "kiln",
+                                                         /*isOptimized=*/true, "", 0, "", kind);
   const auto line = static_cast<unsigned>(main_text_->line_of(first.begin));
   llvm::DISubroutineType* type = builder_.createSubroutineType(builder_.getOrCreateTypeArray({}));
   function_ = builder_.createFunction(unit, source.name, source.name, file, line, type, line, llvm::DINode::FlagZero,

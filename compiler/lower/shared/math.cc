@@ -4,6 +4,7 @@
 
 #include <numbers>
 
+#include "compiler/lower/shared/llvm_version.h"
 #include "compiler/lower/shared/math_coefficients.h"
 #include "compiler/lower/shared/math_emitter.h"
 #include "support/diag.h"
@@ -15,10 +16,10 @@ using ir::OpKind;
 using V = llvm::Value*;
 using llvm::Intrinsic::ID;
 
-V MathEmitter::nvvm(ID id, std::span<V const> args, bool overloaded) {
+V MathEmitter::nvvm(ID id, std::span<V const> args) {
   llvm::Type* scalar = float_type->getScalarType();
   auto one = [&](llvm::ArrayRef<V> a) {
-    return overloaded ? b.CreateIntrinsic(id, {scalar}, a) : b.CreateIntrinsic(id, {}, a);
+    return llvm::Intrinsic::isOverloaded(id) ? b.CreateIntrinsic(id, {scalar}, a) : b.CreateIntrinsic(id, {}, a);
   };
   auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(float_type);
   if (!vector) return one({args.data(), args.size()});
@@ -150,7 +151,7 @@ ExpReduced reduce_exp(MathEmitter& m, V x) {
 V emit_exp(MathEmitter& m, V x) {
   if (m.target.is_cuda() && m.f32) {
     V args[] = {m.mul(x, m.k(kLog2e_32.hi))};
-    return m.nvvm(llvm::Intrinsic::nvvm_ex2_approx, args, true);
+    return m.nvvm(kEx2Approx, args);
   }
   Split ln2 = m.pick(kLn2_32, kLn2_64);
   x = m.at_least(m.at_most(x, m.pick(89.0, 710.0)), m.pick(-104.0, -746.0));
@@ -164,7 +165,7 @@ V emit_exp2(MathEmitter& m, V x) {
   if (m.target.is_cuda() && m.f32) {
     // One instruction; keeping denormal results takes three more. Triton flushes them here too, and not in exp.
     V args[] = {x};
-    return m.nvvm(llvm::Intrinsic::nvvm_ex2_approx_ftz, args, true);
+    return m.nvvm(kEx2ApproxFtz, args);
   }
   x = m.at_least(m.at_most(x, m.pick(128.0, 1024.0)), m.pick(-151.0, -1076.0));
   V shifted = m.add(x, m.scale_magic());

@@ -84,7 +84,7 @@ class MathEmitter {
   V scale_magic() const { return k(f32 ? 0x1.8p23 + 254 : 0x1.8p52 + 2046); }
 
   /// An NVVM intrinsic of one or two f32 scalars, lane by lane.
-  V nvvm(llvm::Intrinsic::ID id, std::span<V const> args, bool overloaded = false);
+  V nvvm(llvm::Intrinsic::ID id, std::span<V const> args);
 
  private:
   V magic() const { return k(f32 ? 0x1.8p23 : 0x1.8p52); }
