@@ -21,6 +21,7 @@
 #include "compiler/codegen/host_constants.h"
 #include "compiler/codegen/host_minmax.h"
 #include "compiler/codegen/host_schedule.h"
+#include "compiler/codegen/llvm_21.h"
 #include "compiler/codegen/llvm_errors.h"
 #include "compiler/codegen/machines.h"
 #include "compiler/codegen/optimize.h"
@@ -121,6 +122,7 @@ Result<HostObject> emit_object(llvm::Module& module, bool want_assembly) {
   module.setTargetTriple(machine->getTargetTriple());
   module.setDataLayout(machine->createDataLayout());
   optimize(module, *machine);
+  replace_minmax(module);
   const llvm::Function* entry = module.getFunction(kHostEntryName);
   const bool own_order = !entry || !entry->hasFnAttribute(lower::kProductsAttribute);
   // Elsewhere vectors of that size do not exist, or registers abound.

@@ -16,6 +16,7 @@
 #include <memory>
 #include <mutex>
 
+#include "compiler/codegen/llvm_21.h"
 #include "compiler/codegen/llvm_errors.h"
 #include "compiler/codegen/machines.h"
 #include "compiler/codegen/nvptx_address.h"
@@ -76,6 +77,7 @@ void optimize_for_gpu(llvm::Module& module, llvm::TargetMachine& machine) {
     if (!f.isDeclaration()) inline_calls(f);
   drop_uncalled(module);
   optimize(module, machine, [](llvm::FunctionPassManager& passes) { passes.addPass(SplitAddressesPass()); });
+  replace_minmax(module);
   for (llvm::Function& f : module) {
     if (f.isDeclaration()) continue;
     divide_without_calls(f);
