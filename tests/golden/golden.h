@@ -23,8 +23,11 @@ struct Input {
 };
 
 using Runner = std::function<std::string(const Input&)>;
+/// What is compared of an expectation, and of what a runner returned.
+using Compared = std::function<std::string(const std::string& text)>;
 
-/// Registers test Golden_FOLDER.NAME for each file; an empty or missing folder registers a test that fails.
-bool register_folder(const std::string& folder, const Runner& runner);
+/// Registers test Golden_FOLDER.NAME for each file; an empty or missing folder registers a test that fails. `compared`:
+/// where a text depends on what is installed, for what the files were not blessed with. That cannot be blessed.
+bool register_folder(const std::string& folder, const Runner& runner, const Compared& compared = {});
 
 }  // namespace kiln::golden
