@@ -411,10 +411,10 @@ std::string strided_stores(int n) {
   std::string body;
   for (int i = 0; i < n; ++i)
     body += fmt::format(
-        "  %a{0} = mul i64 %s, {1}\n  %b{0} = getelementptr float, ptr addrspace(1) %p, i64 %a{0}\n"
-        "  store volatile float 0.0, ptr addrspace(1) %b{0}\n",
-        i, 3 * i + 3);
-  return fmt::format("define ptx_kernel void @k(ptr addrspace(1) %p, i64 %s) {{\n{}  ret void\n}}\n", body);
+        "  %n{0} = add nsw i64 %n, {1}\n  %a{0} = mul nsw i64 %n{0}, %s\n"
+        "  %b{0} = getelementptr i8, ptr addrspace(1) %p, i64 %a{0}\n  store volatile i8 0, ptr addrspace(1) %b{0}\n",
+        i, i + 1);
+  return fmt::format("define ptx_kernel void @k(ptr addrspace(1) %p, i64 %s, i64 %n) {{\n{}  ret void\n}}\n", body);
 }
 
 TEST(EmitPtx, ReducesProductsToSumsInFunctionsThatAreNotLong) {
