@@ -1,11 +1,23 @@
-# LLVM 22 as the target kiln_llvm (IR, NVPTX, native, ORC), shared or by KILN_STATIC static. Headers are SYSTEM.
-set(llvm_version 22)
-find_program(KILN_LLVM_CONFIG NAMES llvm-config-${llvm_version} llvm-config-${llvm_version}-64 llvm-config
-             HINTS /usr/lib64/llvm${llvm_version}/bin REQUIRED)
-execute_process(COMMAND ${KILN_LLVM_CONFIG} --version OUTPUT_VARIABLE llvm_found OUTPUT_STRIP_TRAILING_WHITESPACE)
-if(NOT llvm_found MATCHES "^${llvm_version}\\.")
-  message(FATAL_ERROR "Kiln needs LLVM ${llvm_version}; ${KILN_LLVM_CONFIG} is of version ${llvm_found}")
+# LLVM as the target kiln_llvm (IR, NVPTX, native, ORC), shared or by KILN_STATIC static. Headers are SYSTEM.
+# The newest of these versions that is found, or that of -DKILN_LLVM_CONFIG=PATH.
+set(llvm_versions 22 21)
+set(llvm_names)
+set(llvm_folders)
+foreach(version ${llvm_versions})
+  list(APPEND llvm_names llvm-config-${version} llvm-config-${version}-64)
+  list(APPEND llvm_folders /usr/lib64/llvm${version}/bin)
+endforeach()
+find_program(KILN_LLVM_CONFIG NAMES ${llvm_names} llvm-config HINTS ${llvm_folders})
+list(JOIN llvm_versions " or " llvm_wanted)
+if(NOT KILN_LLVM_CONFIG)
+  message(FATAL_ERROR "Kiln needs LLVM ${llvm_wanted}: install it, or name its llvm-config by -DKILN_LLVM_CONFIG=PATH")
 endif()
+execute_process(COMMAND ${KILN_LLVM_CONFIG} --version OUTPUT_VARIABLE llvm_found OUTPUT_STRIP_TRAILING_WHITESPACE)
+string(REGEX MATCH "^[0-9]+" llvm_version "${llvm_found}")
+if(NOT llvm_version IN_LIST llvm_versions)
+  message(FATAL_ERROR "Kiln needs LLVM ${llvm_wanted}; ${KILN_LLVM_CONFIG} is of version ${llvm_found}")
+endif()
+message(STATUS "LLVM: ${llvm_found} (${KILN_LLVM_CONFIG})")
 execute_process(COMMAND ${KILN_LLVM_CONFIG} --includedir OUTPUT_VARIABLE llvm_include OUTPUT_STRIP_TRAILING_WHITESPACE)
 execute_process(COMMAND ${KILN_LLVM_CONFIG} --libdir OUTPUT_VARIABLE llvm_libdir OUTPUT_STRIP_TRAILING_WHITESPACE)
 
