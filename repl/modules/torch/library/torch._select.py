@@ -2,20 +2,14 @@
 
 Few are the first of the chunks' own first ones. Many are found as the sort finds where digits begin: digit by digit
 from the highest, all programs count how often each comes among the elements that agree with the last one to be taken in
-the digits before, and one program finds its next digit. Of long rows a sample tells first which few elements the last
-one is among, so that hardly any is counted.
+the digits before, and one program finds its next digit.
 """
-import math
-
 import torch
 import triton
 import triton.language as tl
 from torch._sort import _CHUNK, _TILE, _UNSIGNED, _WIDEST, _first, _key, _digit_of_rank, _lines, _loaded_key, _of_rank
 from torch._sort import _order, _shares, _sort_rows, _unlined, sort
 from triton.language.extra import kiln as kl
-
-_SAMPLE = 8192       # elements of a row of which a program finds the one of a rank
-_SAMPLED = 1 << 22   # elements of a row that is longer to count than a sample and the launches beside it
 
 
 @triton.jit
@@ -52,53 +46,23 @@ def _order_of(x, column, width, BITS: tl.constexpr, FLOATS: tl.constexpr, DESCEN
 
 
 @triton.jit
-def _cut_kernel(x, cuts, width, stretch, rank, BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr,
-                SAMPLE: tl.constexpr):
-    """The rank-th, from 1, of one element from each stretch of a row, at places of no period."""
-    row, number = tl.program_id(0), tl.arange(0, SAMPLE)
-    place = number.to(tl.int64) * stretch + (number.to(tl.uint32) * 2654435769 >> 1) % stretch.to(tl.uint32)
-    order = _order_of(x + row.to(tl.int64) * width, place, width, BITS, FLOATS, DESCENDING)[1]
-    tl.store(cuts + row, _of_rank(order, rank, BITS)[0])
-
-
-@triton.jit
-def _count_digit_kernel(x, counts, lasts, cuts, again, width, tiles, share, shares, SHIFT: tl.constexpr,
-                        AGAIN: tl.constexpr, BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr,
-                        TILE: tl.constexpr):
-    """How often each digit comes in a row, among the elements that have its last one's digits above and are not behind
-    its cut."""
-    FEW: tl.constexpr = TILE // 64  # of a tile, which are added to the counts one by one
+def _count_digit_kernel(x, counts, lasts, width, tiles, share, shares, SHIFT: tl.constexpr, BITS: tl.constexpr,
+                        FLOATS: tl.constexpr, DESCENDING: tl.constexpr, TILE: tl.constexpr):
+    """How often each digit comes in a row, among the elements that have its last one's digits above."""
     row, first = tl.program_id(0) // shares, tl.program_id(0) % shares * share
     found = tl.zeros((256,), tl.int32)
-    last, cut = tl.load(lasts + row), tl.load(cuts + row)
-    end = min(first + share, tiles)
-    if AGAIN:
-        end = tl.where(tl.load(again + row) > 0, end, first)
-    for tile in range(first, end):
+    last = tl.load(lasts + row)
+    for tile in range(first, min(first + share, tiles)):
         column = tile * TILE + tl.arange(0, TILE)
         order = _order_of(x + row.to(tl.int64) * width, column, width, BITS, FLOATS, DESCENDING)[1]
-        these = (column < width) & (order <= cut)
+        these = column < width
         if SHIFT + 8 < BITS:
             these = these & (order >> (SHIFT + 8) == last)
-        digit = ((order >> SHIFT) & 255).to(tl.int32)
-        number = tl.sum(these.to(tl.int32))
-        if number > FEW:
-            found += kl.bucket_place(tl.where(these, digit, 256), 256)[1]
-        elif number > 0:
-            tl.atomic_add(counts + row * 256 + digit, 1, mask=these, sem="relaxed")
+            if tl.max(these.to(tl.int32)) > 0:
+                found += kl.bucket_place(tl.where(these, ((order >> SHIFT) & 255).to(tl.int32), 256), 256)[1]
+        else:
+            found += kl.bucket_place(tl.where(these, (order >> SHIFT).to(tl.int32), 256), 256)[1]
     tl.atomic_add(counts + row * 256 + tl.arange(0, 256), found, mask=found > 0, sem="relaxed")
-
-
-@triton.jit
-def _check_cut_kernel(counts, cuts, again, keep, BITS: tl.constexpr):
-    """Takes back a cut that the last one is behind, with the counts up to it: they are made again."""
-    row, bins = tl.program_id(0), tl.arange(0, 256)
-    count = tl.load(counts + row * 256 + bins)
-    is_behind = tl.sum(count) < keep
-    tl.store(again + row, is_behind.to(tl.int32))
-    tl.store(counts + row * 256 + bins, tl.where(is_behind, 0, count))
-    if is_behind:
-        tl.store(cuts + row, tl.full((), 2**BITS - 1, cuts.dtype.element_ty))
 
 
 @triton.jit
@@ -157,27 +121,11 @@ def _select_many(x, rows, width, k, common):
     counts = torch.zeros((rows * 256,), dtype=torch.int32, device=device)
     lasts = torch.zeros((rows,), dtype=torch.int64 if common["BITS"] == 64 else torch.int32, device=device)
     lasts = lasts.view(torch.uint64 if common["BITS"] == 64 else torch.uint32)
-    cuts = torch.full((rows,), -1, dtype=torch.int64 if common["BITS"] == 64 else torch.int32, device=device)
-    cuts = cuts.view(lasts.dtype)  # the last of all orders
-    needs, again = [torch.empty((rows,), dtype=torch.int32, device=device) for _ in range(2)]
-    # So many of the sample are among the first k, but for a billionth of all samples at most (of a Poisson variable).
-    mean = _SAMPLE * k / width
-    rank = math.ceil(mean + 6 * math.sqrt(mean) + 12)
-    has_cut = width >= _SAMPLED and rank < _SAMPLE
-    if has_cut:
-        _cut_kernel[(rows,)](x, cuts, width, width // _SAMPLE, rank, SAMPLE=_SAMPLE, num_warps=16, **common)
-
-    def count(shift, makes_again):
-        _count_digit_kernel[(rows * shares,)](x, counts, lasts, cuts, again, width, tiles, share, shares, SHIFT=shift,
-                                              AGAIN=makes_again, TILE=_TILE, num_warps=16, **common)
-
+    needs = torch.empty((rows,), dtype=torch.int32, device=device)
     for shift in range(common["BITS"] - 8, -8, -8):
-        count(shift, False)
-        is_first = shift == common["BITS"] - 8
-        if is_first and has_cut:
-            _check_cut_kernel[(rows,)](counts, cuts, again, k, BITS=common["BITS"])
-            count(shift, True)
-        _next_digit_kernel[(rows,)](counts, lasts, needs, k, FIRST=is_first)
+        _count_digit_kernel[(rows * shares,)](x, counts, lasts, width, tiles, share, shares, SHIFT=shift, TILE=_TILE,
+                                              num_warps=16, **common)
+        _next_digit_kernel[(rows,)](counts, lasts, needs, k, FIRST=shift == common["BITS"] - 8)
     less, equal = [torch.empty((rows, tiles), dtype=torch.int32, device=device) for _ in range(2)]
     _count_taken_kernel[(rows * tiles,)](x, lasts, less, equal, width, tiles, TILE=_TILE, num_warps=8, **common)
     values = torch.empty((rows, k), dtype=x.dtype, device=device)
