@@ -11,14 +11,14 @@ TEST(Philox, KnownAnswer) { EXPECT_EQ(philox_uniform(0, 0), static_cast<float>(0
 
 TEST(Philox, NumbersFillTheUnitInterval) {
   double sum = 0;
-  constexpr uint32_t kN = 1 << 16;
-  for (uint32_t i = 0; i < kN; ++i) {
+  constexpr uint32_t kNumbers = 1 << 16;
+  for (uint32_t i = 0; i < kNumbers; ++i) {
     float r = philox_uniform(0x1234567890ABCDEF, i);
     ASSERT_GE(r, 0);
     ASSERT_LT(r, 1);
     sum += static_cast<double>(r);
   }
-  EXPECT_NEAR(sum / kN, 0.5, 0.006);  // five standard errors
+  EXPECT_NEAR(sum / kNumbers, 0.5, 0.006);  // five standard errors
 }
 
 }  // namespace
