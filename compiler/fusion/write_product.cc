@@ -500,9 +500,10 @@ class ProductWriter {
     const Shape& shape = dag_.nodes[at(o.node)].shape;
     const std::vector<int> dims = *operand_dims(node(), i, shape);
     const int deep = static_cast<int>(o.shape.size()) - (i == 0 ? 1 : 2);
-    size_t e = dims.size();
-    while (e > 0 && dims[e - 1] != deep) --e;
-    if (e-- == 0 || (shape[e] != 2 && shape[e] != 4)) return std::nullopt;
+    const auto innermost = std::find(dims.rbegin(), dims.rend(), deep);
+    if (innermost == dims.rend()) return std::nullopt;
+    const auto e = static_cast<size_t>(dims.rend() - innermost - 1);
+    if (shape[e] != 2 && shape[e] != 4) return std::nullopt;
     const auto dim = at(c_.map_of(o.node)[e]);
     for (int m : c_.for_operands)
       for (size_t j = 0; j < dag_.nodes[at(m)].operands.size(); ++j) {

@@ -94,7 +94,7 @@ PyTypeObject* add_type(PyObject* module, PyType_Spec& spec, const char* name) {
 
 }  // namespace kiln::python
 
-PyMODINIT_FUNC PyInit__kiln() {
+PyMODINIT_FUNC PyInit__kiln() {  // NOLINT(bugprone-reserved-identifier): the name that Python looks for
   using namespace kiln::python;
   // Without a state per interpreter (-1): types and caches are global, so a process has one such module.
   static PyModuleDef definition = {PyModuleDef_HEAD_INIT,

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <iterator>
 
@@ -50,7 +51,10 @@ Result<Assembled> DriverAssembler::link(const std::string& ptx) const {
   CUresult code = driver_->cuLinkAddData(state, CU_JIT_INPUT_PTX, const_cast<char*>(ptx.c_str()), ptx.size() + 1,
                                          "kernel.ptx", 0, nullptr, nullptr);  // the text is only read
   if (code == CUDA_SUCCESS) code = driver_->cuLinkComplete(state, &image, &size);
-  if (code == CUDA_ERROR_INVALID_PTX) return rejected_ptx("the driver", errors.c_str());
+  if (code == CUDA_ERROR_INVALID_PTX) {
+    errors.resize(std::min(errors.find('\0'), errors.size()));
+    return rejected_ptx("the driver", errors);
+  }
   if (code != CUDA_SUCCESS) return driver_->failure(code, "cuLinkComplete(state, &image, &size)");
   return Assembled{
       std::string(static_cast<const char*>(image), size),
