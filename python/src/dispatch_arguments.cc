@@ -198,11 +198,16 @@ void DispatchArguments::torch_tensor(const DispatchParam& param, PyObject* objec
   const Ref address = Ref::take(PyObject_CallMethodObjArgs(object, w.data_ptr, nullptr));
   const uint64_t v = PyLong_AsUnsignedLongLong(address.get());
   if (PyErr_Occurred()) throw Raised();
-  if (v == 0 && device < 0) {
+  if (v == 0) {
     const Ref place = Ref::take(PyObject_GetAttr(object, w.device));
     const Ref kind = Ref::take(PyObject_GetAttr(place.get(), w.type));
-    if (text_of(kind.get()) != "cpu")
+    if (device < 0 && text_of(kind.get()) != "cpu")
       refuse(param, PyExc_ValueError, "is a tensor on " + std::string(text_of(kind.get())) + ", which has no memory");
+    const Ref elements = Ref::take(PyObject_CallMethod(object, "numel", nullptr));
+    if (integer_of(elements.get()) != 0)
+      refuse(param, PyExc_ValueError,
+             "is a tensor without memory: of a FakeTensorMode, as while torch.compile traces, or one whose storage was "
+             "freed");
   }
   pointer(param, *known, v, device);
 }

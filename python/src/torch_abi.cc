@@ -92,7 +92,8 @@ std::optional<TorchTensor> read_torch(PyObject* tensor) {
   } else if (device_type != torch->cpu) {
     return std::nullopt;
   }
-  if (torch->data_ptr(handle, &address) != 0) return std::nullopt;
+  // Without memory it is empty, or no tensor for a kernel: its methods tell.
+  if (torch->data_ptr(handle, &address) != 0 || !address) return std::nullopt;
   return TorchTensor{*torch->kiln_dtype[number], device_index, reinterpret_cast<uint64_t>(address)};
 }
 

@@ -9,6 +9,7 @@ import tempfile
 import threading
 import unittest
 import unittest.mock
+import warnings
 import weakref
 
 import kiln
