@@ -34,6 +34,6 @@ part python_launch "$python" "$root/bench/python_launch.py" --budget 5
 part python_import "$python" "$root/bench/python_import.py" --budget 60
 part inductor "$python" "$root/bench/inductor/compare.py" --json "$out/inductor.json"
 subfolder=/python/test suite triton TRITON
-suite liger LIGER --library --jobs 4 test/transformers
-suite fla FLA --library --jobs 4 tests/ops tests/modules
+suite liger LIGER --library --jobs 4 --configurations 3 test/transformers
+suite fla FLA --library --jobs 4 --configurations 3 tests/ops tests/modules
 exit $failed

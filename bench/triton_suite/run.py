@@ -44,7 +44,7 @@ class Side:
         return {
             "side": self.side, "pretend": o.pretend, "seed": o.seed, "only": self.only, "each": o.each if free else 0,
             "sample": o.sample if free else 0, "counter": self.counter, "records": self.records,
-            "deadline": self.deadline
+            "deadline": self.deadline, "configurations": o.configurations
         }
 
     def start(self):
@@ -58,6 +58,7 @@ class Side:
         log = open(os.path.join(self.folder, "log"), "ab")
         self.starts += 1
         command = [sys.executable, "-m", "pytest", "-q", "-p", "worker", "-p", "no:cacheprovider", "-p", "no:xdist"]
+        if self.o.configurations: command += ["-p", "few_configurations"]
         if not self.o.library: command += ["--device", "cpu" if self.o.pretend else "cuda"]
         command += ["--rootdir", self.o.suite]
         command += [os.path.join(self.o.suite, f) for f in self.o.folders]
@@ -158,6 +159,8 @@ def main():
     p.add_argument("--each", type=int, default=0, help="at most so many cases of a test function")
     p.add_argument("--sample", type=int, default=0, help="so many tests, drawn at random")
     p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--configurations", type=int, default=0,
+                   help="so many of a kernel that an autotuner tries, briefly; 0: all of them")
     p.add_argument("--limit", type=float, default=60.0, help="seconds for one test")
     p.add_argument("--seconds", type=float, default=1e9, help="for all of it; what is not reached then is not counted")
     p.add_argument("--pretend", action="store_true", help="without a GPU: compile for Hopper, and launch nothing")
