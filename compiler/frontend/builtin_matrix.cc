@@ -71,12 +71,15 @@ struct DotPrecision {
   int bf16_products = 0;
 };
 
+/// Of how many products of bf16 parts a word speaks; 0: of none.
+int bf16_products_of(std::string_view word) { return word == "bf16x3" ? 3 : word == "bf16x6" ? 6 : 0; }
+
 /// Of a word that stands for all calls without an input_precision, in any case, as Triton takes it.
 Result<DotPrecision> precision_of_environment(Codegen& g, const BoundArgs& a, const Type& x) {
   if (x.dtype != DType::kF32) return DotPrecision{};
   std::string word;
   for (const char c : g.options.dot_precision) unicode::append_lower(word, static_cast<unsigned char>(c));
-  if (word == "bf16x3" || word == "bf16x6") return DotPrecision{std::nullopt, word.back() - '0'};
+  if (const int products = bf16_products_of(word)) return DotPrecision{std::nullopt, products};
   const std::span<const ir::Word> words = ir::kWords<Precision>;
   for (size_t k = 0; k < words.size(); ++k)
     if (words[k].text == word) return DotPrecision{static_cast<Precision>(k)};
@@ -92,8 +95,9 @@ Result<DotPrecision> precision_arg(Codegen& g, const BoundArgs& a, const Type& x
     return g.fail(a.at(allow_tf32), ErrorKind::kType, "tl.dot takes input_precision or allow_tf32, not both");
   if (!a.has(precision) && !g.options.dot_precision.empty()) return precision_of_environment(g, a, x);
   std::optional<Precision> chosen;
-  if (const auto* text = a[precision].constant_as<std::string>(); text && (*text == "bf16x3" || *text == "bf16x6"))
-    return DotPrecision{std::nullopt, x.dtype == DType::kF32 ? text->back() - '0' : 0};
+  const auto* text = a[precision].constant_as<std::string>();
+  if (const int products = text ? bf16_products_of(*text) : 0)
+    return DotPrecision{std::nullopt, x.dtype == DType::kF32 ? products : 0};
   if (a.has(allow_tf32)) {
     KILN_TRY(bool allow, g.const_bool(a, allow_tf32));
     if (!allow) chosen = Precision::kIeee;

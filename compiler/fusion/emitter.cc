@@ -237,9 +237,7 @@ void Emitter::change_columns() {
 
 void Emitter::change_index(int dim) {
   inner_.clear();
-  auto varies = [&](const auto& entry) { return entry.first.strides[at(dim)] != 0; };
-  std::erase_if(inner_loads_, varies);
-  std::erase_if(outer_loads_, varies);
+  std::erase_if(inner_loads_, [&](const auto& entry) { return entry.first.strides[at(dim)] != 0; });
 }
 
 std::string Emitter::literal(const Number& n, DType type) {

@@ -125,7 +125,7 @@ class Emitter {
   void end_loop();
   /// From here on, values along columns are those of other columns.
   void change_columns();
-  /// From here on, what varies along this dimension is elsewhere: its index was changed.
+  /// From here on, what varies along this dimension is elsewhere: its index was changed, in a loop that has all of it.
   void change_index(int dim);
   /// As another dtype, as torch converts.
   Text converted(Text t, DType to);

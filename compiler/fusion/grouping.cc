@@ -35,6 +35,20 @@ int64_t product(Shape::const_iterator first, Shape::const_iterator last) {
   return std::accumulate(first, last, int64_t{1}, std::multiplies<>());
 }
 
+/// The product that a cluster of that form is about; others may make its operands.
+int product_of(const Dag& dag, const Cluster& c) {
+  const auto found = std::ranges::find_if(
+      c.members, [&](int m) { return dag.nodes[at(m)].kind == DagKind::kProduct && !c.is_for_operands(m); });
+  KILN_ASSERT(found != c.members.end(), "a cluster of {} members without its product", c.members.size());
+  return *found;
+}
+
+/// Rows or columns of the result for which a product reads each element of an operand.
+int64_t readers_of_operand(const DagNode& product, size_t i) {
+  const ProductSize size = size_of_product(product);
+  return i == 0 ? size.n : size.m;
+}
+
 struct Edge {
   int from, to;
   size_t operand;
@@ -260,10 +274,9 @@ class Grouper {
     for (size_t c = 0; c < count; ++c) {
       if (clusters_[c].form != Form::kProduct || clusters_[c].members.size() < 2) continue;
       Cluster rest = clusters_[c];
-      const auto product =
-          std::ranges::find_if(rest.members, [&](int m) { return dag_.nodes[at(m)].kind == DagKind::kProduct; });
-      const int node = *product;
+      const int node = product_of(dag_, rest);
       if (!is_heavy(rest, node)) continue;
+      const auto product = std::ranges::find(rest.members, node);
       rest.maps.erase(rest.maps.begin() + (product - rest.members.begin()));
       rest.members.erase(product);
       rest.form = Form::kPointwise;
@@ -405,13 +418,11 @@ class Grouper {
   void join_operand(int product, size_t i) {
     const Cluster& p = clusters_[at(product)];
     if (p.form != Form::kProduct || p.members.empty()) return;
-    const auto node = std::ranges::find_if(
-        p.members, [&](int m) { return dag_.nodes[at(m)].kind == DagKind::kProduct && !p.is_for_operands(m); });
-    const DagNode& n = dag_.nodes[at(*node)];
+    const int node = product_of(dag_, p);
+    const DagNode& n = dag_.nodes[at(node)];
     const Operand& o = n.operands[i];
-    const ProductSize size = size_of_product(n);
     const int maker = cluster_of_[at(o.node)];
-    const int64_t others = i == 0 ? size.n : size.m;
+    const int64_t others = readers_of_operand(n, i);
     if (maker < 0 || maker == product || others > kMostOfTwoPrograms) return;
     const Cluster& x = clusters_[at(maker)];
     if (others > kMostOfOneProgram && !is_quick_twice(x)) return;
@@ -420,7 +431,7 @@ class Grouper {
         !operand_dims(n, i, dag_.nodes[at(o.node)].shape) || numel(dag_.nodes[at(o.node)].shape) < kLeastOfOperand)
       return;
     for (int m : x.members) {
-      const bool is_read_once = users_[at(m)].size() == 1 && users_[at(m)][0].to == *node;
+      const bool is_read_once = users_[at(m)].size() == 1 && users_[at(m)][0].to == node;
       if (m == o.node ? !is_read_once || output_[at(m)] : leaves(x, x, m)) return;
     }
     Cluster c = p;
@@ -434,10 +445,9 @@ class Grouper {
   /// Whether so many operations for each element of a cluster take less than a kernel of their own.
   bool is_repeated_sooner(const Cluster& of, int flop) const {
     if (!options_.machine.gpu()) return false;
-    double elements = 1;
-    for (int64_t d : of.dims) elements *= static_cast<double>(d);
     const target::Rates& rates = options_.machine.rates();
-    return elements * flop < rates.kernel_us / 2 * rates.pointwise_flop_per_us;
+    return static_cast<double>(of.rows()) * static_cast<double>(of.columns()) * flop <
+           rates.kernel_us / 2 * rates.pointwise_flop_per_us;
   }
 
   /// Whether two programs may compute an operand: of few operations, or windows, of which more are stored than read
@@ -707,13 +717,18 @@ std::vector<int> operand_map(const Dag& dag, const Cluster& cluster, int consume
 Grouping group(const Dag& dag, const PlanOptions& options) { return Grouper(dag, options).run(); }
 
 void note_made_operands(Dag& dag, const PlanOptions& options) {
-  const bool any = std::ranges::any_of(dag.nodes, [](const DagNode& n) { return n.kind == DagKind::kProduct; });
+  // Nodes are grouped for this alone, so not for products that surely read their operands.
+  auto may_make = [&](const DagNode& n, size_t i) {
+    const Operand& o = n.operands[i];
+    return !o.is_number() && dag.nodes[at(o.node)].kind == DagKind::kPointwise &&
+           readers_of_operand(n, i) <= kMostOfTwoPrograms;
+  };
+  const bool any = std::ranges::any_of(
+      dag.nodes, [&](const DagNode& n) { return n.kind == DagKind::kProduct && (may_make(n, 0) || may_make(n, 1)); });
   if (!any || !options.machine.gpu()) return;
   for (const Cluster& c : group(dag, options).clusters) {
     if (c.for_operands.empty()) continue;
-    const auto product = std::ranges::find_if(
-        c.members, [&](int m) { return dag.nodes[at(m)].kind == DagKind::kProduct && !c.is_for_operands(m); });
-    DagNode& p = dag.nodes[at(*product)];
+    DagNode& p = dag.nodes[at(product_of(dag, c))];
     int flop = 0;
     for (int m : c.for_operands) flop += std::max(1, info(dag.nodes[at(m)].op).flop);
     for (size_t i : {0, 1})

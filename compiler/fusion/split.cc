@@ -39,9 +39,9 @@ SplitTime best_split(const DagNode& n, const BlockPair& blocks, const Machine& m
 
 int64_t splits_of(const Dag& dag, const DagNode& n, const Machine& machine) {
   if (numel(n.shape) == 0) return 1;
-  const auto blocks = blocks_of(dag, n, machine);
   const bool makes = n.made[0] + n.made[1] > 0;  // which is not read in blocks
-  return blocks && !makes ? best_split(n, *blocks, machine).splits : best_pointer_split(n, machine).splits;
+  const auto blocks = makes ? std::nullopt : blocks_of(dag, n, machine);
+  return blocks ? best_split(n, *blocks, machine).splits : best_pointer_split(n, machine).splits;
 }
 
 /// Completes a node that makes parts and comes next: the operand that reads them all.

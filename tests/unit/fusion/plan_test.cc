@@ -742,26 +742,6 @@ TEST_F(PlanTest, SmallAndCostlyTensorsAreComputedAgainWhereAKernelTakesLonger) {
   EXPECT_EQ(kernels(1 << 20), 2u);
 }
 
-/// Of a short row whose instructions take longer than its memory, what lies beyond its columns is not computed.
-TEST_F(PlanTest, ShortRowsThatComputeMuchAreHeldUpToTheirEnd) {
-  const int x = tensor(DType::kF32, {400, 629}, "x");
-  ExprAttributes column;
-  column.shape = {400, 1};
-  auto mean = [&](int of) { return axis(ExprOp::kMean, of, {1}); };
-  const int away = op(ExprOp::kSub, {x, op(ExprOp::kReshape, {mean(x)}, column)});
-  const int deviation = op(ExprOp::kSqrt, {mean(op(ExprOp::kMul, {away, away}))});
-  const int z = op(ExprOp::kDiv, {away, op(ExprOp::kReshape, {deviation}, column)});
-  const int z2 = op(ExprOp::kMul, {z, z});
-  const Plan made =
-      check({mean(op(ExprOp::kMul, {z2, z})), mean(op(ExprOp::kMul, {z2, z2}))}, Variant::kFused, hopper_machine());
-  ASSERT_EQ(made.groups.size(), 1u) << plan_text(made);
-  EXPECT_NE(made.groups[0].source.find("HELD"), std::string::npos) << made.groups[0].source;
-  p = {};
-  const Plan quick =
-      check({axis(ExprOp::kSum, tensor(DType::kF32, {400, 629}, "x"), {1})}, Variant::kFused, hopper_machine());
-  EXPECT_EQ(quick.groups[0].source.find("HELD"), std::string::npos) << quick.groups[0].source;
-}
-
 TEST_F(PlanTest, NansAndInfinitiesGoThroughAsInTorch) {
   const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
   const int x = add_input(p, device, DType::kF32, {3, 4}, {4, 1}, 0,

@@ -8,6 +8,7 @@ namespace kiln::fusion {
 namespace {
 
 using testing::hopper_machine;
+using testing::PlanTest;
 
 /// Halves in rows of `columns`, of one tensor.
 RowWork halves(int64_t rows, int64_t columns) {
@@ -166,6 +167,26 @@ TEST(ScanTile, FewProgramsHaveLargeTiles) {
   }
   w.n_rows = 100000;
   EXPECT_EQ(scan_tile(hopper_machine(), w).block, 64) << "other programs work meanwhile";
+}
+
+/// Of a short row whose instructions take longer than its memory, what lies beyond its columns is not computed.
+TEST_F(PlanTest, ShortRowsThatComputeMuchAreHeldUpToTheirEnd) {
+  const int x = tensor(DType::kF32, {400, 629}, "x");
+  ExprAttributes column;
+  column.shape = {400, 1};
+  auto mean = [&](int of) { return axis(ExprOp::kMean, of, {1}); };
+  const int away = op(ExprOp::kSub, {x, op(ExprOp::kReshape, {mean(x)}, column)});
+  const int deviation = op(ExprOp::kSqrt, {mean(op(ExprOp::kMul, {away, away}))});
+  const int z = op(ExprOp::kDiv, {away, op(ExprOp::kReshape, {deviation}, column)});
+  const int z2 = op(ExprOp::kMul, {z, z});
+  const Plan made =
+      check({mean(op(ExprOp::kMul, {z2, z})), mean(op(ExprOp::kMul, {z2, z2}))}, Variant::kFused, hopper_machine());
+  ASSERT_EQ(made.groups.size(), 1u) << plan_text(made);
+  EXPECT_NE(made.groups[0].source.find("HELD"), std::string::npos) << made.groups[0].source;
+  p = {};
+  const Plan quick =
+      check({axis(ExprOp::kSum, tensor(DType::kF32, {400, 629}, "x"), {1})}, Variant::kFused, hopper_machine());
+  EXPECT_EQ(quick.groups[0].source.find("HELD"), std::string::npos) << quick.groups[0].source;
 }
 
 }  // namespace
