@@ -96,6 +96,9 @@ def watch_compiler(side):
         import kiln.triton
         kiln.triton.enable()
     inner = triton.compile
+    # The environment or a sitecustomize may have put Kiln there as well.
+    if inner.__module__.startswith("kiln") != (side == "kiln"):
+        raise RuntimeError(f"the side {side} would be compiled by {inner.__module__}")
 
     def compile(*args, **keywords):
         start = time.perf_counter()

@@ -8,7 +8,9 @@ class Routing:
     def __init__(self, tokens, experts, top):
         self.pairs = tokens * top
         self.experts, self.top = experts, top
-        self.ids = ints(0, experts, (self.pairs,)).tolist()
+        # By this draw, and not by torch's generator, so that both sides fill the same number of blocks.
+        d = Draw(tokens, experts, "routing to %d" % top)
+        self.ids = [d.next() % experts for _ in range(self.pairs)]
         self.members = [[] for _ in range(experts)]
         for i, e in enumerate(self.ids):
             self.members[e].append(i)
