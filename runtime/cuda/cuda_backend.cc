@@ -24,6 +24,7 @@ Result<std::unique_ptr<Backend>> make_cuda_backend(int, void*) { return std::mov
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/driver_assembler.h"
 #include "runtime/cuda/fault.h"
+#include "runtime/cuda/fill_memory.h"
 #include "runtime/cuda/tensor_maps.h"
 #include "runtime/cuda/wait.h"
 #include "support/knobs.h"
@@ -275,41 +276,8 @@ class CudaBackend : public Backend {
     KILN_CHECK_OK(activate());
     CudaStream& q = queue(stream);
     trace::Scope span(trace::kSpans, trace::Step::kFill, {}, count * element_bytes, q.id());
-    auto n = static_cast<size_t>(count);
-    auto low = static_cast<unsigned>(pattern), high = static_cast<unsigned>(pattern >> 32);
-    switch (element_bytes) {
-      case 1:
-        return check(driver_->cuMemsetD8Async(target, static_cast<unsigned char>(pattern), n, q.handle),
-                     "cuMemsetD8Async(target, value, n, stream)", &q);
-      case 2:
-        return check(driver_->cuMemsetD16Async(target, static_cast<unsigned short>(pattern), n, q.handle),
-                     "cuMemsetD16Async(target, value, n, stream)", &q);
-      case 4:
-        return check(driver_->cuMemsetD32Async(target, low, n, q.handle), "cuMemsetD32Async(target, value, n, stream)",
-                     &q);
-      case 8:
-        if (low == high)
-          return check(driver_->cuMemsetD32Async(target, low, 2 * n, q.handle),
-                       "cuMemsetD32Async(target, value, 2 * n, stream)", &q);
-        return fill_pairs(target, low, high, n, q);
-      default:
-        KILN_UNREACHABLE("fill of {}-byte elements", element_bytes);
-    }
-  }
-
-  /// The first ones as two columns of a matrix with rows of 8 bytes, for which the driver takes long (an H100 2.6 ms
-  /// for 2^21 of them); then copies of what is there, each twice as large as the last.
-  Status fill_pairs(DeviceAddress target, unsigned low, unsigned high, size_t n, CudaStream& q) {
-    constexpr size_t kFirst = 2048;
-    const size_t first = std::min(n, kFirst);
-    for (auto [column, word] : {std::pair(target, low), std::pair(target + 4, high)})
-      KILN_CHECK_OK(check(driver_->cuMemsetD2D32Async(column, 8, word, 1, first, q.handle),
-                          "cuMemsetD2D32Async(target, 8, word, 1, n, stream)", &q));
-    for (size_t there = first; there < n; there *= 2)
-      KILN_CHECK_OK(
-          check(driver_->cuMemcpyDtoDAsync(target + 8 * there, target, 8 * std::min(there, n - there), q.handle),
-                "cuMemcpyDtoDAsync(target, source, bytes, stream)", &q));
-    return {};
+    const FillCall last = fill_memory(*driver_, target, pattern, element_bytes, static_cast<size_t>(count), q.handle);
+    return check(last.code, last.call, &q);
   }
 
   const Assembler* assembler() override { return &assembler_; }
