@@ -79,6 +79,7 @@ Status generate(const ir::Module& module, const target::Target& target, const Co
   out.warnings = std::move(code.cubin.messages);
   out.ptx = std::move(code.ptx);
   out.cubin = std::move(code.cubin.image);
+  out.roomy = std::move(code.cubin.roomy);
   out.registers = code.cubin.registers;
   out.spill_bytes = code.cubin.spill_bytes;
   return {};

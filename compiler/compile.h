@@ -13,6 +13,7 @@
 #include "compiler/passes/tile/guard_accesses.h"
 #include "kiln/kernel_info.h"
 #include "support/assembler.h"
+#include "support/roomy_code.h"
 #include "support/tensor_map.h"
 
 namespace kiln {
@@ -46,6 +47,7 @@ struct CompiledKernel : KernelInfo {
   std::vector<KernelParam> params;  // constexprs are gone
   /// GPU: hidden parameters after `params`, which the launcher encodes: 128 bytes each.
   std::vector<TensorMapRecipe> tensor_maps;
+  std::optional<RoomyCode> roomy;                 // GPU: for launches of few blocks
   std::optional<passes::GuardedAccesses> guards;  // when asked for; not kept on disk
 };
 

@@ -316,16 +316,20 @@ Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target,
     return target::occupancy(target, block);
   };
   const target::Occupancy now = with(plain.registers);
+  // A grid of few blocks gains nothing from room for more: it runs the code that keeps its registers.
+  auto crowd = [&](std::string text, Cubin dense) {
+    if (now.blocks_per_sm > 0 && with(dense.registers).blocks_per_sm > now.blocks_per_sm)
+      dense.roomy = RoomyCode{std::move(plain.image), plain.registers, now.blocks_per_sm};
+    ptx = std::move(text);
+    return dense;
+  };
   // Without loops nothing but other threads hides the wait for loads, and an assembler that takes far more registers
   // than values live does so for loads that none of them needs.
   const int most_blocks = with(std::max(kFewestRegisters, live)).blocks_per_sm;
   if (facts.elementwise && plain.registers > live * 3 / 2 && most_blocks > now.blocks_per_sm) {
     std::string crowded = limited(".minnctapersm", most_blocks);
     KILN_TRY(Cubin dense, link_cubin(crowded, target, device, facts.shares_registers));
-    if (dense.spill_bytes == 0) {
-      ptx = std::move(crowded);
-      return dense;
-    }
+    if (dense.spill_bytes == 0) return crowd(std::move(crowded), std::move(dense));
   }
   int blocks = std::min(now.by_threads / 2, now.by_shared);
   // Accumulators can do with no fewer. Other code rarely gives up more than two fifths, and each try is a compilation.
@@ -343,10 +347,7 @@ Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target,
     }
     std::string crowded = limited(".minnctapersm", blocks);
     KILN_TRY(Cubin dense, link_cubin(crowded, target, device, facts.shares_registers));
-    if (dense.spill_bytes == 0) {
-      ptx = std::move(crowded);
-      return dense;
-    }
+    if (dense.spill_bytes == 0) return crowd(std::move(crowded), std::move(dense));
     // What spills tells how many registers were short: an estimate, and rather one block more.
     const int needed = std::min(plain.registers, dense.registers + static_cast<int>(dense.stack_bytes / 4));
     blocks = std::min(blocks - 1, with(needed).by_registers + 1);

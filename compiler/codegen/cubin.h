@@ -1,6 +1,7 @@
 // PTX → machine code: by the device's own assembler, else nvJitLink (in process) or ptxas, whichever is found.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "compiler/target/target.h"
 #include "kiln/result.h"
 #include "support/assembler.h"
+#include "support/roomy_code.h"
 
 namespace kiln::codegen {
 
@@ -20,6 +22,7 @@ struct Cubin {
   /// Remarks of the assembler that matter; C7510 to C7519 report that it serialises wgmma, which costs a kernel
   /// most of its speed.
   std::vector<std::string> messages;
+  std::optional<RoomyCode> roomy;  // of link_for_occupancy, where `image` has fewer registers for more blocks of an SM
 };
 
 /// What the assembler's settings follow from, of a module with one kernel.
@@ -44,7 +47,7 @@ Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target, con
 /// assembler is asked for fewer of them (.minnctapersm), and for not so few when that spills; what spills is not kept:
 /// it likes instruction-level parallelism better than the threads that hide memory latency, for linking above all. A
 /// kernel without loops or reductions that got half as many registers again as its values need is asked for no more.
-/// `ptx` is changed to what was linked.
+/// `ptx` is changed to what was linked. What was linked without such a request is Cubin::roomy.
 Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target, const KernelFacts& facts,
                                  const Assembler* device = nullptr);
 

@@ -12,7 +12,7 @@ namespace kiln::runtime {
 namespace {
 
 // The number goes up with the format: files of another one are unknown rather than damaged.
-constexpr std::string_view kMagic = "kiln kernel 3\n";
+constexpr std::string_view kMagic = "kiln kernel 4\n";
 // After so many stores the folder's size is looked at again.
 constexpr unsigned kStoresPerSweep = 64;
 
@@ -119,7 +119,7 @@ void read(Reader& r, std::vector<T>& list) {
   for (int64_t n = r.number(); n > 0 && r.ok(); --n) read(r, list.emplace_back());
 }
 
-// What a launch passes to the kernel.
+// What a launch passes to the kernel, and which code it may choose.
 void write_launch(Writer& w, const CompiledKernel& k) {
   w.number(static_cast<int64_t>(k.params.size()));
   for (const KernelParam& p : k.params) {
@@ -128,6 +128,8 @@ void write_launch(Writer& w, const CompiledKernel& k) {
   }
   w.number(static_cast<int64_t>(k.tensor_maps.size()));
   for (const TensorMapRecipe& m : k.tensor_maps) write(w, m);
+  w.number(k.roomy.has_value());
+  if (k.roomy) w.text(k.roomy->cubin), w.number(k.roomy->registers), w.number(k.roomy->blocks_per_sm);
 }
 
 bool read_launch(Reader& r, CompiledKernel& k) {
@@ -142,6 +144,10 @@ bool read_launch(Reader& r, CompiledKernel& k) {
   }
   for (int64_t n = r.number(); n > 0 && r.ok(); --n)
     if (!read(r, k.tensor_maps.emplace_back(), static_cast<int>(k.params.size()))) return false;
+  if (r.number()) {
+    RoomyCode& roomy = k.roomy.emplace();
+    read(r, roomy.cubin), read(r, roomy.registers), read(r, roomy.blocks_per_sm);
+  }
   return r.ok();
 }
 

@@ -145,6 +145,7 @@ std::string image_fingerprint(const Runtime& runtime, std::string_view target) {
 std::string Image::plan() const {
   CompiledKernel kernel = impl_->kernel;
   kernel.ptx.clear(), kernel.cubin.clear(), kernel.object.clear(), kernel.text.clear(), kernel.phases.clear();
+  kernel.roomy.reset();
   return serialize(kernel);
 }
 

@@ -335,6 +335,7 @@ TEST(NvptxCubin, OccupancyIsAskedForWhereRegistersLimitIt) {
   ASSERT_TRUE(cubin.ok()) << render(cubin.error());
   EXPECT_GT(cubin->registers, 64);
   EXPECT_EQ(cubin->spill_bytes, 0) << "what spills is not kept";
+  EXPECT_FALSE(cubin->roomy);
   EXPECT_EQ(linked, *wide);
 
   auto narrow = ptx_of(kCopy);

@@ -63,6 +63,12 @@ TEST(Occupancy, TwoProgramsWhereFourWouldSpill) {
   EXPECT_GT(kernel->registers, 64);
   EXPECT_LE(kernel->registers, 128);
   EXPECT_EQ(kernel->spill_bytes, 0);
+  // Where one program of each SM is enough, the code that needs so many registers is the faster one.
+  ASSERT_TRUE(kernel->roomy);
+  EXPECT_EQ(kernel->roomy->registers, codegen::registers_of_cubin(kernel->roomy->cubin));
+  EXPECT_GT(kernel->roomy->registers, 128);
+  EXPECT_EQ(kernel->roomy->blocks_per_sm, 1);
+  EXPECT_NE(kernel->ptx.find(".minnctapersm 2"), std::string::npos) << "of the kernel's own code";
 }
 
 TEST(Occupancy, NoMoreProgramsThanSharedMemoryAllows) {
@@ -72,6 +78,7 @@ TEST(Occupancy, NoMoreProgramsThanSharedMemoryAllows) {
   EXPECT_GT(kernel->shared_bytes, 3 * 65536);
   EXPECT_EQ(kernel->ptx.find(".minnctapersm"), std::string::npos);
   EXPECT_EQ(kernel->spill_bytes, 0);
+  EXPECT_FALSE(kernel->roomy) << "one code does for all grids";
 }
 
 TEST(Occupancy, MostRegistersAreToldToTheAssembler) {

@@ -766,8 +766,12 @@ TEST(KernelCache, SerialisesEveryField) {
       {{HostOp::kParam, DType::kU64, 1}, {HostOp::kConstant, DType::kI32, -3}, {HostOp::kAdd, DType::kI32}}};
   k.tensor_maps = {
       {"p", DType::kBF16, {{{HostOp::kParam, DType::kU64, 0}}}, {size, size}, {size, size}, {64, 32}, 128, true}};
+  const std::string code = code_hash(k);
+  k.roomy = RoomyCode{std::string("b\0c", 3), 80, 2};
+  EXPECT_NE(code_hash(k), code);
   auto read = deserialize(serialize(k));
   ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->roomy, k.roomy);
   EXPECT_EQ(serialize(*read), serialize(k));
   EXPECT_EQ(read->params[0].type, k.params[0].type);
   EXPECT_EQ(read->params[1].name, "n");
