@@ -1,5 +1,6 @@
 // Launches of CUfunctions that the caller has loaded from an image's code, in the context that is current. For programs
-// that load, cache and time code by themselves and leave to Kiln what a launch needs: tensor maps, clusters, warps.
+// that load, cache and time code by themselves and leave to Kiln what a launch needs: tensor maps, clusters, warps. The
+// function serves every grid; a second code, as LoadedImage chooses, is not known here.
 #pragma once
 #include <array>
 #include <cstdint>

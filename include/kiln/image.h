@@ -108,7 +108,7 @@ void compile_image_async(const Runtime& runtime, Kernel kernel, ImageRequest req
 /// of other names may differ, so caches of images have it in their keys.
 std::string image_fingerprint(const Runtime& runtime, std::string_view target);
 
-/// An image on a device.
+/// An image on a device. Where it has a second code, for grids that fit on the GPU at once, launches choose.
 class LoadedImage {
  public:
   LoadedImage() = default;

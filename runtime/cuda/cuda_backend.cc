@@ -25,6 +25,7 @@ Result<std::unique_ptr<Backend>> make_cuda_backend(int, void*) { return std::mov
 #include "runtime/cuda/driver_assembler.h"
 #include "runtime/cuda/fault.h"
 #include "runtime/cuda/fill_memory.h"
+#include "runtime/cuda/roomy_kernel.h"
 #include "runtime/cuda/tensor_maps.h"
 #include "runtime/cuda/wait.h"
 #include "support/knobs.h"
@@ -98,9 +99,10 @@ class CudaKernel : public LoadedKernel {
     num_ctas = static_cast<unsigned>(image.num_ctas);
     launch_pdl = image.launch_pdl;
     own_params = image.num_params;
-    is_plain = !tensor_maps && own_params <= kInlineParams && num_ctas == 1;
+    is_plain = !tensor_maps && own_params <= kInlineParams && num_ctas == 1 && !image.roomy;
   }
   ~CudaKernel() override;
+  void note_roomy(bool ran) const { ran_roomy_.store(ran, std::memory_order_relaxed); }
   Status finish_load(const KernelImage& image);
 
   CudaBackend& cuda;
@@ -109,9 +111,10 @@ class CudaKernel : public LoadedKernel {
   unsigned threads, shared_bytes;
   int own_params;  // without tensor maps
   bool launch_pdl;
-  bool is_plain;                            // its parameters are its slots, and its programs are blocks
+  bool is_plain;                            // its parameters are its slots, its programs blocks, and it has one code
   unsigned num_ctas;                        // blocks of a program, neighbours along x
   std::unique_ptr<TensorMaps> tensor_maps;  // null: the kernel takes none
+  std::unique_ptr<RoomyKernel> roomy;       // null: launches choose no other code
 };
 
 class CudaBackend : public Backend {
@@ -319,7 +322,7 @@ class CudaBackend : public Backend {
     return {};
   }
 
-  /// What few kernels have: tensor maps, many parameters, several blocks of a program.
+  /// What few kernels have: tensor maps, many parameters, several blocks of a program, a code for few blocks.
   [[gnu::noinline]] Status launch_unusual(const CudaKernel& kernel, const Grid& grid, const uint64_t* slots,
                                           CudaStream& q, void** params) {
     std::unique_ptr<void*[]> many;
@@ -336,7 +339,22 @@ class CudaBackend : public Backend {
     if (grid[0] > INT32_MAX / kernel.num_ctas)
       return error(ErrorKind::kLaunch, "kernel '{}': {} programs of {} blocks along x, and a grid has {} at most",
                    kernel.name(), grid[0], kernel.num_ctas, INT32_MAX);
-    return submit(kernel, {grid[0] * kernel.num_ctas, grid[1], grid[2]}, q, params);
+    const Grid blocks = {grid[0] * kernel.num_ctas, grid[1], grid[2]};
+    KILN_TRY(const CudaKernel* code, code_for(kernel, blocks));
+    return submit(*code, blocks, q, params);
+  }
+
+  /// What a launch of so many blocks runs.
+  Result<const CudaKernel*> code_for(const CudaKernel& kernel, const Grid& blocks) {
+    if (!kernel.roomy) return &kernel;
+    const LoadedKernel* roomy = nullptr;
+    if (kernel.roomy->takes(blocks)) {
+      auto loaded = kernel.roomy->load(*this, *driver_);
+      if (!loaded.ok() && broken_.load()) return std::move(loaded.error());
+      if (loaded.ok()) roomy = *loaded;
+    }
+    kernel.note_roomy(roomy != nullptr);
+    return roomy ? static_cast<const CudaKernel*>(roomy) : &kernel;
   }
 
   /// `blocks` along x, y and z.
@@ -748,6 +766,8 @@ Status CudaKernel::finish_load(const KernelImage& image) {
   if (driver.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, function) == CUDA_SUCCESS) registers_ = value;
   if (driver.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function) == CUDA_SUCCESS)
     local_bytes_ = value;
+  if (image.roomy)
+    roomy = std::make_unique<RoomyKernel>(image, cuda.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   return {};
 }
 

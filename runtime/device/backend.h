@@ -18,6 +18,7 @@
 #include "kiln/kernel_info.h"
 #include "kiln/result.h"
 #include "support/assembler.h"
+#include "support/roomy_code.h"
 #include "support/tensor_map.h"
 
 namespace kiln::runtime {
@@ -88,6 +89,7 @@ inline thread_local StreamImpl* chosen_stream = nullptr;
 struct KernelImage : KernelInfo {
   int num_params = 0;
   std::span<const TensorMapRecipe> tensor_maps;  // GPU: parameters after the others, encoded at each launch
+  const RoomyCode* roomy = nullptr;              // GPU: for launches of few blocks; null: there is none
   HostEntry entry = nullptr;
   std::function<Status()>
       take_failure;  // CPU: a device assertion that failed in the launch just finished; may be empty
@@ -104,12 +106,15 @@ class LoadedKernel : public std::enable_shared_from_this<LoadedKernel> {
   /// From the device's own loader; -1 unknown.
   int registers() const { return registers_; }
   int64_t local_bytes() const { return local_bytes_; }
+  /// Whether the last launch ran KernelImage::roomy.
+  bool ran_roomy() const { return ran_roomy_.load(std::memory_order_relaxed); }
 
  protected:
   std::string name_;
   int num_params_ = 0;
   int registers_ = -1;
   int64_t local_bytes_ = -1;
+  mutable std::atomic<bool> ran_roomy_{false};
 };
 
 /// What a stream recorded, to be put on a stream again.

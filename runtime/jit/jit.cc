@@ -63,6 +63,7 @@ KernelImage image_of(const CompiledKernel& k) {
   static_cast<KernelInfo&>(image) = k;
   image.num_params = static_cast<int>(k.params.size());
   image.tensor_maps = k.tensor_maps;
+  image.roomy = k.roomy ? &*k.roomy : nullptr;
   return image;
 }
 
@@ -149,8 +150,8 @@ Result<std::shared_ptr<LoadedKernel>> Jit::load(CompiledKernel& k, const Closure
   return loaded;
 }
 
-std::shared_ptr<const LoadedCode> Jit::remember(CompiledKernel&& k, const Closure& closure) {
-  auto code = std::make_shared<const LoadedCode>(LoadedCode{static_cast<KernelInfo&&>(k), closure.sources});
+std::shared_ptr<const LoadedCode> Jit::remember(KernelInfo&& k, const Closure& closure) {
+  auto code = std::make_shared<const LoadedCode>(LoadedCode{std::move(k), closure.sources});
   if (code->ptx.empty()) return code;
   std::lock_guard lock(mutex_);
   // Weak: the code goes with the specialisation that a kernel drops.

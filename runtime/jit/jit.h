@@ -48,7 +48,7 @@ class Jit {
   /// Makes `kernel` launchable on the device and completes what is known of it.
   Result<std::shared_ptr<LoadedKernel>> load(CompiledKernel& kernel, const Closure& closure, DeviceImpl& device);
   /// What is kept of code that was loaded; GPUs' is listed by loaded_code() as long as the caller keeps it.
-  std::shared_ptr<const LoadedCode> remember(CompiledKernel&& kernel, const Closure& closure);
+  std::shared_ptr<const LoadedCode> remember(KernelInfo&& kernel, const Closure& closure);
   std::vector<std::shared_ptr<const LoadedCode>> loaded_code();
   /// The compiler's name for itself when it compiles for `target` and assembles with `assembler`; asked for once.
   std::string fingerprint(const std::string& target, const Assembler* assembler);

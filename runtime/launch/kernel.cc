@@ -211,6 +211,7 @@ Result<std::unique_ptr<Specialisation>> KernelImpl::build(std::span<const std::o
   spec->backend = device->share_backend();
   spec->default_stream = &device->backend().default_stream();
   KILN_TRY(spec->loaded, jit.load(compiled, closure, *device));
+  if (compiled.roomy) spec->roomy_code = jit.remember(roomy_info(compiled, *compiled.roomy), closure);
   spec->code = jit.remember(std::move(compiled), closure);
   spec->launched_as =
       std::make_shared<LaunchedAs>(LaunchedAs{std::move(specs), frontend_options(options), device->target()});
@@ -336,13 +337,13 @@ std::shared_ptr<const LaunchedAs> KernelImpl::launched_as() const {
 std::shared_ptr<const KernelInfo> KernelImpl::launched() const {
   const LaunchMark mark(this);
   const Specialisation* last = last_.load(std::memory_order_acquire);
-  return last ? last->code : nullptr;
+  return last ? last->code_that_ran() : nullptr;
 }
 
 bool KernelImpl::was_launched_as(const KernelInfo* info) const {
   const LaunchMark mark(this);
   const Specialisation* last = last_.load(std::memory_order_acquire);
-  return (last ? last->code.get() : nullptr) == info;
+  return (last ? last->code_that_ran().get() : nullptr) == info;
 }
 
 Result<KernelInfo> KernelImpl::compile(std::span<const std::optional<Arg>> args, const LaunchOptions& options,

@@ -35,6 +35,10 @@ struct Specialisation {
   mutable std::atomic<uint64_t> used{0};          // when it was looked up last, by the kernel's count of look-ups
   std::shared_ptr<const LaunchedAs> launched_as;  // also keeps the functions alive whose addresses are in the key
   std::shared_ptr<const LoadedCode> code;         // what is told of it
+  std::shared_ptr<const LoadedCode> roomy_code;   // and of its launches of few blocks; null: the same
+  const std::shared_ptr<const LoadedCode>& code_that_ran() const {
+    return roomy_code && loaded->ran_roomy() ? roomy_code : code;
+  }
 };
 
 /// An open-addressing hash table. Readers take no lock: they see a table that was complete when it was published. What

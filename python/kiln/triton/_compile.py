@@ -125,6 +125,7 @@ def _compile(src: Any, target: Any, options: Any, marks: list) -> tuple[Any, dic
     compiled, steps = arguments(src, functions)
     marks.append(time.perf_counter())
     image, note = _image_for(functions, number, compiled, name, launch_options, _device(target))
+    # One code for all grids: Triton loads it, and what Kiln's own launches choose for few programs is left out.
     cubin = image.cubin or _assembled(image.ptx, name)
     marks.append(time.perf_counter())
     metadata = {

@@ -36,6 +36,7 @@ struct CUlinkState_st {
 struct CUfunc_st {
   std::string name;
   CUcontext context = nullptr;
+  std::string code = {};
   int max_shared = 49152;
 };
 
@@ -129,6 +130,7 @@ CUresult launch(FakeCuda::Launch launch, const CUfunc_st* function, void** param
   if ((!launch.stream && !fake.takes_null_stream) || static_cast<int>(launch.shared) > function->max_shared)
     return CUDA_ERROR_INVALID_VALUE;
   if (!fake.recording) return CUDA_SUCCESS;
+  launch.code = function->code;
   // The parameters are copied now: the caller may change them once the call is over.
   for (size_t i = 0; i < fake.param_bytes.size(); ++i) {
     uint64_t value = 0;
@@ -393,6 +395,12 @@ CUresult cuStreamBeginCapture(CUstream s, CUstreamCaptureMode) {
   s->capture = std::make_shared<CUgraph_st>();
   return CUDA_SUCCESS;
 }
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  BEGIN("cuThreadExchangeStreamCaptureMode");
+  thread_local CUstreamCaptureMode now = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  std::swap(now, *mode);
+  return CUDA_SUCCESS;
+}
 CUresult cuStreamEndCapture(CUstream s, CUgraph* graph) {
   BEGIN("cuStreamEndCapture");
   if (!s->capture) return CUDA_ERROR_INVALID_VALUE;
@@ -530,10 +538,10 @@ CUresult cuModuleGetFunction(CUfunction* f, CUmodule m, const char* name) {
   const bool is_text = !m->image.starts_with("\177ELF");
   // Of PTX the name can be looked for; a cubin is taken at its word.
   if (fake.recording && is_text && m->image.find(name) == std::string::npos) return CUDA_ERROR_NOT_FOUND;
-  // By name for the life of the process: handles of two loads of one name are the same.
-  static std::map<std::string, CUfunc_st> functions;
-  CUfunc_st& function = functions[name];
-  function = {name, current};
+  // For the life of the process: handles of two loads of the same are the same.
+  static std::map<std::pair<std::string, std::string>, CUfunc_st> functions;
+  CUfunc_st& function = functions[{name, m->image}];
+  function = {name, current, m->image};
   *f = &function;
   return CUDA_SUCCESS;
 }

@@ -37,6 +37,7 @@ struct FakeCuda {
     CUstream stream;
     std::vector<uint64_t> params;  // as many as `param_bytes` of the module has
     bool early = false;            // may begin before the launch that it follows has ended
+    std::string code = {};         // of its module
   };
   std::vector<Launch> launches;
   struct TensorMap {
