@@ -41,6 +41,26 @@ def product(x, y, out):
     a = tl.load(x + m + k[None, :] * 256)
     b = tl.load(y + k[:, None] * 16 + n[None, :])
     tl.store(out + m * 16 + n[None, :], tl.dot(a, b))
+
+
+@triton.jit
+def experts(a, b, c, a_scale, b_scale, rows, n, k, stride_s):
+    row = tl.load(rows + tl.program_id(0) * 64 + tl.arange(0, 64))
+    inside = row < n
+    column = tl.arange(0, 128)
+    depth = tl.arange(0, 128)
+    pa = a + row[:, None] * k + depth[None, :]
+    pb = b + depth[:, None] + column[None, :] * k
+    acc = tl.zeros((64, 128), tl.float32)
+    for i in range(0, tl.cdiv(k, 128)):
+        x = tl.load(pa, mask=inside[:, None] & (depth[None, :] < k - i * 128), other=0.0)
+        y = tl.load(pb, mask=depth[:, None] < k - i * 128, other=0.0)
+        xs = tl.load(a_scale + row * stride_s + i, mask=inside, other=0.0)
+        ys = tl.load(b_scale + column // 32 * stride_s + i)
+        acc += tl.dot(x, y) * xs[:, None] * ys[None, :]
+        pa += 128
+        pb += 128
+    tl.store(c + row[:, None] * 128 + column[None, :], acc, mask=inside[:, None])
 )";
 
 Kernel make(const char* name) {
@@ -90,6 +110,52 @@ TEST(GpuFp8, EveryNumber) {
               << "bits " << m << " times " << factors[n] << " gave " << have << ", not " << want;
         }
     }
+}
+
+/// Rows found through an index, with scales that are converted while the products run. All numbers are small integers
+/// and powers of two: the sums are exact.
+TEST(GpuFp8, ScaledBlocksOfGatheredRows) {
+  GPU_OR_SKIP(device);
+  for (const int64_t k : {128, 208, 1152}) {
+    SCOPED_TRACE(k);
+    const int64_t tokens = 301, programs = 5, scales = (k + 127) / 128;
+    auto drawn = [&](int64_t count, int64_t low, int64_t high, uint64_t seed) {
+      return *randint(device, DType::kI32, Shape{count}, low, high, seed)->to_doubles();
+    };
+    auto fp8 = [&](const std::vector<double>& values, int64_t height) {
+      std::vector<std::byte> bytes;
+      for (double v : values) bytes.push_back(static_cast<std::byte>(float_to_bits(DType::kF8E4M3, v)));
+      return *Tensor::from_host(device, DType::kF8E4M3, Shape{height, k}, bytes.data(), bytes.size());
+    };
+    auto floats = [&](const std::vector<double>& values) {
+      const std::vector<float> narrow(values.begin(), values.end());
+      return *Tensor::from_host(device, DType::kF32, Shape{static_cast<int64_t>(values.size())}, narrow.data(),
+                                narrow.size() * sizeof(float));
+    };
+    const std::vector<double> a = drawn(tokens * k, -4, 5, 1), b = drawn(128 * k, -4, 5, 2);
+    std::vector<double> as = drawn(tokens * scales, -2, 3, 3), bs = drawn(4 * scales, -2, 3, 4);
+    for (std::vector<double>* s : {&as, &bs})
+      for (double& v : *s) v = std::ldexp(1, static_cast<int>(v));
+    // Each row once, from the last on, and then rows that do not exist.
+    std::vector<int32_t> order;
+    for (int64_t i = 0; i < programs * 64; ++i)
+      order.push_back(static_cast<int32_t>(i < tokens ? tokens - 1 - i : tokens));
+    Tensor rows = *Tensor::from_host(device, DType::kI32, Shape{programs * 64}, order.data(), order.size() * 4),
+           out = *Tensor::empty(device, DType::kF32, Shape{tokens, 128});
+    ASSERT_OK(out.fill(77));
+    ASSERT_OK(make("experts").launch(
+        {static_cast<uint32_t>(programs), 1, 1},
+        Args{fp8(a, tokens), fp8(b, 128), out, floats(as), floats(bs), rows, tokens, k, scales}));
+    const std::vector<double> got = *out.to_doubles();
+    for (int64_t m = 0; m < tokens; ++m)
+      for (int64_t n = 0; n < 128; ++n) {
+        double want = 0;
+        for (int64_t i = 0; i < k; ++i)
+          want += a[static_cast<size_t>(m * k + i)] * b[static_cast<size_t>(n * k + i)] *
+                  as[static_cast<size_t>(m * scales + i / 128)] * bs[static_cast<size_t>(n / 32 * scales + i / 128)];
+        ASSERT_EQ(got[static_cast<size_t>(m * 128 + n)], want) << m << ", " << n;
+      }
+  }
 }
 
 }  // namespace

@@ -53,6 +53,18 @@ bool reads_slots(const Op* product) {
                                                     [](const Value* v) { return !is_shared(v) || is_slot(v); });
 }
 
+/// Whether what the product reads lies in memory that is nobody else's while the loop around it runs, so that scratch
+/// memory of the ops beside it is other memory.
+bool reads_rings(const Op* product) {
+  const Op* loop = product->parent->parent;
+  while (loop && loop->kind != OpKind::kFor && loop->kind != OpKind::kWhile) loop = loop->parent->parent;
+  return loop && std::ranges::all_of(product->operands, [&](const Value* v) {
+           if (!is_shared(v)) return true;
+           while (v->op && v->op->kind != OpKind::kSharedAlloc) v = v->op->operand(0);
+           return v->op && !encloses(loop, v->op->parent);
+         });
+}
+
 /// Whether a copy goes to other memory than the product reads. Of one ring that is another slot: whoever copies ahead
 /// has one more than he fills.
 bool copies_elsewhere(const Op* copy, const Op* product) {
@@ -92,6 +104,8 @@ bool runs_beside(const Op* op, const Op* product) {
       return reads_slots(product);
     case OpKind::kReduce:
       return analysis::scratch_bytes(*op) == 0;
+    case OpKind::kConvertLayout:
+      return analysis::scratch_bytes(*op) == 0 || reads_rings(product);
     default:
       return ir::is_pure(op) && op->regions.empty() && analysis::scratch_bytes(*op) == 0;
   }
@@ -103,7 +117,27 @@ bool is_continued(const Op* wait, const Op* next) {
   return next->kind == OpKind::kWgmma && users.size() == 1 && users[0].op == next && users[0].index == kSum;
 }
 
+/// Conversions through shared memory, at whose barriers warps would wait before the product starts, go behind it where
+/// nothing needs them sooner: to where they or the product's result are used first.
+void convert_behind_products(Block* block) {
+  std::vector<Op*> conversions;
+  for (Op* op : *block)
+    if (op->kind == OpKind::kConvertLayout && analysis::scratch_bytes(*op) > 0) conversions.push_back(op);
+  for (Op* conversion : conversions) {
+    const Op* wait = nullptr;  // for the product that the conversion has passed
+    Op* end = conversion->next;
+    while (end != block->terminator() && !uses(end, conversion->result()) && !(wait && uses(end, wait->result()))) {
+      if (end->kind == OpKind::kWgmmaWait && end->operand(0)->op && reads_rings(end->operand(0)->op)) wait = end;
+      end = end->next;
+    }
+    if (!wait) continue;
+    conversion->unlink();
+    block->insert_before(end, conversion);
+  }
+}
+
 void delay(Block* block) {
+  convert_behind_products(block);
   std::vector<Op*> waits;
   for (Op* op : *block) {
     if (op->kind != OpKind::kWgmmaWait) continue;
