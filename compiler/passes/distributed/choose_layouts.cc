@@ -17,6 +17,7 @@
 #include "compiler/layout/tensor_core.h"
 #include "compiler/passes/distributed/pipeline_loads.h"
 #include "compiler/passes/hopper/select_wgmma.h"
+#include "compiler/target/occupancy.h"
 #include "support/diag.h"
 
 namespace kiln::passes {
@@ -34,7 +35,10 @@ namespace {
 constexpr double kLoopWeight = 8;  // how much more often the body of a loop runs, for weighing costs
 constexpr int64_t kDefaultWidth = 4;
 constexpr double kCyclesOfLatency = 500;  // of a load that is waited for where it stands
-constexpr size_t kMostSeen = 64;          // nodes looked through for layouts
+// Of H200: a mixture of experts in float8 (64 x 128 x 128) is 1.5 to 2.4 % faster by copies of 16 bytes than of 8.
+constexpr double kCyclesPerShortCopy = 12;
+constexpr int64_t kMostCopyBytes = 16;
+constexpr size_t kMostSeen = 64;  // nodes looked through for layouts
 
 bool is_memory(const Op* op) { return ir::op_class(op->kind) == ir::OpClass::kMemory; }
 
@@ -525,13 +529,21 @@ class LayoutChoice::Chooser {
     }
   }
 
+  /// Of a copy ahead, beside what any load costs: copies of 16 bytes pass by the first-level cache, and the fewer bytes
+  /// one has, the more of them have an address and a mask each; what is too short for one is a load that is waited for.
+  double copy_cost(const Op* access, const LinearLayout& layout) const {
+    const int64_t bytes = axis_.vector_width(access, layout) * size_of(access->operand(0)->type.dtype);
+    if (bytes < kLeastCopyBytes) return kCyclesOfLatency;
+    return bytes < kMostCopyBytes
+               ? kCyclesPerShortCopy * static_cast<double>(bytes_of(access->result()) / (bytes * target::kWarpSize))
+               : 0;
+  }
+
   double cost_within(const Node& node, const LinearLayout& layout) const {
     double cost = 0;
     for (const Op* access : node.accesses) {
       cost += loop_weight(access) * analysis::access_cost(axis_, access, layout, /*streams=*/scans_ && !multiplies_);
-      if (by_ring_.contains(access) &&
-          axis_.vector_width(access, layout) * size_of(access->operand(0)->type.dtype) < kLeastCopyBytes)
-        cost += loop_weight(access) * kCyclesOfLatency;
+      if (by_ring_.contains(access)) cost += loop_weight(access) * copy_cost(access, layout);
     }
     for (const Op* op : node.numbers) cost += loop_weight(op) * analysis::arithmetic_cost(axis_, op, layout);
     for (const Op* reduce : node.reduces)

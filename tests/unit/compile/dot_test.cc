@@ -197,6 +197,57 @@ def product(x, g, y, out, n):
   EXPECT_TRUE(std::regex_search(kernel->ptx, predicated)) << kernel->ptx;
 }
 
+/// A mixture of experts in float8 with a scale for each row and block of columns. The rows' numbers are also those of a
+/// store of halves, whose layout would have copies of eight bytes; the scales change layouts through shared memory,
+/// with barriers, for which the product need not wait.
+TEST(DotCompile, ScalesAreConvertedBesideTheProduct) {
+  constexpr const char* kExperts = R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def experts(a, b, c, a_scale, b_scale, rows, experts, n, k, stride_a, stride_b, stride_s):
+    row = tl.load(rows + tl.program_id(0) * 64 + tl.arange(0, 64))
+    inside = row < n
+    expert = tl.load(experts + tl.program_id(0))
+    column, depth = tl.arange(0, 128), tl.arange(0, 128)
+    at = c + row[:, None] * 128 + column[None, :]
+    if expert == -1:
+        tl.store(at, tl.zeros((64, 128), tl.bfloat16), mask=inside[:, None] & (column[None, :] < n))
+        return
+    pa = a + row[:, None] * stride_a + depth[None, :]
+    pb = b + expert * stride_b + depth[:, None] + column[None, :] * stride_a
+    acc = tl.zeros((64, 128), tl.float32)
+    for i in range(0, tl.cdiv(k, 128)):
+        x = tl.load(pa, mask=inside[:, None] & (depth[None, :] < k - i * 128), other=0.0)
+        y = tl.load(pb, mask=depth[:, None] < k - i * 128, other=0.0)
+        xs = tl.load(a_scale + row * stride_s + i, mask=inside, other=0.0)
+        ys = tl.load(b_scale + column // 128 * stride_s + i)
+        acc += tl.dot(x, y) * xs[:, None] * ys[None, :]
+        pa += 128
+        pb += 128
+    tl.store(at, acc.to(tl.bfloat16), mask=inside[:, None] & (column[None, :] < n))
+)";
+  CompileOptions options;
+  options.target = "sm_90a";
+  options.verify_each = true;
+  auto kernel = compile_text(kExperts,
+                             "*fp8e4nv:16, *fp8e4nv:16, *bf16:16, *fp32:16, *fp32:16, *i32:16, *i32:16, i32, i32:16, "
+                             "i32:16, i32:16, i32",
+                             options);
+  ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+  const std::string& ptx = kernel->ptx;
+  EXPECT_FALSE(std::regex_search(ptx, std::regex(R"(cp\.async\.c[ag]\.shared\.global \[%r\d+\], \[%rd\d+\], 8[,;])")))
+      << ptx;
+  // One barrier, behind which all have copied, and then the product.
+  const size_t product = ptx.find("wgmma.mma_async"), wait = ptx.rfind("cp.async.wait_group", product);
+  ASSERT_NE(product, std::string::npos) << ptx;
+  ASSERT_NE(wait, std::string::npos) << ptx;
+  const std::string before = ptx.substr(wait, product - wait);
+  const std::regex barrier("bar(rier)?\\.sync");
+  EXPECT_EQ(std::distance(std::sregex_iterator(before.begin(), before.end(), barrier), {}), 1) << ptx;
+}
+
 /// Wide operands of sums in registers stay in shared memory: made ahead of the loop, computed in it, or loaded; also
 /// where one size is small and others are deep, whose patterns in shared memory are none of the hardware's.
 TEST(DotCompile, SumsOfFloat32KeepTheirRegisters) {
