@@ -10,4 +10,9 @@ namespace kiln::codegen {
 /// Returns whether it changed something.
 bool split_addresses(llvm::Function& fn);
 
+/// p + (a + x), p + (a + y) → (p + a) + x, (p + a) + y of 64 bits, where the addresses of a tensor have `a` in common
+/// and each something of its own: of 64-bit program numbers and sizes, say. An element then takes one instruction,
+/// which multiplies what is its own and adds it to the base. Returns whether it changed something.
+bool share_bases(llvm::Function& fn);
+
 }  // namespace kiln::codegen

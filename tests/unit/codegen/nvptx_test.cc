@@ -63,6 +63,40 @@ TEST(NvptxAddress, TakesConstantsOutOfDisjointBitsAndExactSumsOnly) {
   }
 }
 
+/// Two elements of a row that 64-bit numbers find: what they have in common becomes a base of the tensor, of which each
+/// has its own. One address alone, or two that are equal, stay as they are.
+TEST(NvptxAddress, ElementsShareABase) {
+  for (const bool shares : {true, false}) {
+    llvm::LLVMContext context;
+    auto module = parse(context, fmt::format(R"(
+define void @f(ptr addrspace(1) %p, ptr addrspace(1) %q, i64 %row, i64 %n, i32 %x, i32 %y, i64 %k) {{
+  %a = mul i64 %row, %n
+  %sx = sext i32 %x to i64
+  %sy = sext i32 %y to i64
+  %a1 = add i64 %a, %sx
+  %i1 = add i64 %a1, %k
+  %a2 = add i64 %a, {}
+  %i2 = add i64 %a2, %k
+  %g1 = getelementptr i16, ptr addrspace(1) %p, i64 %i1
+  %g2 = getelementptr i16, ptr addrspace(1) %p, i64 %i2
+  %g3 = getelementptr i16, ptr addrspace(1) %q, i64 %i1
+  store i16 1, ptr addrspace(1) %g1
+  store i16 2, ptr addrspace(1) %g2
+  store i16 3, ptr addrspace(1) %g3
+  ret void
+}}
+)",
+                                             shares ? "%sy" : "%sx"));
+    EXPECT_EQ(share_bases(*module->getFunction("f")), shares);
+    EXPECT_FALSE(llvm::verifyModule(*module, &llvm::errs()));
+    EXPECT_EQ(count(print_llvm(*module), "getelementptr"), shares ? 5 : 3) << print_llvm(*module);
+    auto ptx = emit_ptx(*module, sm_90a());
+    ASSERT_TRUE(ptx.ok());
+    // What is an element's own is multiplied and added to the base in one instruction.
+    EXPECT_EQ(count(*ptx, "mul.wide.s32"), shares ? 2 : 0) << *ptx;
+  }
+}
+
 TEST(NvptxOrder, ChainsRunToTheirEndAndMemoryKeepsItsOrder) {
   llvm::LLVMContext context;
   auto module = parse(context, R"(define void @f(ptr %p, float %a, float %b) {
