@@ -21,6 +21,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.language import exp as e_to_the
 from triton.compiler.errors import CompileTimeAssertionFailure
+from triton.runtime.cache import FileCacheManager
 from triton.runtime.errors import OutOfResources, PTXASError
 
 import kiln.triton
@@ -205,6 +206,26 @@ class Bridge(unittest.TestCase):
         # The second comes from the cache on the disk.
         self.assertEqual([k.cached for k in kiln.triton.report().kernels], [False, True])
         self.assertEqual(again.asm["cubin"][:4], b"\x7fELF")
+
+    def test_writes_no_more_than_the_files_of_a_kernel(self):
+        kernel = self.elementwise(with_square, num_warps=2)
+        folder = triton.runtime.cache.get_cache_manager(kernel.hash.removeprefix("kiln-")).cache_dir
+        self.assertEqual(sorted(os.listdir(folder)),
+                         ["__grp__kernel.json", "kernel.cubin", "kernel.json", "kernel.ptx"])
+
+    def test_writes_through_caches_of_others(self):
+        put = []
+
+        class Cache(FileCacheManager):
+
+            def put(self, data, filename, binary=True):
+                put.append(filename)
+                return super().put(data, filename, binary)
+
+        with triton.knobs.cache.scope():
+            triton.knobs.cache.manager_class = Cache
+            self.elementwise(with_square, num_warps=1)
+        self.assertEqual(put, ["kernel.ptx", "kernel.cubin", "kernel.json", "__grp__kernel.json"])
 
     def test_names_are_those_of_python(self):
         # Two kernels of one name and one text, in which `helper` means different functions.

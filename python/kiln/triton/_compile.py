@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import time
+import uuid
 from typing import Any
 
 import triton
@@ -15,7 +16,7 @@ from triton import knobs
 from triton.backends.nvidia import driver as nvidia_driver
 from triton.compiler import compiler as triton_compiler
 from triton.compiler.errors import CompileTimeAssertionFailure
-from triton.runtime.cache import get_cache_manager
+from triton.runtime.cache import FileCacheManager, get_cache_manager
 from triton.runtime.errors import OutOfResources, PTXASError
 
 from kiln import _kiln
@@ -114,7 +115,7 @@ def _compile(src: Any, target: Any, options: Any, marks: list) -> tuple[Any, dic
     known = f"{sorted(vars(parsed).items(), key=str)} {launch_options}"
     key = f"{_kiln.fingerprint(name)} {triton.__version__} {name} {names} {known}"
     hash_ = hashlib.sha256(key.encode()).hexdigest()
-    cache = get_cache_manager(hash_)
+    cache = _without_folders(get_cache_manager(hash_))
     file = src.name[:150]
     group = {} if knobs.compilation.always_compile else cache.get_group(f"{file}.json") or {}
     if f"{file}.json" in group: return _kernel(src, group, hash_), group, True
@@ -143,6 +144,23 @@ def _compile(src: Any, target: Any, options: Any, marks: list) -> tuple[Any, dic
     group[f"{file}.json"] = cache.put(json.dumps(metadata, default=vars), f"{file}.json", binary=False)
     cache.put_group(f"{file}.json", group)
     return _kernel(src, group, hash_), group, False
+
+
+def _without_folders(cache: Any) -> Any:
+    """Triton's cache of files makes and removes a folder for each file that it writes, which takes longer than all
+    the rest of it. Other caches are left as they are."""
+    if type(cache) is FileCacheManager: cache.put = functools.partial(_put, cache.cache_dir)
+    return cache
+
+
+def _put(folder: str, data: bytes | str, filename: str, binary: bool = True) -> str:
+    """Readers see the whole file or none."""
+    path = os.path.join(folder, filename)
+    part = os.path.join(folder, f"tmp.pid_{os.getpid()}_{uuid.uuid4()}")
+    with open(part, "wb") as f:
+        f.write(data if isinstance(data, bytes) else str(data).encode())
+    os.replace(part, path)
+    return path
 
 
 def _image_for(functions: Functions, number: int, arguments: list, target: str, options: dict, device: str) -> tuple:
