@@ -89,18 +89,23 @@ void optimize_for_gpu(llvm::Module& module, llvm::TargetMachine& machine) {
   }
 }
 
-/// The passes that LLVM adds for the target, without one of them where a function is long. StraightLineStrengthReduce
-/// asks of each instruction that it may reuse whether it triggers undefined behaviour, which reads the block behind it:
-/// quadratic in the length of a block, and 95 % of the time for a product of float32 tiles of 128x256. To go when
-/// ScalarEvolution::canReuseInstruction remembers its answers.
+/// The passes that LLVM adds for the target, without those that find too little for their time:
+/// - StraightLineStrengthReduce, where a function is long. It asks of each instruction that it may reuse whether it
+///   triggers undefined behaviour, which reads the block behind it: quadratic in the length of a block, and 95 % of the
+///   time for a product of float32 tiles of 128x256. To go when ScalarEvolution::canReuseInstruction remembers its
+///   answers.
+/// - EarlyCSE behind NaryReassociate: the target adds it once more at the end of these passes.
 class EmissionPasses : public llvm::legacy::PassManager {
  public:
   explicit EmissionPasses(const llvm::Module& module) {
-    for (const llvm::Function& f : module) long_ |= f.getInstructionCount() > kLongFunction;
+    for (const llvm::Function& f : module) is_long_ |= f.getInstructionCount() > kLongFunction;
   }
 
   void add(llvm::Pass* pass) override {
-    if (long_ && pass->getPassName() == "Straight line strength reduction")
+    const llvm::StringRef name = pass->getPassName();
+    const bool is_left_out = leaves_out(name);
+    last_ = name;
+    if (is_left_out)
       delete pass;
     else
       llvm::legacy::PassManager::add(pass);
@@ -108,7 +113,14 @@ class EmissionPasses : public llvm::legacy::PassManager {
 
  private:
   static constexpr unsigned kLongFunction = 1500;
-  bool long_ = false;
+
+  bool leaves_out(llvm::StringRef name) const {
+    if (name == "Straight line strength reduction") return is_long_;
+    return name == "Early CSE" && last_ == "Nary reassociation";
+  }
+
+  bool is_long_ = false;
+  llvm::StringRef last_;  // of the passes that were to be added
 };
 
 /// "call" targets that PTX leaves to somebody else.
