@@ -195,13 +195,8 @@ struct ScanParts {
   bool look_back = false;  // Merrill and Garland's single pass, with totals added up in a fixed order
 };
 
-/// Elements of a part that waits for the totals of those before it: what a program's registers hold, and of rows that
-/// are not very long half of it, so that others run while it waits (an H200: 2^24 floats in parts of 4096 and 8192 take
-/// 44.5 and 46.9 us, 2^28 578 and 563).
-int64_t looking_chunk(const DagNode& n) {
-  constexpr int64_t kVeryLong = int64_t{1} << 26;
-  return size_of(n.dtype) < 4 || (size_of(n.operand_type) == 4 && n.shape[at(n.axes[0])] >= kVeryLong) ? 8192 : 4096;
-}
+/// Elements of a part that waits for the totals of those before it: what a program's registers hold.
+int64_t looking_chunk(const DagNode& n) { return size_of(n.operand_type) > 4 ? 4096 : 8192; }
 
 ScanParts parts_of_scan(const DagNode& n, const Machine& machine) {
   constexpr int64_t kFewestBlocks = 16;  // of a row, for its parts to be worth a second kernel
