@@ -32,7 +32,7 @@ suite() {  # NAME VARIABLE ARGUMENTS…
 part launch "$build/bin/launch_bench"
 part python_launch "$python" "$root/bench/python_launch.py" --budget 5
 part python_import "$python" "$root/bench/python_import.py" --budget 60
-part inductor "$python" "$root/bench/inductor/compare.py" --json "$out/inductor.json"
+part inductor "$python" "$root/bench/inductor/compare.py" --jobs 4 --json "$out/inductor.json"
 subfolder=/python/test suite triton TRITON
 suite liger LIGER --library --jobs 4 --configurations 3 test/transformers
 suite fla FLA --library --jobs 4 --configurations 3 tests/ops tests/modules
