@@ -83,6 +83,9 @@ constexpr const char* kSums[] = {
     "if t % 2 == 0:\n            acc = tl.dot(x, y, acc)",
     "for r in range(2):\n            acc = tl.dot(x, y, acc)",
     kStoredSum,
+    // Scales of the iteration, whose layouts are converted while the product runs.
+    "acc += tl.dot(x, y) * tl.load(q + m + t, mask=m + t < M, other=1).to(tl.float32)[:, None] * "
+    "(tl.load(q + n + t, mask=n + t < N, other=1).to(tl.float32) * 0.0625)[None, :]",
 };
 constexpr const char* kEnds[] = {
     "",
