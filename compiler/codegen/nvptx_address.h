@@ -1,4 +1,5 @@
-// An LLVM function pass for NVPTX: moves constants from index arithmetic into the offsets of memory instructions.
+// LLVM function passes for NVPTX, for addresses of few instructions: what indices have in common becomes a base of the
+// tensor, and constants move into the offsets of memory instructions.
 #pragma once
 #include <llvm/IR/Function.h>
 
