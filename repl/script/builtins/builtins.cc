@@ -141,6 +141,7 @@ Value round(Interp& in, NativeArgs& a) {
   // An int has no digits behind the point.
   if (a[0].small_int_or_bool() && (to_int || in.to_int(a[1], "round()'s digits") >= 0))
     return Value::integer(a[0].integer());
+  if (auto* w = a[0].get<WideInt>(); w && to_int) return Value::wide(w->value);
   if (a[0].get<Instance>())
     if (auto f = in.find_attribute(a[0], "__round__")) return to_int ? in.call(*f, {}) : in.call(*f, {a[1]});
   if (a[0].get<Instance>())

@@ -56,6 +56,16 @@ ast::Int value_as_int(Interp& in, double v) {
     in.fail(ErrorKind::kValue, "{} does not fit into Kiln's ints of 128 bits", ast::float_repr(v));
   return static_cast<ast::Int>(v);
 }
+
+/// The int that an object says it is: by __int__ where it is shown as a decimal number, else by __index__ alone.
+Value whole_of(Interp& in, const Value& v, bool decimal) {
+  if (v.object() && !v.get<WideInt>() && v.kind() != Kind::kType)
+    for (const char* name : {"__int__", "__index__"})
+      if (decimal || std::string_view(name) == "__index__")
+        if (auto f = in.find_attribute(v, name)) return in.call(*f, {});
+  return v;
+}
+
 }  // namespace
 
 std::string Interp::percent_format(const std::string& text, const Value& args) {
@@ -131,8 +141,9 @@ std::string Interp::percent_format(const std::string& text, const Value& args) {
       if (length(value) != 1) fail(ErrorKind::kType, "'%c' needs an int or one character, got {}", repr(value));
       out += take(format_constant(str(value), spec));
     } else if (type == 'd' || type == 'i' || type == 'u' || type == 'x' || type == 'X' || type == 'o' || type == 'c') {
-      auto c = value.constant();
       const bool decimal = type == 'd' || type == 'i' || type == 'u';
+      value = whole_of(*this, value, decimal);
+      auto c = value.constant();
       if (value.is_float() && decimal) c = value_as_int(*this, value.real());
       if (!c || c->index() < 1 || c->index() > 2)
         fail(ErrorKind::kType, "'%{}' needs a number, got '{}'", type, type_name(value));

@@ -131,3 +131,15 @@ try: reversed(II(5))
 except TypeError: print("TypeError")
 class FS(frozenset): pass
 print(type(tuple(T((1, )))).__name__, type(frozenset(FS([1]))).__name__, type(list(LL())).__name__, type(int(II(3))).__name__)
+class Number:
+    def __init__(s, n): s.n = n
+    def __int__(s): return s.n
+    def __index__(s): return s.n + 1
+print("%d %i %5d|%x %#X %o %c" % tuple(Number(64) for _ in range(7)))
+class OnlyInt:
+    def __int__(s): return 7
+print("%d" % OnlyInt())
+for form in ("%x", "%c"):
+    try: print(form % OnlyInt())
+    except TypeError: print("TypeError")
+print(round(2**63 + 1), round(-2**64 - 3, None), round(2**100 + 1), round(2**70 + 55, -1))
