@@ -218,7 +218,9 @@ class Program:
         kind = "f" if a.kind == "f" else "i"
         if keep: self.new(f"{text} + tl.zeros((ROWS, COLUMNS), tl.int8)", kind, "m")
         elif axis == 0: self.new(text, kind, "v")
-        else: self.new(f"tl.sum({text}.to(tl.{'float64' if kind == 'f' else 'int64'}))", kind, "s")
+        else:
+            if kind == "f": self.exact = False
+            self.new(f"tl.sum({text}.to(tl.{'float64' if kind == 'f' else 'int64'}))", kind, "s")
 
     def argreduce(self):
         a = self.pick("if", "m")
