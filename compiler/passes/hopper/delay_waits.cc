@@ -117,12 +117,16 @@ bool is_continued(const Op* wait, const Op* next) {
   return next->kind == OpKind::kWgmma && users.size() == 1 && users[0].op == next && users[0].index == kSum;
 }
 
-/// Conversions through shared memory, at whose barriers warps would wait before the product starts, go behind it where
-/// nothing needs them sooner: to where they or the product's result are used first.
+/// Conversions of scales through shared memory, at whose barriers warps would wait before the product starts, go behind
+/// it where nothing needs them sooner: to where they or the product's result are used first.
 void convert_behind_products(Block* block) {
+  // Of a tile, whose registers a product needs for itself, they stay.
+  constexpr int kMostRegisters = 16;
   std::vector<Op*> conversions;
   for (Op* op : *block)
-    if (op->kind == OpKind::kConvertLayout && analysis::scratch_bytes(*op) > 0) conversions.push_back(op);
+    if (op->kind == OpKind::kConvertLayout && analysis::scratch_bytes(*op) > 0 &&
+        op->operand(0)->type.layout->num_registers() <= kMostRegisters)
+      conversions.push_back(op);
   for (Op* conversion : conversions) {
     const Op* wait = nullptr;  // for the product that the conversion has passed
     Op* end = conversion->next;
