@@ -534,9 +534,9 @@ class LayoutChoice::Chooser {
   double copy_cost(const Op* access, const LinearLayout& layout) const {
     const int64_t bytes = axis_.vector_width(access, layout) * size_of(access->operand(0)->type.dtype);
     if (bytes < kLeastCopyBytes) return kCyclesOfLatency;
-    return bytes < kMostCopyBytes
-               ? kCyclesPerShortCopy * static_cast<double>(bytes_of(access->result()) / (bytes * target::kWarpSize))
-               : 0;
+    if (bytes >= kMostCopyBytes) return 0;
+    const int64_t copies = bytes_of(access->result()) / (bytes * target::kWarpSize);  // of warps
+    return kCyclesPerShortCopy * static_cast<double>(copies);
   }
 
   double cost_within(const Node& node, const LinearLayout& layout) const {

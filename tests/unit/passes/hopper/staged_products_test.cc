@@ -77,15 +77,17 @@ constexpr Form kSecond[] = {
 constexpr const char kStoredSum[] =
     "acc = tl.dot(x, y, acc)\n        tl.store(c + (m[:, None] * N + n[None, :]), acc, "
     "mask=(m[:, None] < M) & (n[None, :] < N))";
+/// By scales of the iteration, whose layouts are converted while the product runs.
+constexpr const char kScaledSum[] =
+    "acc += tl.dot(x, y) * tl.load(q + m + t, mask=m + t < M, other=1).to(tl.float32)[:, None] * "
+    "(tl.load(q + n + t, mask=n + t < N, other=1).to(tl.float32) * 0.0625)[None, :]";
 constexpr const char* kSums[] = {
     "acc += tl.dot(x, y)",
     "acc = acc * 0.5 + tl.dot(x, y)",
     "if t % 2 == 0:\n            acc = tl.dot(x, y, acc)",
     "for r in range(2):\n            acc = tl.dot(x, y, acc)",
     kStoredSum,
-    // Scales of the iteration, whose layouts are converted while the product runs.
-    "acc += tl.dot(x, y) * tl.load(q + m + t, mask=m + t < M, other=1).to(tl.float32)[:, None] * "
-    "(tl.load(q + n + t, mask=n + t < N, other=1).to(tl.float32) * 0.0625)[None, :]",
+    kScaledSum,
 };
 constexpr const char* kEnds[] = {
     "",

@@ -12,6 +12,7 @@
 
 #include "runtime/host/host_backend.h"
 #include "runtime/launch/args.h"
+#include "runtime/launch/kernel_launched.h"
 #include "tests/unit/runtime/launch/kernel_fixture.h"
 
 namespace kiln::runtime {
