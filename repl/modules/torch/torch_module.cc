@@ -451,6 +451,13 @@ Value put_out(Interp& in, std::string_view function, const Value& result, const 
   return out;
 }
 
+/// torch.pow(2, x), the one of these functions that takes a number first.
+bool is_power_of_number(const Value& base, const CallArgs& others) {
+  if (base.get<TensorObject>() || others.args.size() + others.keywords.size() != 1) return false;
+  if (!others.args.empty()) return others.args[0].get<TensorObject>() != nullptr;
+  return others.keywords[0].name == "exponent" && others.keywords[0].value.get<TensorObject>();
+}
+
 Ref<MethodFunction> forwarded(std::string_view name) {
   auto o = make<MethodFunction>(std::string(name));
   o->on_call = [method = std::string(name)](Interp& in, CallArgs& args) -> Value {
@@ -464,7 +471,7 @@ Ref<MethodFunction> forwarded(std::string_view name) {
         others.args.push_back(std::move(v));
     }
     for (KeywordArg& k : args.keywords) {
-      if (k.name == "input" && self.missing())
+      if ((k.name == "input" || (k.name == "self" && method == "pow")) && self.missing())
         self = std::move(k.value);
       else if (k.name == "out" && std::ranges::find(kWithoutOut, method) == std::end(kWithoutOut))
         out = std::move(k.value);
@@ -472,9 +479,15 @@ Ref<MethodFunction> forwarded(std::string_view name) {
         others.keywords.push_back({k.name == "axis" ? "dim" : k.name, std::move(k.value), std::move(k.key)});
     }
     if (self.missing()) in.fail(ErrorKind::kType, "torch.{}() needs a tensor", method);
-    if (!self.get<TensorObject>())
+    Value result;
+    if (method == "pow" && is_power_of_number(self, others)) {
+      const Value& exponent = others.args.empty() ? others.keywords[0].value : others.args[0];
+      result = in.binary(ast::BinaryOp::kPow, self, exponent);
+    } else if (self.get<TensorObject>()) {
+      result = in.method(TensorObject::kKind, method)->call_on(in, &self, others);
+    } else {
       in.fail(ErrorKind::kType, "torch.{}() needs a tensor, got '{}'", method, in.type_name(self));
-    Value result = in.method(TensorObject::kKind, method)->call_on(in, &self, others);
+    }
     return out.missing() || out.is_none() ? result : put_out(in, method, result, out);
   };
   return o;

@@ -66,4 +66,10 @@ def count(*all):
 
 for f in (lambda: count(*range(2**40)), lambda: [0, *range(2**40)], lambda: {*range(2**40)}):
     raises(MemoryError, f)
+
+# A number to the power of a tensor.
+assert torch.pow(2, torch.tensor([1, 2])).tolist() == [2, 4]
+assert torch.pow(2.0, torch.tensor([1, 2])).dtype is torch.float32
+assert torch.pow(self=2, exponent=torch.tensor([3.0])).tolist() == [8]
+raises(TypeError, lambda: torch.pow(2, 3))
 print("ok")
