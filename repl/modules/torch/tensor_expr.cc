@@ -390,7 +390,28 @@ Value divided(Interp& in, NativeArgs& a) {
   args.keywords.push_back({"rounding_mode", a[1], {}});
   return in.call(in.attribute(in.import_module("torch"), "divide"), args);
 }
-Value square(Interp& in, NativeArgs& a) { return compute(in, ExprOp::kMul, {*a.self, *a.self}); }
+/// torch's square is x ** 2: of bools an integer.
+Value square(Interp& in, NativeArgs& a) {
+  if (a.self->get<TensorObject>()->dtype() == DType::kI1) {
+    ExprAttributes as;
+    as.dtype = DType::kI64;
+    return compute(in, ExprOp::kCast, {*a.self}, std::move(as));
+  }
+  return compute(in, ExprOp::kMul, {*a.self, *a.self});
+}
+
+/// To so many decimals, or with a negative number to tens, hundreds…: torch scales by a power of ten and back.
+Value rounded(Interp& in, NativeArgs& a) {
+  const int64_t decimals = given(a[0]) ? in.to_int(a[0], "decimals") : 0;
+  const Expr x = a.self->get<TensorObject>()->expr();
+  if (decimals == 0) return settled(in, applied(in, ExprOp::kRound, {x}));
+  if (!is_float(x.dtype()))
+    in.fail_as("NotImplementedError", "round(decimals={}) does not apply to tensors of {}", decimals,
+               info(x.dtype()).torch);
+  const Expr scale = Expr::scalar(std::pow(10.0, std::abs(static_cast<double>(decimals))));
+  const ExprOp there = decimals > 0 ? ExprOp::kMul : ExprOp::kDiv, back = decimals > 0 ? ExprOp::kDiv : ExprOp::kMul;
+  return settled(in, applied(in, back, {applied(in, ExprOp::kRound, {applied(in, there, {x, scale})}), scale}));
+}
 
 /// Of a bound that an integer tensor's dtype cannot hold: None where it bounds nothing.
 Value bound_of(Interp& in, const Value& tensor, const Value& bound, bool is_low) {
@@ -487,7 +508,7 @@ constexpr NativeDef kExprMethods[] = {
     {"pow(exponent)", binary<ExprOp::kPow>, "x ** exponent"},
     {"reciprocal()", unary<ExprOp::kReciprocal>, "1 / x"},
     {"relu()", unary<ExprOp::kRelu>, "max(x, 0)"},
-    {"round()", unary<ExprOp::kRound>, "rounded to the nearest, halves to even"},
+    {"round(*, decimals=0)", rounded, "rounded to the nearest, halves to even"},
     {"rsqrt()", unary<ExprOp::kRsqrt>, "1 / sqrt(x)"},
     {"run()", run_now, "computes it now when it is lazy"},
     {"sigmoid()", unary<ExprOp::kSigmoid>, "1 / (1 + exp(-x))"},

@@ -368,8 +368,8 @@ def relu_(self):
     return _into(self, self.relu())
 
 
-def round_(self):
-    return _into(self, self.round())
+def round_(self, *, decimals=0):
+    return _into(self, self.round(decimals=decimals))
 
 
 def rsqrt_(self):

@@ -72,4 +72,12 @@ assert torch.pow(2, torch.tensor([1, 2])).tolist() == [2, 4]
 assert torch.pow(2.0, torch.tensor([1, 2])).dtype is torch.float32
 assert torch.pow(self=2, exponent=torch.tensor([3.0])).tolist() == [8]
 raises(TypeError, lambda: torch.pow(2, 3))
+
+# Decimals of round().
+x = torch.tensor([1.2345, -2.675, 1250.0, 0.25])
+assert x.round(decimals=2).tolist() == [1.2300000190734863, -2.680000066757202, 1250.0, 0.25]
+assert torch.round(x, decimals=-2).tolist() == [0.0, -0.0, 1200.0, 0.0]
+assert x.half().round(decimals=1).tolist() == [1.2001953125, -2.69921875, 1250.0, 0.199951171875]
+assert x.bfloat16().round_(decimals=1).tolist() == [1.203125, -2.703125, 1248.0, 0.2001953125]
+raises(RuntimeError, lambda: torch.arange(3).round(decimals=1))
 print("ok")
