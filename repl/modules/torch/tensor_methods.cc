@@ -152,12 +152,20 @@ Value unsqueeze(Interp& in, NativeArgs& a) {
   return wrap(taken(in, t.as_strided(shape, strides, t.offset())));
 }
 Value squeeze(Interp& in, NativeArgs& a) {
-  bool one = !a[0].missing() && !a[0].is_none();
-  if (one && is_scalar_dim(in, a[0], self_object(a).rank())) return same_elements(in, a);
-  size_t only = one ? dim_of(in, a[0], self_object(a).rank()) : 0;
+  std::vector<Value> dims = rest_of(a[1]);
+  const bool several = a[0].get<Tuple>() || a[0].get<List>();
+  if (several) dims = in.to_vector(a[0]);
+  if (given(a[0]) && !several) dims.push_back(a[0]);
+  std::vector<bool> named(self_object(a).shape().size(), !given(a[0]));
+  for (const Value& v : dims) {
+    if (is_scalar_dim(in, v, self_object(a).rank())) continue;
+    const size_t d = dim_of(in, v, self_object(a).rank());
+    if (named[d]) in.fail_as("RuntimeError", "squeeze() names dimension {} twice", d);
+    named[d] = true;
+  }
   std::vector<size_t> kept;
-  for (size_t d = 0; d < self_object(a).shape().size(); ++d)
-    if (self_object(a).shape()[d] != 1 || (one && d != only)) kept.push_back(d);
+  for (size_t d = 0; d < named.size(); ++d)
+    if (self_object(a).shape()[d] != 1 || !named[d]) kept.push_back(d);
   Shape shape, strides;
   for (size_t d : kept) shape.push_back(self_object(a).shape()[d]);
   if (self_object(a).is_node()) return reshaped(in, a, std::move(shape));
@@ -445,7 +453,7 @@ constexpr NativeDef kMethods[] = {
     {"reshape(*shape)", reshape, "in another shape; copies only when it must"},
     {"short()", convert<DType::kI16>, "as int16"},
     {"size(dim=None)", size, "the shape, or one dimension"},
-    {"squeeze(dim=None)", squeeze, "without dimensions of size 1"},
+    {"squeeze(dim=None, *more)", squeeze, "without dimensions of size 1"},
     {"storage_offset()", storage_offset, "elements from the start of its storage"},
     {"stride(dim=None)", stride, "the strides in elements, or one of them"},
     {"t()", t, "transposed"},

@@ -228,8 +228,9 @@ Value log_softmax_function(Interp& in, NativeArgs& a) { return functional_softma
 Value logsumexp(Interp& in, NativeArgs& a) {
   ExprAttributes along = along_axes(in, a, a[0], {});
   along.keepdim = true;
-  float_result(in, self_object(a).dtype(), {}, "the logarithm of a sum of exponentials");
-  const Expr x = self_object(a).expr(), most = applied(in, ExprOp::kMax, {x}, along);
+  const DType own = self_object(a).dtype();
+  const Expr x = in_dtype(in, self_object(a).expr(), is_float(own) ? own : DType::kF32);
+  const Expr most = applied(in, ExprOp::kMax, {x}, along);
   const Expr finite = applied(in, ExprOp::kLt, {applied(in, ExprOp::kAbs, {most}), Expr::scalar(INFINITY)});
   const Expr from = applied(in, ExprOp::kWhere, {finite, most, Expr::scalar(0.0)});
   const Expr terms = applied(in, ExprOp::kExp, {applied(in, ExprOp::kSub, {x, from})});

@@ -638,9 +638,9 @@ def baddbmm_(self, batch1, batch2, *, beta=1, alpha=1):
     return _into(self, self.baddbmm(batch1, batch2, beta=beta, alpha=alpha))
 
 
-def squeeze_(self, dim=None):
+def squeeze_(self, dim=None, *more):
     # The tensor itself becomes the view; a copy could not change its shape.
-    return _kiln.become(self, self.squeeze() if dim is None else self.squeeze(dim))
+    return _kiln.become(self, self.squeeze(dim, *more))
 
 
 def unsqueeze_(self, dim):

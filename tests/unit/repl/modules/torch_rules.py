@@ -1,5 +1,6 @@
 """torch's rules where Kiln had others: found by a differential against PyTorch 2.15. Values are PyTorch's."""
 import torch
+import torch.nn.functional as F
 
 nan, inf = float("nan"), float("inf")
 
@@ -80,4 +81,15 @@ assert torch.round(x, decimals=-2).tolist() == [0.0, -0.0, 1200.0, 0.0]
 assert x.half().round(decimals=1).tolist() == [1.2001953125, -2.69921875, 1250.0, 0.199951171875]
 assert x.bfloat16().round_(decimals=1).tolist() == [1.203125, -2.703125, 1248.0, 0.2001953125]
 raises(RuntimeError, lambda: torch.arange(3).round(decimals=1))
+
+# Several dimensions of squeeze(), and logsumexp() of integers.
+ones = torch.zeros(1, 2, 1)
+assert [tuple(ones.squeeze(d).shape) for d in ((), (0,), (0, -1), [2, 1], 1)] == [(1, 2, 1), (2, 1), (2,), (1, 2), (1, 2, 1)]
+assert tuple(ones.squeeze(0, 2).shape) == tuple(torch.squeeze(ones, dim=(0, 2)).shape) == (2,)
+assert tuple(ones.squeeze_((0, 1)).shape) == (2, 1) and torch.zeros(()).squeeze((0,)).ndim == 0
+raises(RuntimeError, lambda: ones.squeeze((0, 0)))
+raises(IndexError, lambda: ones.squeeze((0, 5)))
+sums = torch.logsumexp(torch.arange(3), 0), torch.logsumexp(torch.tensor([True, False]), 0)
+assert all(s.dtype is torch.float32 for s in sums)
+assert abs(sums[0].item() - 2.4076058864593506) < 1e-6 and abs(sums[1].item() - 1.31326162815094) < 1e-6
 print("ok")
