@@ -300,7 +300,8 @@ def pixel_shuffle(input, upscale_factor):
     n = len(lead)
     # Each channel of a group becomes one of the r * r neighbours.
     order = list(range(n)) + [n, n + 3, n + 1, n + 4, n + 2]
-    return x.permute(order).reshape(lead + [c // (r * r), h * r, w * r])
+    x = x.permute(order).reshape(lead + [c // (r * r), h * r, w * r])
+    return x.clone() if r == 1 or h == w == 1 else x  # nothing has moved: it is a view
 
 
 def pixel_unshuffle(input, downscale_factor):
@@ -310,7 +311,8 @@ def pixel_unshuffle(input, downscale_factor):
         raise RuntimeError(f"pixel_unshuffle() by {r} of {h} x {w}")
     n = len(lead)
     x = input.reshape(lead + [c, h // r, r, w // r, r])
-    return x.permute(list(range(n)) + [n, n + 2, n + 4, n + 1, n + 3]).reshape(lead + [c * r * r, h // r, w // r])
+    x = x.permute(list(range(n)) + [n, n + 2, n + 4, n + 1, n + 3]).reshape(lead + [c * r * r, h // r, w // r])
+    return x.clone() if r == 1 or h == w == r else x  # nothing has moved: it is a view
 
 
 @lazily

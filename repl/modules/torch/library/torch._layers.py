@@ -201,7 +201,8 @@ def channel_shuffle(input, groups):
         raise RuntimeError(f"channel_shuffle() of {tuple(input.shape)} in {groups} groups")
     n, c = input.shape[:2]
     x = input.reshape([n, groups, c // groups] + list(input.shape[2:]))
-    return x.transpose(1, 2).reshape(input.shape)
+    x = x.transpose(1, 2).reshape(input.shape)
+    return x.clone() if groups in (1, c) else x  # nothing has moved: it is a view
 
 
 @lazily

@@ -66,7 +66,7 @@ class _Windows:
             out = None
             for part in self.elements(x):
                 out = part if out is None else pair(out, part)
-            return out
+            return out.clone() if _product(self.kernel) == 1 else out  # one element is a view
         # Windows side by side are a reshape. Others are looked up, one dimension after the other.
         beside = [d == 1 and (s == k or count == 1)
                   for d, s, k, count in zip(self.dilation, self.stride, self.kernel, self.counts)]

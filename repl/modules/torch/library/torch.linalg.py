@@ -73,6 +73,8 @@ def matrix_power(A, n):
         raise NotImplementedError("matrix_power() of a negative power is not supported")
     if n == 0:
         return torch.eye(A.shape[-1], dtype=A.dtype, device=A.device).expand(A.shape).contiguous()
+    if n == 1:
+        return A.clone()
     out, square = None, A
     while n > 0:
         if n % 2:

@@ -92,4 +92,14 @@ raises(IndexError, lambda: ones.squeeze((0, 5)))
 sums = torch.logsumexp(torch.arange(3), 0), torch.logsumexp(torch.tensor([True, False]), 0)
 assert all(s.dtype is torch.float32 for s in sums)
 assert abs(sums[0].item() - 2.4076058864593506) < 1e-6 and abs(sums[1].item() - 1.31326162815094) < 1e-6
+
+# What moves nothing is a copy all the same.
+for make in (lambda x: F.max_pool1d(x, 1), lambda x: F.max_pool1d(x, 1, 2), lambda x: F.channel_shuffle(x[..., None], 1),
+             lambda x: F.channel_shuffle(x[..., None], 2), lambda x: F.pixel_shuffle(x[..., None], 1),
+             lambda x: F.pixel_unshuffle(x[..., None], 1), lambda x: F.pixel_shuffle(x.reshape(4, 1, 1), 2),
+             lambda x: F.pixel_unshuffle(x.reshape(1, 2, 2), 2), lambda x: torch.linalg.matrix_power(x[0], 1)):
+    x = torch.arange(4.0).reshape(1, 2, 2)
+    y = make(x)
+    y += 1
+    assert x.tolist() == [[[0, 1], [2, 3]]]
 print("ok")
