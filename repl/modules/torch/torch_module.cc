@@ -425,7 +425,7 @@ constexpr std::string_view kForwarded[] = {
     "neg",       "numel",   "permute", "pow",   "prod",      "reciprocal",  "relu",        "reshape",     "round",
     "rsqrt",     "sigmoid", "sign",    "sin",   "softmax",   "sqrt",        "square",      "squeeze",     "std",
     "sub",       "sum",     "t",       "tanh",  "transpose", "trunc",       "unsqueeze",   "var"};
-constexpr std::string_view kFunctional[] = {"gelu", "relu", "sigmoid", "silu", "tanh"};
+constexpr std::string_view kFunctional[] = {"gelu", "sigmoid", "tanh"};
 
 /// Those of kForwarded whose result is a view, or its argument, so that torch has no out= for them.
 constexpr std::string_view kWithoutOut[] = {"bmm",  "clone",   "matmul",  "mm", "numel",     "permute",
@@ -507,12 +507,28 @@ void fill_autograd(Interp&, ModuleObject& m) {
   m.texts = {library_module("torch._autograd")};
 }
 
+/// A method's function of torch.nn.functional that may store its result in the input.
+Value activation(Interp& in, NativeArgs& a, std::string_view method) {
+  if (!a[0].get<TensorObject>())
+    in.fail(ErrorKind::kType, "{}() needs a tensor, got '{}'", method, in.type_name(a[0]));
+  Value result = in.call(in.attribute(a[0], method), {});
+  if (!given(a[1]) || !in.truth(a[1])) return result;
+  return in.call(in.attribute(a[0], "copy_"), {std::move(result)});
+}
+Value relu(Interp& in, NativeArgs& a) { return activation(in, a, "relu"); }
+Value silu(Interp& in, NativeArgs& a) { return activation(in, a, "silu"); }
+constexpr NativeDef kActivations[] = {
+    {"relu(input, inplace=False)", relu, "max(x, 0)"},
+    {"silu(input, inplace=False)", silu, "x · sigmoid(x)"},
+};
+
 void fill_functional(Interp&, ModuleObject& m) {
   add_functions(m, norm_functions());
   add_functions(m, softmax_functions());
+  add_functions(m, kActivations);
   for (std::string_view name : kFunctional) m.members.set(name, forwarded(name));
-  m.texts = {library_module("torch._functional"), library_module("torch._pools"), library_module("torch._layers"),
-             library_module("torch._margins")};
+  m.texts = {library_module("torch._activations"), library_module("torch._functional"),
+             library_module("torch._pools"), library_module("torch._layers"), library_module("torch._margins")};
 }
 void fill_nn(Interp& in, ModuleObject& m) {
   m.members.set("functional", in.import_module("torch.nn.functional"));

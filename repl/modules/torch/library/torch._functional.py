@@ -2,6 +2,7 @@
 import math
 import torch
 from torch import _attention, _kiln, _tensor
+from torch._activations import _placed, logsigmoid
 from torch._products import _product
 
 lazily = _kiln.lazily
@@ -89,7 +90,7 @@ def _dropped(input, p, training, shape, what):
 
 @lazily
 def dropout(input, p=0.5, training=True, inplace=False):
-    return _dropped(input, p, training, input.shape, "dropout")
+    return _placed(input, _dropped(input, p, training, input.shape, "dropout"), inplace)
 
 
 def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
@@ -493,135 +494,6 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
 def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     # As torch, eps is added to the difference and not to the norm.
     return (x1 - x2 + eps).norm(p, -1, keepdim)
-
-
-# --- functions
-
-
-@lazily
-def softplus(input, beta=1.0, threshold=20.0):
-    if not input.is_floating_point():
-        raise RuntimeError(f"softplus() does not apply to tensors of {input.dtype}")
-    x = _wide(input)
-    y = x if beta == 1 else x * beta
-    soft = y.exp().log1p()
-    # Beyond the threshold log(1 + exp(x)) is x to the last digit of a float32, and exp() would overflow later on.
-    return torch.where(y > threshold, x, soft if beta == 1 else soft / beta).to(input.dtype)
-
-
-@lazily
-def logsigmoid(input):
-    x = _wide(input)
-    # By the magnitude, so that exp() never overflows on either side.
-    return (torch.minimum(x, torch.zeros((), dtype=x.dtype, device=x.device)) - (-x.abs()).exp().log1p()).to(input.dtype)
-
-
-@lazily
-def leaky_relu(input, negative_slope=0.01, inplace=False):
-    return torch.where(input > 0, input, input * negative_slope)
-
-
-@lazily
-def prelu(input, weight):
-    n = input.shape[1] if input.ndim > 1 else 1
-    if not input.is_floating_point():
-        raise RuntimeError(f"prelu() does not apply to tensors of {input.dtype}")
-    if input.dtype != weight.dtype or weight.ndim > 1 or weight.numel() not in (1, n):
-        raise RuntimeError(f"prelu() of {n} channels of {input.dtype} takes one weight or one for each, of that dtype")
-    w = weight.reshape(()) if weight.numel() == 1 else weight.reshape([-1] + [1] * (input.ndim - 2))
-    return torch.where(input > 0, input, input * w)
-
-
-@lazily
-def elu(input, alpha=1.0, inplace=False):
-    x = _wide(input)
-    return torch.where(x > 0, x, x.expm1() * alpha).to(input.dtype)
-
-
-@lazily
-def selu(input, inplace=False):
-    x = _wide(input)
-    # The two constants for which unit variance is a fixed point, from the paper on self-normalizing networks.
-    return (torch.where(x > 0, x, x.expm1() * 1.6732632423543772) * 1.0507009873554805).to(input.dtype)
-
-
-@lazily
-def celu(input, alpha=1.0, inplace=False):
-    x = _wide(input)
-    return torch.where(x > 0, x, (x / alpha).expm1() * alpha).to(input.dtype)
-
-
-def relu6(input, inplace=False):
-    return input.clamp(0, 6)
-
-
-def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
-    return input.clamp(min_val, max_val)
-
-
-@lazily
-def hardsigmoid(input, inplace=False):
-    return ((_wide(input) + 3).clamp(0, 6) / 6).to(input.dtype)
-
-
-@lazily
-def hardswish(input, inplace=False):
-    x = _wide(input)
-    return (x * (x + 3).clamp(0, 6) / 6).to(input.dtype)
-
-
-@lazily
-def mish(input, inplace=False):
-    x = _wide(input)
-    # tanh(log(1 + e)) = ((1 + e)^2 - 1) / ((1 + e)^2 + 1), with digits that 1 + e has not; beyond 20 it is 1.
-    e = x.clamp(max=20).exp()
-    both = e * (e + 2)
-    return (x * (both / (both + 2))).to(input.dtype)
-
-
-@lazily
-def softsign(input):
-    return input / (input.abs() + 1)
-
-
-@lazily
-def tanhshrink(input):
-    return input - input.tanh()
-
-
-@lazily
-def threshold(input, threshold, value, inplace=False):
-    if input.dtype is torch.bool:
-        raise RuntimeError("threshold() does not apply to tensors of bool")
-    return torch.where(input <= threshold, value, input).to(input.dtype)
-
-
-@lazily
-def hardshrink(input, lambd=0.5):
-    if not input.is_floating_point():
-        raise RuntimeError(f"hardshrink() does not apply to tensors of {input.dtype}")
-    return torch.where((input >= -lambd) & (input <= lambd), 0.0, input).to(input.dtype)
-
-
-@lazily
-def softshrink(input, lambd=0.5):
-    if lambd < 0 or not input.is_floating_point():
-        raise RuntimeError(f"softshrink() of {input.dtype} by {lambd}: it takes floats, and a number from 0 on")
-    x = _wide(input)
-    return torch.where(x > lambd, x - lambd, torch.where(x < -lambd, x + lambd, x * 0)).to(input.dtype)
-
-
-@lazily
-def softmin(input, dim=None):
-    return torch.nn.functional.softmax(-input, dim)
-
-
-@lazily
-def glu(input, dim=-1):
-    if input.ndim == 0 or input.shape[dim] % 2:
-        raise RuntimeError("glu() halves a dimension of even size")
-    a, b = input.chunk(2, dim)
-    return (_wide(a) * _wide(b).sigmoid()).to(input.dtype)
 
 
 # --- losses

@@ -4,6 +4,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import _kiln, _tensor
+from torch._activations import _placed
 from torch._functional import _dropped, _pair, _unslid, embedding, pad
 from torch._pools import _product as _count, avg_pool2d
 from torch._products import _product
@@ -209,21 +210,21 @@ def channel_shuffle(input, groups):
 def dropout1d(input, p=0.5, training=True, inplace=False):
     if input.ndim not in (2, 3):
         raise RuntimeError(f"dropout1d() takes [n, c, l] or [c, l], got {tuple(input.shape)}")
-    return _dropped(input, p, training, list(input.shape[:-1]) + [1], "dropout1d")
+    return _placed(input, _dropped(input, p, training, list(input.shape[:-1]) + [1], "dropout1d"), inplace)
 
 
 @lazily
 def dropout2d(input, p=0.5, training=True, inplace=False):
     """Of [n, c, …]; three dimensions are those of [n, c, l], as in torch."""
     shape = list(input.shape[:2]) + [1] * (input.ndim - 2)
-    return _dropped(input, p, training, shape, "dropout2d")
+    return _placed(input, _dropped(input, p, training, shape, "dropout2d"), inplace)
 
 
 @lazily
 def dropout3d(input, p=0.5, training=True, inplace=False):
     lead = 1 if input.ndim == 4 else 2
     shape = list(input.shape[:lead]) + [1] * (input.ndim - lead)
-    return _dropped(input, p, training, shape, "dropout3d")
+    return _placed(input, _dropped(input, p, training, shape, "dropout3d"), inplace)
 
 
 @lazily

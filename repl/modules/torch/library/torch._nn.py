@@ -537,13 +537,13 @@ class Conv1d(Module):
 class Dropout(Module):
     def __init__(self, p=0.5, inplace=False):
         super().__init__()
-        self.p = p
+        self.p, self.inplace = p, inplace
 
     def forward(self, input):
-        return F.dropout(input, self.p, self.training)
+        return F.dropout(input, self.p, self.training, self.inplace)
 
     def extra_repr(self):
-        return f"p={self.p}"
+        return f"p={self.p}, inplace={self.inplace}"
 
 
 class Flatten(Module):
@@ -562,8 +562,6 @@ class _Function(Module):
 
     def __init__(self, *args, **kwargs):
         super().__init__()
-        # A result in place and a new one have the same values here.
-        kwargs.pop("inplace", None)
         self.args, self.kwargs = args, kwargs
 
     def forward(self, *inputs):
@@ -572,11 +570,7 @@ class _Function(Module):
 
 
 class ReLU(_Function):
-    def __init__(self, inplace=False):
-        super().__init__()
-
-    def forward(self, input):
-        return F.relu(input)
+    function = F.relu
 
 
 class GELU(_Function):
@@ -584,8 +578,7 @@ class GELU(_Function):
 
 
 class SiLU(_Function):
-    def forward(self, input):
-        return F.silu(input)
+    function = F.silu
 
 
 class Sigmoid(_Function):

@@ -102,4 +102,16 @@ for make in (lambda x: F.max_pool1d(x, 1), lambda x: F.max_pool1d(x, 1, 2), lamb
     y = make(x)
     y += 1
     assert x.tolist() == [[[0, 1], [2, 3]]]
+
+# Activations in place.
+for act in (lambda x: F.relu(x, inplace=True), lambda x: F.leaky_relu(x, inplace=True), lambda x: F.elu(x, 1.0, True),
+            lambda x: F.selu(x, inplace=True), lambda x: F.celu(x, inplace=True), lambda x: F.relu6(x, inplace=True),
+            lambda x: F.hardtanh(x, inplace=True), lambda x: F.hardsigmoid(x, inplace=True), lambda x: F.mish(x, True),
+            lambda x: F.hardswish(x, inplace=True), lambda x: F.silu(x, inplace=True),
+            lambda x: F.threshold(x, 0.5, 0, True), lambda x: F.dropout(x, 1.0, inplace=True),
+            torch.nn.ReLU(inplace=True), torch.nn.ReLU(True), torch.nn.SiLU(inplace=True), torch.nn.ELU(inplace=True),
+            torch.nn.LeakyReLU(0.1, inplace=True), torch.nn.Dropout(1.0, inplace=True)):
+    x = torch.tensor([-1.0, 0.25, 7.0])
+    y = act(x)
+    assert y is x and x.tolist() != [-1.0, 0.25, 7.0]
 print("ok")
