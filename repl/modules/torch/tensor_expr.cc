@@ -376,7 +376,20 @@ Value sum_in(Interp& in, NativeArgs& a) {
   return sum_of<Op>(in, a, true);
 }
 
+/// torch has these of floats alone, where exp() of integers is a float32.
+void of_floats(Interp& in, NativeArgs& a, std::string_view what) {
+  if (const DType dtype = a.self->get<TensorObject>()->dtype(); !is_float(dtype))
+    in.fail(with_note(error(ErrorKind::kType, "{}() does not apply to tensors of {}", what, info(dtype).torch),
+                      "help: convert first, with .float()"),
+            "NotImplementedError");
+}
+
+Value silu(Interp& in, NativeArgs& a) {
+  of_floats(in, a, "silu");
+  return compute(in, ExprOp::kSilu, {*a.self});
+}
 Value gelu(Interp& in, NativeArgs& a) {
+  of_floats(in, a, "gelu");
   const std::string form = given(a[0]) ? in.to_text(a[0], "approximate") : "none";
   if (form != "tanh" && form != "none")
     in.fail(ErrorKind::kValue, "gelu(approximate='{}'): it is 'none' or 'tanh'", form);
@@ -513,7 +526,7 @@ constexpr NativeDef kExprMethods[] = {
     {"run()", run_now, "computes it now when it is lazy"},
     {"sigmoid()", unary<ExprOp::kSigmoid>, "1 / (1 + exp(-x))"},
     {"sign()", sign, "-1, 0 or 1"},
-    {"silu()", unary<ExprOp::kSilu>, "x · sigmoid(x)"},
+    {"silu()", silu, "x · sigmoid(x)"},
     {"sin()", unary<ExprOp::kSin>, ""},
     {"sqrt()", unary<ExprOp::kSqrt>, ""},
     {"square()", square, "x * x"},

@@ -114,4 +114,10 @@ for act in (lambda x: F.relu(x, inplace=True), lambda x: F.leaky_relu(x, inplace
     x = torch.tensor([-1.0, 0.25, 7.0])
     y = act(x)
     assert y is x and x.tolist() != [-1.0, 0.25, 7.0]
+
+# Activations of floats alone.
+for act in (F.gelu, F.silu, F.elu, F.selu, F.celu, F.mish, F.hardswish, F.hardsigmoid, F.logsigmoid, F.leaky_relu,
+            F.softplus, F.hardshrink, F.softshrink, F.glu, lambda x: F.relu6(x > 1)):
+    raises(NotImplementedError, lambda: act(torch.arange(4)))
+assert F.hardtanh(torch.arange(3)).tolist() == [0, 1, 1] and F.hardtanh(torch.arange(3)).dtype is torch.int64
 print("ok")
