@@ -73,7 +73,7 @@ Value cat(Interp& in, NativeArgs& a) {
     const TensorObject& t = part_of(in, v);
     Shape s(t.shape().begin(), t.shape().end());
     if (s.size() != shape.size())
-      in.fail(ErrorKind::kType, "cat() of tensors with {} and {} dimensions", shape.size(), s.size());
+      in.fail_as("RuntimeError", "cat() of tensors with {} and {} dimensions", shape.size(), s.size());
     shape[dim] += s[dim];
     s[dim] = shape[dim];
     if (s != shape)

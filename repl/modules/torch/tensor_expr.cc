@@ -222,10 +222,10 @@ bool casts_in_place(DType from, DType to) {
 /// A result that has a gradient, as what a tensor of its shape becomes in place.
 Expr fitted_in_place(Interp& in, const TensorObject& t, const Expr& result) {
   if (!std::ranges::equal(result.shape(), t.shape()))
-    in.fail(ErrorKind::kType, "a tensor of shape {} cannot take a result of shape {} in place",
+    in.fail_as("RuntimeError", "a tensor of shape {} cannot take a result of shape {} in place",
             in.repr(size_value(t.shape())), in.repr(size_value(result.shape())));
   if (!is_float(t.dtype()))
-    in.fail(ErrorKind::kType, "a result of {} cannot be stored in place in a tensor of {}", info(result.dtype()).torch,
+    in.fail_as("RuntimeError", "a result of {} cannot be stored in place in a tensor of {}", info(result.dtype()).torch,
             info(t.dtype()).torch);
   ExprAttributes as;
   as.dtype = t.dtype();
@@ -244,12 +244,13 @@ Value changed_by(Interp& in, ExprOp op, const Value& self, const Value& other) {
   const Value result = compute(in, op, {self, other});
   auto* r = result.get<TensorObject>();
   if (!std::ranges::equal(r->shape(), t->shape()))
-    in.fail(ErrorKind::kType, "a tensor of shape {} cannot take a result of shape {} in place",
+    in.fail_as("RuntimeError", "a tensor of shape {} cannot take a result of shape {} in place",
             in.repr(size_value(t->shape())), in.repr(size_value(r->shape())));
   if (!casts_in_place(r->dtype(), t->dtype()))
     in.fail(with_note(error(ErrorKind::kType, "a result of {} cannot be stored in place in a tensor of {}",
                             info(r->dtype()).torch, info(t->dtype()).torch),
-                      "help: x = x + y makes a new tensor"));
+                      "help: x = x + y makes a new tensor"),
+            "RuntimeError");
   store_in_place(in, *t, *r);
   return self;
 }
@@ -354,7 +355,7 @@ Value sum_of(Interp& in, NativeArgs& a, bool in_place) {
   wide.dtype = DType::kF32;
   as.dtype = taken(in, kiln::apply(Op, {x, other})).dtype();
   if (!is_float(*as.dtype) && a[1].is_float())
-    in.fail(ErrorKind::kType, "{}() of integers takes an integer as alpha", name(Op));
+    in.fail_as("RuntimeError", "{}() of integers takes an integer as alpha", name(Op));
   const bool halves = is_float(*as.dtype) && bits(*as.dtype) < 32;
   auto widened = [&](const Expr& e) {
     return halves && is_float(e.dtype()) ? applied(in, ExprOp::kCast, {e}, wide) : e;
@@ -392,7 +393,7 @@ Value gelu(Interp& in, NativeArgs& a) {
   of_floats(in, a, "gelu");
   const std::string form = given(a[0]) ? in.to_text(a[0], "approximate") : "none";
   if (form != "tanh" && form != "none")
-    in.fail(ErrorKind::kValue, "gelu(approximate='{}'): it is 'none' or 'tanh'", form);
+    in.fail_as("RuntimeError", "gelu(approximate='{}'): it is 'none' or 'tanh'", form);
   return compute(in, form == "tanh" ? ExprOp::kGeluTanh : ExprOp::kGelu, {*a.self});
 }
 Value divided(Interp& in, NativeArgs& a) {
@@ -441,7 +442,7 @@ Value bound_of(Interp& in, const Value& tensor, const Value& bound, bool is_low)
 }
 
 Value clamp(Interp& in, NativeArgs& a) {
-  if (!given(a[0]) && !given(a[1])) in.fail(ErrorKind::kValue, "clamp() needs min, max or both");
+  if (!given(a[0]) && !given(a[1])) in.fail_as("RuntimeError", "clamp() needs min, max or both");
   a[0] = bound_of(in, *a.self, a[0], true);
   a[1] = bound_of(in, *a.self, a[1], false);
   const bool low = given(a[0]), high = given(a[1]);
@@ -576,7 +577,7 @@ std::vector<int> normalised_axes(Interp& in, const Value& shape, const TensorObj
       shape_of(in, {shape.get<Tuple>() || shape.get<List>() ? shape : Value(make<Tuple>(std::vector<Value>{shape}))});
   const auto own = x.shape();
   if (normal.size() > own.size() || !std::equal(normal.rbegin(), normal.rend(), own.rbegin()))
-    in.fail(ErrorKind::kType, "{}() over {} does not fit the shape {}", what, in.repr(size_value(normal)),
+    in.fail_as("RuntimeError", "{}() over {} does not fit the shape {}", what, in.repr(size_value(normal)),
             in.repr(size_value(own)));
   std::vector<int> axes;
   for (size_t d = own.size() - normal.size(); d < own.size(); ++d) axes.push_back(static_cast<int>(d));
@@ -594,7 +595,7 @@ Value layer_norm(Interp& in, NativeArgs& a) {
   ExprAttributes attributes;
   attributes.axes = normalised_axes(in, a[1], x, "layer_norm");
   attributes.eps = given(a[4]) ? in.to_double(a[4], "eps") : 1e-5;
-  if (attributes.axes.empty()) in.fail(ErrorKind::kValue, "layer_norm() over no dimensions");
+  if (attributes.axes.empty()) in.fail_as("RuntimeError", "layer_norm() over no dimensions");
   if (!given(a[2]) && !given(a[3])) return compute(in, ExprOp::kLayerNorm, {a[0]}, attributes);
   if (!given(a[3])) return compute(in, ExprOp::kLayerNorm, {a[0], a[2]}, attributes);
   if (given(a[2])) return compute(in, ExprOp::kLayerNorm, {a[0], a[2], a[3]}, attributes);
@@ -611,7 +612,7 @@ Value rms_norm(Interp& in, NativeArgs& a) {
   const TensorObject& x = tensor_object(in, a[0], "rms_norm()");
   ExprAttributes attributes;
   attributes.axes = normalised_axes(in, a[1], x, "rms_norm");
-  if (attributes.axes.empty()) in.fail(ErrorKind::kValue, "rms_norm() over no dimensions");
+  if (attributes.axes.empty()) in.fail_as("RuntimeError", "rms_norm() over no dimensions");
   // torch: the distance from 1 to the next number of the dtype in which it computes.
   attributes.eps = given(a[3]) ? in.to_double(a[3], "eps") : x.dtype() == DType::kF64 ? 0x1p-52 : 0x1p-23;
   if (!given(a[2])) return compute(in, ExprOp::kRmsNorm, {a[0]}, attributes);

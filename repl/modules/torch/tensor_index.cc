@@ -153,6 +153,7 @@ Parsed parse(Interp& in, TensorObject& t, const Value& index) {
         if (is_float(scalar->dtype())) index_error(in, "a tensor is indexed by integers, not by floats");
         i = item_of(in, scalar->tensor(in));
       }
+      if (i.is_float()) index_error(in, "a tensor is indexed by integers, slices, None, '...', tensors and lists");
       out.starts[dim] = in.index_in(i, shape[dim], "dimension");
       out.counts[dim] = 1;
       out.dropped[dim++] = true;
@@ -414,7 +415,7 @@ void put_recorded(Interp& in, TensorObject& t, const Value& index, const Value& 
     if (!given->is_scalar() && fewer.shape.size() != given->shape().size())
       given = applied(in, ExprOp::kReshape, {*given}, std::move(fewer));
     if (auto both = broadcast_shapes(shape, given->shape()); !both.ok() || *both != shape)
-      in.fail(ErrorKind::kType, "a value of shape {} does not fit into {}", in.repr(size_value(given->shape())),
+      in.fail_as("RuntimeError", "a value of shape {} does not fit into {}", in.repr(size_value(given->shape())),
               in.repr(size_value(shape)));
     ExprAttributes whole;
     whole.shape = std::move(shape);
@@ -464,7 +465,7 @@ void TensorObject::set_item(Interp& in, const Value& given_index, Value value) {
     Shape shape = shape_vector(view);
     from = without_leading(in, from, shape.size());
     if (auto both = broadcast_shapes(shape, from.shape()); !both.ok() || *both != shape)
-      in.fail(ErrorKind::kType, "a value of shape {} does not fit into {}", in.repr(size_value(from.shape())),
+      in.fail_as("RuntimeError", "a value of shape {} does not fit into {}", in.repr(size_value(from.shape())),
               in.repr(size_value(shape)));
     return checked(in, view.copy_from(expanded(in, from, shape)));
   }
@@ -503,7 +504,7 @@ void TensorObject::set_item(Interp& in, const Value& given_index, Value value) {
     from = source->tensor(in);
     from = without_leading(in, from, shape.size());
     if (auto both = broadcast_shapes(shape, from.shape()); !both.ok() || *both != shape)
-      in.fail(ErrorKind::kType, "a value of shape {} does not fit into the {} elements that the index names",
+      in.fail_as("RuntimeError", "a value of shape {} does not fit into the {} elements that the index names",
               in.repr(size_value(from.shape())), places.size());
     from = expanded(in, from, shape);
   } else {

@@ -17,7 +17,7 @@ struct Choice {
 };
 
 [[noreturn]] void fail_shapes(Interp& in, const Tensor& a, const Tensor& b, std::string_view why) {
-  in.fail(ErrorKind::kType, "matmul of {} and {}: {}", in.repr(size_value(a.shape())), in.repr(size_value(b.shape())),
+  in.fail_as("RuntimeError", "matmul of {} and {}: {}", in.repr(size_value(a.shape())), in.repr(size_value(b.shape())),
           why);
 }
 
@@ -32,7 +32,7 @@ Tensor reference_product(Interp& in, const Tensor& a, const Tensor& b, const Mat
     in.fail(ErrorKind::kUnsupported, "impl reference takes no out, bias, activation, tf32 or fast_accumulation");
   size_t last = static_cast<size_t>(a.rank()) - 1;
   if (!(a.device() == b.device()))
-    in.fail(ErrorKind::kType, "matmul: a is on {} and b on {}", a.device().name(), b.device().name());
+    in.fail_as("RuntimeError", "matmul: a is on {} and b on {}", a.device().name(), b.device().name());
   int64_t m = a.shape()[last - 1], k = a.shape()[last], n = b.shape()[static_cast<size_t>(b.rank()) - 1];
   if (k != b.shape()[static_cast<size_t>(b.rank()) - 2]) fail_shapes(in, a, b, "the inner dimensions differ");
   int64_t a_batch = a.rank() == 3 ? a.shape()[0] : 1, b_batch = b.rank() == 3 ? b.shape()[0] : 1;

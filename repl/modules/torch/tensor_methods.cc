@@ -16,6 +16,7 @@ namespace {
 const Tensor& changing(Interp& in, NativeArgs& a) { return self_object(a).changing(in); }
 
 size_t dim_of(Interp& in, const Value& v, int64_t own, int64_t extra = 0) {
+  if (v.is_bool()) in.fail(ErrorKind::kType, "a dimension must be an int, got 'bool'");
   int64_t rank = own + extra, d = in.to_int(v, "a dimension");
   if (d < -rank || d >= rank) in.fail_as("IndexError", "dimension {} of a tensor that has {}", d, own);
   return static_cast<size_t>(d < 0 ? d + rank : d);
@@ -68,9 +69,9 @@ Value reinterpreted(Interp& in, const Tensor& t, DType dtype) {
   int64_t offset = t.offset();
   if (from != to) {
     if (shape.empty())
-      in.fail(ErrorKind::kType, "view(dtype) of a tensor without dimensions keeps the size of its elements");
+      in.fail_as("RuntimeError", "view(dtype) of a tensor without dimensions keeps the size of its elements");
     if (strides.back() != 1 && shape.back() != 1)
-      in.fail(ErrorKind::kType, "view(dtype) to another size needs a last dimension without gaps");
+      in.fail_as("RuntimeError", "view(dtype) to another size needs a last dimension without gaps");
     const int64_t ratio = from > to ? from / to : to / from;
     if (from > to) {
       shape.back() *= ratio, offset *= ratio;
@@ -79,7 +80,7 @@ Value reinterpreted(Interp& in, const Tensor& t, DType dtype) {
       bool fits = shape.back() % ratio == 0 && offset % ratio == 0;
       for (size_t d = 0; d + 1 < strides.size(); ++d) fits = fits && strides[d] % ratio == 0;
       if (!fits)
-        in.fail(ErrorKind::kType,
+        in.fail_as("RuntimeError",
                 "view(dtype) to elements {} times as large: sizes, strides and offset must be multiples", ratio);
       shape.back() /= ratio, offset /= ratio;
       for (size_t d = 0; d + 1 < strides.size(); ++d) strides[d] /= ratio;
@@ -124,7 +125,7 @@ Value transpose(Interp& in, NativeArgs& a) {
 Value t(Interp& in, NativeArgs& a) {
   const int rank = self_object(a).rank();
   if (rank > 2)
-    in.fail(ErrorKind::kType, "t() is for matrices, this tensor has {} dimensions: use transpose(a, b)", rank);
+    in.fail_as("RuntimeError", "t() is for matrices, this tensor has {} dimensions: use transpose(a, b)", rank);
   return rank < 2 ? same_elements(in, a) : permuted(in, *a.self, {1, 0});
 }
 Value permute(Interp& in, NativeArgs& a) {
@@ -136,7 +137,7 @@ Value permute(Interp& in, NativeArgs& a) {
     used[i] = true;
     order.push_back(static_cast<int>(i));
   }
-  if (order.size() != used.size()) in.fail(ErrorKind::kValue, "permute() needs all {} dimensions", used.size());
+  if (order.size() != used.size()) in.fail_as("RuntimeError", "permute() needs all {} dimensions", used.size());
   return permuted(in, *a.self, std::move(order));
 }
 Value unsqueeze(Interp& in, NativeArgs& a) {
@@ -175,7 +176,7 @@ Value squeeze(Interp& in, NativeArgs& a) {
 }
 Value expand(Interp& in, NativeArgs& a) {
   Shape shape = shape_of(in, rest_of(a[0])), own(self_object(a).shape().begin(), self_object(a).shape().end());
-  if (shape.size() < own.size()) in.fail(ErrorKind::kValue, "expand() needs at least {} dimensions", own.size());
+  if (shape.size() < own.size()) in.fail_as("RuntimeError", "expand() needs at least {} dimensions", own.size());
   size_t skip = shape.size() - own.size();
   for (size_t i = skip; i < shape.size(); ++i) {
     if (shape[i] == -1) shape[i] = own[i - skip];
@@ -363,15 +364,18 @@ Value normal(Interp& in, NativeArgs& a) {
 }
 
 Value item(Interp& in, NativeArgs& a) { return item_of(in, seen_self(in, a)); }
-/// What float() and int() of a tensor with one element give.
-Value as_float(Interp& in, NativeArgs& a) {
-  return Value::real(in.to_double(item_of(in, seen_self(in, a)), "the element"));
+/// What float() and int() of a tensor with one element give. Of others they are a ValueError, item() a RuntimeError.
+Value only_element(Interp& in, NativeArgs& a) {
+  const int64_t n = self_object(a).numel();
+  if (n != 1) in.fail(ErrorKind::kValue, "a tensor of {} elements is no single number", n);
+  return item_of(in, seen_self(in, a));
 }
+Value as_float(Interp& in, NativeArgs& a) { return Value::real(in.to_double(only_element(in, a), "the element")); }
 Value as_int(Interp& in, NativeArgs& a) {
-  Value v = item_of(in, seen_self(in, a));
+  Value v = only_element(in, a);
   if (!v.is_float()) return in.unary(ast::UnaryOp::kPlus, v);
-  if (!std::isfinite(v.real()) || std::fabs(v.real()) >= 0x1p126)
-    in.fail(ErrorKind::kValue, "{} cannot be an int", in.repr(v));
+  if (std::isnan(v.real())) in.fail(ErrorKind::kValue, "{} cannot be an int", in.repr(v));
+  if (std::fabs(v.real()) >= 0x1p126) in.fail_as("OverflowError", "{} cannot be an int", in.repr(v));
   return Value::wide(static_cast<ast::Int>(v.real()));
 }
 Value as_index(Interp& in, NativeArgs& a) {

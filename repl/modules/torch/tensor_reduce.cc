@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "repl/modules/torch/tensor_object.h"
 
@@ -23,7 +24,11 @@ class ValuesIndices : public Tuple {
   }
 };
 
-bool flag(Interp& in, const Value& v) { return !v.missing() && in.truth(v); }
+/// keepdim=: a number in its place would be a dimension that was meant, as in x.sum(0, 1).
+bool flag(Interp& in, const Value& v) {
+  if (!v.missing() && !v.is_bool()) in.fail(ErrorKind::kType, "keepdim must be a bool, got '{}'", in.type_name(v));
+  return !v.missing() && v.boolean();
+}
 
 /// Dimensions as an expression's axes; none means all.
 ExprAttributes along_axes(Interp& in, NativeArgs& a, const Value& dims, const Value& keepdim) {
@@ -33,7 +38,9 @@ ExprAttributes along_axes(Interp& in, NativeArgs& a, const Value& dims, const Va
   const auto rank = static_cast<int64_t>(self_object(a).rank());
   std::vector<Value> list = dims.get<Tuple>() || dims.get<List>() ? in.to_vector(dims) : std::vector<Value>{dims};
   for (const Value& d : list) {
-    if (!d.small_int_or_bool() || d.integer() < -std::max<int64_t>(rank, 1) ||
+    if (d.is_bool() || d.is_float())
+      in.fail(ErrorKind::kType, "a dimension must be an int, got '{}'", in.type_name(d));
+    if (!d.is_small_int() || d.integer() < -std::max<int64_t>(rank, 1) ||
         d.integer() >= std::max<int64_t>(rank, 1))
       in.fail_as("IndexError", "dimension {} of a tensor that has {}", in.repr(d), rank);
     if (rank > 0) attributes.axes.push_back(static_cast<int>(in.index_in(d, rank, "dimension")));
@@ -108,7 +115,8 @@ DType float_result(Interp& in, DType from, const Value& dtype, std::string_view 
   DType to = dtype_of(in, dtype, from);
   if (!is_float(to))
     in.fail(with_note(error(ErrorKind::kType, "{} of {} has no dtype to be in", what, info(from).torch),
-                      "help: convert first, with .float()"));
+                      "help: convert first, with .float()"),
+            "NotImplementedError");
   return to;
 }
 
@@ -121,8 +129,9 @@ Value mean(Interp& in, NativeArgs& a) {
 // Operations that are made of several round once, at their end: halves are float32 on the way.
 DType computed_in(DType t) { return t == DType::kF64 ? t : DType::kF32; }
 
-/// var and std: `unbiased=False` is correction=0.
+/// var and std: `unbiased=False` is correction=0. A bool in place of the dimensions is `unbiased` of all elements.
 Value spread(Interp& in, NativeArgs& a, bool root) {
+  if (a[0].is_bool() && a[1].missing()) a[1] = std::exchange(a[0], Value::none());
   ExprAttributes attributes = along_axes(in, a, a[0], a[2]);
   attributes.dtype = float_result(in, self_object(a).dtype(), {}, root ? "the standard deviation" : "the variance");
   attributes.correction = !a[1].missing()  ? (in.truth(a[1]) ? 1 : 0)
@@ -175,7 +184,7 @@ Value amin(Interp& in, NativeArgs& a) { return compute(in, ExprOp::kMin, {*a.sel
 /// torch has no argmax of bools, but the positions of max(dim).
 Value place_of_number(Interp& in, NativeArgs& a, bool largest) {
   if (self_object(a).dtype() == DType::kI1)
-    in.fail(ErrorKind::kType, "{} does not apply to tensors of bool", largest ? "argmax" : "argmin");
+    in.fail_as("NotImplementedError", "{} does not apply to tensors of bool", largest ? "argmax" : "argmin");
   return place(in, a, largest);
 }
 Value argmax(Interp& in, NativeArgs& a) { return place_of_number(in, a, true); }

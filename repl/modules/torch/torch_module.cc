@@ -42,7 +42,7 @@ using RandomFunction = Result<Tensor> (*)(const Device&, DType, std::span<const 
 
 Value random_tensor(Interp& in, NativeArgs& a, RandomFunction make_random, std::string_view what) {
   DType dtype = dtype_of_args(in, a);
-  if (!is_float(dtype)) in.fail(ErrorKind::kType, "{}() makes floats, not {}", what, info(dtype).torch);
+  if (!is_float(dtype)) in.fail_as("NotImplementedError", "{}() makes floats, not {}", what, info(dtype).torch);
   return grad_flag(
       in, wrap(taken(in, make_random(device_of(in, a[3]), dtype, size_of_args(in, a[0], a[1]), seed_of(in, a[5])))),
       a[4]);
@@ -61,14 +61,14 @@ Value randint_(Interp& in, NativeArgs& a) {
   if (!named_size && v.empty()) in.fail(ErrorKind::kType, "randint() misses its 'size'");
   int64_t low = !a[4].missing() ? in.to_int(a[4], "low") : numbers == 2 ? in.to_int(v[0], "low") : 0;
   int64_t high = !a[5].missing() ? in.to_int(a[5], "high") : in.to_int(v[numbers - 1], "high");
-  if (low >= high) in.fail(ErrorKind::kValue, "randint({}, {}): the range is empty", low, high);
+  if (low >= high) in.fail_as("RuntimeError", "randint({}, {}): the range is empty", low, high);
   Shape shape = shape_of(in, {named_size ? a[1] : v.back()});
   return wrap(
       taken(in, randint(device_of(in, a[3]), dtype_of(in, a[2], DType::kI64), shape, low, high, seed_of(in, a[6]))));
 }
 Value randperm(Interp& in, NativeArgs& a) {
   int64_t n = in.to_int(a[0], "randperm()'s n");
-  if (n < 0) in.fail(ErrorKind::kValue, "randperm() of {}", n);
+  if (n < 0) in.fail_as("RuntimeError", "randperm() of {}", n);
   std::vector<int64_t> v;
   v.reserve(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) {
@@ -183,10 +183,12 @@ Value arange(Interp& in, NativeArgs& a) {
   const std::vector<Value>& v = rest_of(a[0]);
   if (v.empty() || v.size() > 3) in.fail(ErrorKind::kType, "arange() takes 1 to 3 numbers, got {}", v.size());
   bool floats = std::any_of(v.begin(), v.end(), [](const Value& x) { return x.is_float(); });
+  auto fail_direction = [&] { in.fail_as("RuntimeError", "arange(): the step leads away from the end"); };
   if (!floats) {
     const int64_t start = v.size() > 1 ? in.to_int(v[0], "start") : 0, end = in.to_int(v[v.size() > 1 ? 1 : 0], "end"),
                   step = v.size() > 2 ? in.to_int(v[2], "step") : 1;
-    if (step == 0) in.fail(ErrorKind::kValue, "arange() needs a step other than 0");
+    if (step == 0) in.fail_as("RuntimeError", "arange() needs a step other than 0");
+    if (step > 0 ? end < start : end > start) fail_direction();
     const __int128 span = step > 0 ? static_cast<__int128>(end) - start : static_cast<__int128>(start) - end;
     const __int128 stride = step > 0 ? step : -static_cast<__int128>(step);
     const __int128 count = span <= 0 ? 0 : (span + stride - 1) / stride;
@@ -203,7 +205,8 @@ Value arange(Interp& in, NativeArgs& a) {
   double start = v.size() > 1 ? in.to_double(v[0], "start") : 0, end = in.to_double(v[v.size() > 1 ? 1 : 0], "end"),
          step = v.size() > 2 ? in.to_double(v[2], "step") : 1;
   if (step == 0 || !std::isfinite((end - start) / step))
-    in.fail(ErrorKind::kValue, "arange() needs finite bounds and a step other than 0");
+    in.fail_as("RuntimeError", "arange() needs finite bounds and a step other than 0");
+  if (step > 0 ? end < start : end > start) fail_direction();
   double count = std::ceil((end - start) / step);
   if (count > static_cast<double>(kMaxMade))
     in.fail(ErrorKind::kMemory, "arange() of {} elements", ast::float_repr(count));
@@ -221,7 +224,7 @@ Value arange(Interp& in, NativeArgs& a) {
 Value linspace(Interp& in, NativeArgs& a) {
   double start = in.to_double(a[0], "start"), end = in.to_double(a[1], "end");
   int64_t n = in.to_int(a[2], "steps");
-  if (n < 0 || n > kMaxMade) in.fail(ErrorKind::kValue, "linspace() of {} steps", n);
+  if (n < 0 || n > kMaxMade) in.fail_as("RuntimeError", "linspace() of {} steps", n);
   std::vector<double> out;
   for (int64_t i = 0; i < n; ++i)
     out.push_back(n == 1 ? start : start + (end - start) * static_cast<double>(i) / static_cast<double>(n - 1));
@@ -230,7 +233,7 @@ Value linspace(Interp& in, NativeArgs& a) {
 
 Value eye(Interp& in, NativeArgs& a) {
   int64_t n = in.to_int(a[0], "n"), m = a[1].missing() || a[1].is_none() ? n : in.to_int(a[1], "m");
-  if (n < 0 || m < 0 || (m > 0 && n > kMaxMade / m)) in.fail(ErrorKind::kValue, "eye({}, {})", n, m);
+  if (n < 0 || m < 0 || (m > 0 && n > kMaxMade / m)) in.fail_as("RuntimeError", "eye({}, {})", n, m);
   const Device device = device_of(in, a[3]);
   if (n * m > 0 && counts_lazily(in, device)) {
     ExprAttributes column;

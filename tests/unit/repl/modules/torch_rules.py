@@ -120,4 +120,37 @@ for act in (F.gelu, F.silu, F.elu, F.selu, F.celu, F.mish, F.hardswish, F.hardsi
             F.softplus, F.hardshrink, F.softshrink, F.glu, lambda x: F.relu6(x > 1)):
     raises(NotImplementedError, lambda: act(torch.arange(4)))
 assert F.hardtanh(torch.arange(3)).tolist() == [0, 1, 1] and F.hardtanh(torch.arange(3)).dtype is torch.int64
+
+# Errors have torch's classes.
+m, t3 = torch.ones(2, 3), torch.zeros(1, 2, 3)
+
+
+def put(index, value):
+    m[index] = value
+
+
+for f in (lambda: torch.cat([m[0], m]), lambda: torch.stack([m[0], m]), lambda: torch.arange(3).add_(0.5), lambda: t3.t(),
+          lambda: torch.zeros(1).add_(m[0]), lambda: m.half().view(torch.int32), lambda: m.permute(0), lambda: m.expand(3),
+          lambda: m.clamp(), lambda: torch.eye(-1), lambda: torch.linspace(0, 1, -1), lambda: torch.randperm(-1),
+          lambda: torch.randint(0, 0, (2,)), lambda: F.gelu(m, approximate="x"), lambda: F.layer_norm(m, (2,)),
+          lambda: F.layer_norm(m, ()), lambda: F.rms_norm(m, (2,)), lambda: t3.H, lambda: m[0].mT, lambda: m.item(),
+          lambda: torch.arange(3).add(torch.arange(3), alpha=1.5), lambda: put(0, torch.ones(2)),
+          lambda: put([0, 1], torch.ones(2)), lambda: put(m > 0, torch.ones(2)), lambda: torch.arange(4, 2),
+          lambda: torch.arange(2, 4, -1), lambda: torch.arange(-2), lambda: torch.arange(0.0, 2.0, -0.5),
+          lambda: torch.arange(2, 4, 0)):
+    raises(RuntimeError, f)
+for f in (lambda: torch.arange(3).std(), lambda: torch.arange(3).mean(), lambda: torch.arange(3).softmax(0),
+          lambda: (m > 1).argmax(), lambda: torch.randn(2, dtype=torch.int64)):
+    raises(NotImplementedError, f)
+for f in (lambda: m.sum(True), lambda: m.sum(0, 1), lambda: m.sum(0, keepdim=1), lambda: m.sum(1.5), lambda: m.amax(True),
+          lambda: m.argmax(0.5), lambda: m.softmax(True), lambda: m.unsqueeze(True), lambda: m.transpose(0.0, 1),
+          lambda: m.max(0, 1), lambda: (m > 1).all(True)):
+    raises(TypeError, f)
+for f in (lambda: float(m), lambda: int(m), lambda: int(torch.tensor(nan))):
+    raises(ValueError, f)
+raises(OverflowError, lambda: int(torch.tensor(inf)))
+raises(IndexError, lambda: m[1.5])
+raises(IndexError, lambda: put(0.5, 1))
+assert torch.arange(2, 2).tolist() == torch.arange(2, 2, -1).tolist() == []
+assert torch.tensor([1.0, 3.0]).var(False).item() == torch.var(torch.tensor([1.0, 3.0]), False).item() == 1
 print("ok")
