@@ -55,8 +55,14 @@ Value joined(Interp& in, const std::vector<Value>& parts, size_t dim, DType dtyp
   return settled(in, out);
 }
 
+/// A list or tuple: a tensor is no list of its rows.
+std::vector<Value> parts_of(Interp& in, const Value& tensors, std::string_view what) {
+  if (tensors.get<TensorObject>()) in.fail(ErrorKind::kType, "{}() takes a list or tuple of tensors, got one", what);
+  return in.to_vector(tensors);
+}
+
 Value cat(Interp& in, NativeArgs& a) {
-  std::vector<Value> parts = in.to_vector(a[0]);
+  std::vector<Value> parts = parts_of(in, a[0], "cat");
   if (parts.empty()) in.fail(ErrorKind::kValue, "cat() of no tensors");
   // As in torch a tensor of shape (0,) goes with any; its dtype counts.
   std::vector<Value> wide;
@@ -94,7 +100,7 @@ Value cat(Interp& in, NativeArgs& a) {
 Value stack(Interp& in, NativeArgs& a) {
   std::vector<Value> parts;
   Value dim = a[1].missing() ? Value::integer(0) : a[1];
-  for (const Value& v : in.to_vector(a[0])) parts.push_back(in.call(in.attribute(v, "unsqueeze"), {dim}));
+  for (const Value& v : parts_of(in, a[0], "stack")) parts.push_back(in.call(in.attribute(v, "unsqueeze"), {dim}));
   if (parts.empty()) in.fail_as("RuntimeError", "stack() of no tensors");
   Value list = make<List>(std::move(parts));
   Value slots[] = {list, dim};

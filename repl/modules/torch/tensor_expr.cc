@@ -414,7 +414,8 @@ Value square(Interp& in, NativeArgs& a) {
   return compute(in, ExprOp::kMul, {*a.self, *a.self});
 }
 
-/// To so many decimals, or with a negative number to tens, hundreds…: torch scales by a power of ten and back.
+/// To so many decimals, or with a negative number to tens, hundreds…: torch scales by a power of ten and back, halves in
+/// float32.
 Value rounded(Interp& in, NativeArgs& a) {
   const int64_t decimals = given(a[0]) ? in.to_int(a[0], "decimals") : 0;
   const Expr x = a.self->get<TensorObject>()->expr();
@@ -424,7 +425,12 @@ Value rounded(Interp& in, NativeArgs& a) {
                info(x.dtype()).torch);
   const Expr scale = Expr::scalar(std::pow(10.0, std::abs(static_cast<double>(decimals))));
   const ExprOp there = decimals > 0 ? ExprOp::kMul : ExprOp::kDiv, back = decimals > 0 ? ExprOp::kDiv : ExprOp::kMul;
-  return settled(in, applied(in, back, {applied(in, ExprOp::kRound, {applied(in, there, {x, scale})}), scale}));
+  ExprAttributes as, own;
+  as.dtype = x.dtype() == DType::kF64 ? DType::kF64 : DType::kF32;
+  own.dtype = x.dtype();
+  const Expr wide = applied(in, ExprOp::kCast, {x}, as);
+  const Expr whole = applied(in, ExprOp::kRound, {applied(in, there, {wide, scale})});
+  return settled(in, applied(in, ExprOp::kCast, {applied(in, back, {whole, scale})}, own));
 }
 
 /// Of a bound that an integer tensor's dtype cannot hold: None where it bounds nothing.

@@ -405,6 +405,22 @@ void put_elements(Interp& in, const Tensor& to, const std::vector<int64_t>& plac
 
 namespace {
 
+/// What index tensors name takes values of the tensor's dtype, as in torch; what slices name, and masks with one value
+/// for all, take others too.
+void check_put_dtype(Interp& in, const TensorObject& t, const Value& index, const TensorObject& value) {
+  auto names_places = [&](const Value& v) {
+    const auto* list = v.get<List>();
+    const bool mask = is_mask(v) || (list && !list->items.empty() && list->items[0].is_bool());
+    return looks_up(v, false) && (!mask || value.numel() != 1);
+  };
+  const auto* tuple = index.get<Tuple>();
+  if (!names_places(index) && (!tuple || std::ranges::none_of(tuple->items, names_places))) return;
+  in.fail(with_note(error(ErrorKind::kType, "elements of {} are put into a tensor of {} by an index of tensors",
+                          info(value.dtype()).torch, info(t.dtype()).torch),
+                    "help: convert them, with .to(x.dtype)"),
+          "RuntimeError");
+}
+
 /// x[index] = value, where one of both has a gradient.
 void put_recorded(Interp& in, TensorObject& t, const Value& index, const Value& value) {
   auto given = operand_of(value);
@@ -445,6 +461,7 @@ void put_recorded(Interp& in, TensorObject& t, const Value& index, const Value& 
 void TensorObject::set_item(Interp& in, const Value& given_index, Value value) {
   const Value index = normal_index(in, given_index);
   auto* source = value.get<TensorObject>();
+  if (source && source->dtype() != dtype()) check_put_dtype(in, *this, index, *source);
   if (records() || (source && source->records())) return put_recorded(in, *this, index, value);
   if (source) source->tensor(in);  // it may be an expression of this tensor
   const Tensor& self = changing(in);

@@ -99,6 +99,8 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         raise RuntimeError("scaled_dot_product_attention() takes attn_mask or is_causal")
     if query.dtype != key.dtype or query.dtype != value.dtype:
         raise RuntimeError("scaled_dot_product_attention() takes tensors of one dtype")
+    if not query.is_floating_point():
+        raise RuntimeError(f"scaled_dot_product_attention() does not apply to tensors of {query.dtype}")
     # One over the root of the head's size, by which a sum of products of unit variance grows.
     by = query.shape[-1] ** -0.5 if scale is None else scale
     grouped = enable_gqa and query.shape[-3] != key.shape[-3]

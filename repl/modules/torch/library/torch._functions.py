@@ -450,8 +450,6 @@ def searchsorted(sorted_sequence, input, *, right=False, side=None, out_int32=Fa
         raise RuntimeError("searchsorted(): the leading dimensions differ")
     if side not in (None, "left", "right") or (side == "left" and right):
         raise RuntimeError(f"searchsorted(side={side!r}, right={right})")
-    if not number and x.dtype != sorted_sequence.dtype:
-        raise RuntimeError("searchsorted() takes tensors of one dtype")
     return _search(x, sorted_sequence, right or side == "right", out_int32)
 
 

@@ -159,6 +159,8 @@ def _neutral(dtype, how):
         return 0 if how == "add" else 1
     if dtype.is_floating_point:
         return float("-inf") if how == "amax" else float("inf")
+    if dtype is torch.bool:
+        return how == "amin"
     return torch.iinfo(dtype).min if how == "amax" else torch.iinfo(dtype).max
 
 

@@ -153,4 +153,35 @@ raises(IndexError, lambda: m[1.5])
 raises(IndexError, lambda: put(0.5, 1))
 assert torch.arange(2, 2).tolist() == torch.arange(2, 2, -1).tolist() == []
 assert torch.tensor([1.0, 3.0]).var(False).item() == torch.var(torch.tensor([1.0, 3.0]), False).item() == 1
+
+# Elements that index tensors name take values of the tensor's dtype; slices, and masks with one value, take others.
+x16, mask = torch.zeros(3).half(), torch.tensor([True, False, True])
+
+
+def put_in(index, value):
+    x16[index] = value
+
+
+for index in (mask, [True, False, True], (mask,), slice(0, 2), 0, torch.tensor(1)):
+    put_in(index, torch.tensor(2.0))
+assert x16.tolist() == [2, 2, 2]
+put_in(slice(0, 2), torch.tensor([3.0, 4.0]))
+for index in (mask, [0, 1], torch.tensor([0, 2])):
+    raises(RuntimeError, lambda: put_in(index, torch.tensor([2.0, 3.0])))
+raises(RuntimeError, lambda: put_in([0], torch.tensor(2.0)))
+raises(RuntimeError, lambda: x16.index_put_((mask,), torch.tensor([2.0, 3.0])))
+assert x16.tolist() == [3, 4, 2]
+
+# Boundaries and numbers of two dtypes, extremes of bools, halves to decimals.
+lines = torch.tensor([1.0, 2.0, 3.0])
+assert torch.searchsorted(lines, torch.tensor([1.0, 2.5]).half()).tolist() == [0, 2]
+assert torch.searchsorted(lines, torch.tensor([1, 4])).tolist() == [0, 3]
+assert torch.searchsorted(torch.tensor([1, 2, 3]), torch.tensor([1.5])).tolist() == [1]
+flags = torch.tensor([True, False])
+for how, wanted in (("amin", [False, False]), ("amax", [True, False])):
+    assert flags.scatter_reduce(0, torch.tensor([0, 0]), flags, how, include_self=False).tolist() == wanted
+assert torch.tensor([-3.0, 2.625]).bfloat16().round(decimals=3).tolist() == [-3.0, 2.625]
+for f in (lambda: torch.cat(lines), lambda: torch.stack(lines)):
+    raises(TypeError, f)
+raises(RuntimeError, lambda: F.scaled_dot_product_attention(*[torch.ones(1, 2, 3).long()] * 3))
 print("ok")
