@@ -108,9 +108,12 @@ Value stack(Interp& in, NativeArgs& a) {
   return cat(in, args);
 }
 
+Value cat_function(Interp& in, NativeArgs& a) { return put_out(in, "cat", cat(in, a), a[2]); }
+Value stack_function(Interp& in, NativeArgs& a) { return put_out(in, "stack", stack(in, a), a[2]); }
+
 constexpr NativeDef kCat[] = {
-    {"cat(tensors, dim=0)", cat, "tensors one after the other along a dimension"},
-    {"stack(tensors, dim=0)", stack, "tensors along a new dimension"},
+    {"cat(tensors, dim=0, *, out=None)", cat_function, "tensors one after the other along a dimension"},
+    {"stack(tensors, dim=0, *, out=None)", stack_function, "tensors along a new dimension"},
 };
 
 }  // namespace

@@ -223,10 +223,10 @@ bool casts_in_place(DType from, DType to) {
 Expr fitted_in_place(Interp& in, const TensorObject& t, const Expr& result) {
   if (!std::ranges::equal(result.shape(), t.shape()))
     in.fail_as("RuntimeError", "a tensor of shape {} cannot take a result of shape {} in place",
-            in.repr(size_value(t.shape())), in.repr(size_value(result.shape())));
+               in.repr(size_value(t.shape())), in.repr(size_value(result.shape())));
   if (!is_float(t.dtype()))
     in.fail_as("RuntimeError", "a result of {} cannot be stored in place in a tensor of {}", info(result.dtype()).torch,
-            info(t.dtype()).torch);
+               info(t.dtype()).torch);
   ExprAttributes as;
   as.dtype = t.dtype();
   return result.dtype() == t.dtype() ? result : applied(in, ExprOp::kCast, {result}, std::move(as));
@@ -245,7 +245,7 @@ Value changed_by(Interp& in, ExprOp op, const Value& self, const Value& other) {
   auto* r = result.get<TensorObject>();
   if (!std::ranges::equal(r->shape(), t->shape()))
     in.fail_as("RuntimeError", "a tensor of shape {} cannot take a result of shape {} in place",
-            in.repr(size_value(t->shape())), in.repr(size_value(r->shape())));
+               in.repr(size_value(t->shape())), in.repr(size_value(r->shape())));
   if (!casts_in_place(r->dtype(), t->dtype()))
     in.fail(with_note(error(ErrorKind::kType, "a result of {} cannot be stored in place in a tensor of {}",
                             info(r->dtype()).torch, info(t->dtype()).torch),
@@ -414,8 +414,8 @@ Value square(Interp& in, NativeArgs& a) {
   return compute(in, ExprOp::kMul, {*a.self, *a.self});
 }
 
-/// To so many decimals, or with a negative number to tens, hundreds…: torch scales by a power of ten and back, halves in
-/// float32.
+/// To so many decimals, or with a negative number to tens, hundreds…: torch scales by a power of ten and back, halves
+/// in float32.
 Value rounded(Interp& in, NativeArgs& a) {
   const int64_t decimals = given(a[0]) ? in.to_int(a[0], "decimals") : 0;
   const Expr x = a.self->get<TensorObject>()->expr();
@@ -563,18 +563,18 @@ Value where(Interp& in, NativeArgs& a) {
       if (!a[i].get<TensorObject>() && !(is_float(dtype) && bits(dtype) < 32))
         fill_value(in, a[i], dtype, "where()'s number");
   }
-  return compute(in, ExprOp::kWhere, {a[0], a[1], a[2]});
+  return put_out(in, "where", compute(in, ExprOp::kWhere, {a[0], a[1], a[2]}), a[3]);
 }
 template <ExprOp Op>
 Value extreme(Interp& in, NativeArgs& a) {
   if (!a[0].get<TensorObject>() && !a[1].get<TensorObject>())
     in.fail(ErrorKind::kType, "{}() needs a tensor", name(Op));
-  return compute(in, Op, {a[0], a[1]});
+  return put_out(in, name(Op), compute(in, Op, {a[0], a[1]}), a[2]);
 }
 constexpr NativeDef kExprFunctions[] = {
-    {"maximum(input, other)", extreme<ExprOp::kMaximum>, "the larger, element by element"},
-    {"minimum(input, other)", extreme<ExprOp::kMinimum>, "the smaller, element by element"},
-    {"where(condition, input=, other=)", where, "one or the other, element by element"},
+    {"maximum(input, other, *, out=None)", extreme<ExprOp::kMaximum>, "the larger, element by element"},
+    {"minimum(input, other, *, out=None)", extreme<ExprOp::kMinimum>, "the smaller, element by element"},
+    {"where(condition, input=, other=, *, out=None)", where, "one or the other, element by element"},
 };
 
 /// The last dimensions, whose sizes are given as an int or a tuple.
@@ -584,7 +584,7 @@ std::vector<int> normalised_axes(Interp& in, const Value& shape, const TensorObj
   const auto own = x.shape();
   if (normal.size() > own.size() || !std::equal(normal.rbegin(), normal.rend(), own.rbegin()))
     in.fail_as("RuntimeError", "{}() over {} does not fit the shape {}", what, in.repr(size_value(normal)),
-            in.repr(size_value(own)));
+               in.repr(size_value(own)));
   std::vector<int> axes;
   for (size_t d = own.size() - normal.size(); d < own.size(); ++d) axes.push_back(static_cast<int>(d));
   return axes;

@@ -432,7 +432,7 @@ void put_recorded(Interp& in, TensorObject& t, const Value& index, const Value& 
       given = applied(in, ExprOp::kReshape, {*given}, std::move(fewer));
     if (auto both = broadcast_shapes(shape, given->shape()); !both.ok() || *both != shape)
       in.fail_as("RuntimeError", "a value of shape {} does not fit into {}", in.repr(size_value(given->shape())),
-              in.repr(size_value(shape)));
+                 in.repr(size_value(shape)));
     ExprAttributes whole;
     whole.shape = std::move(shape);
     if (!given->is_scalar()) return applied(in, ExprOp::kExpand, {*given}, std::move(whole));
@@ -483,7 +483,7 @@ void TensorObject::set_item(Interp& in, const Value& given_index, Value value) {
     from = without_leading(in, from, shape.size());
     if (auto both = broadcast_shapes(shape, from.shape()); !both.ok() || *both != shape)
       in.fail_as("RuntimeError", "a value of shape {} does not fit into {}", in.repr(size_value(from.shape())),
-              in.repr(size_value(shape)));
+                 in.repr(size_value(shape)));
     return checked(in, view.copy_from(expanded(in, from, shape)));
   }
   // One value for all that a mask names: chosen element by element, where the tensor is.
@@ -522,7 +522,7 @@ void TensorObject::set_item(Interp& in, const Value& given_index, Value value) {
     from = without_leading(in, from, shape.size());
     if (auto both = broadcast_shapes(shape, from.shape()); !both.ok() || *both != shape)
       in.fail_as("RuntimeError", "a value of shape {} does not fit into the {} elements that the index names",
-              in.repr(size_value(from.shape())), places.size());
+                 in.repr(size_value(from.shape())), places.size());
     from = expanded(in, from, shape);
   } else {
     const Device cpu = taken(in, torch_state(in).runtime().open("cpu"));

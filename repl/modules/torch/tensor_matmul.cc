@@ -1,4 +1,6 @@
 // Matrix products of scripts by a library of the script's choice: torch's shapes on top of kiln::matmul.
+#include <utility>
+
 #include "kiln/blas.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/script/builtins/builtins.h"
@@ -18,7 +20,7 @@ struct Choice {
 
 [[noreturn]] void fail_shapes(Interp& in, const Tensor& a, const Tensor& b, std::string_view why) {
   in.fail_as("RuntimeError", "matmul of {} and {}: {}", in.repr(size_value(a.shape())), in.repr(size_value(b.shape())),
-          why);
+             why);
 }
 
 Tensor reshaped(Interp& in, const Tensor& t, const Shape& shape) {
@@ -129,8 +131,15 @@ Value product_value(Interp& in, const Value& a, const Value& b, const Choice& c)
   return compute(in, ExprOp::kMatMul, {a, b}, std::move(attributes));
 }
 
-Value matmul_method(Interp& in, NativeArgs& a) { return product_value(in, *a.self, a[0], choice_of(in, a, 1)); }
-Value matmul_function(Interp& in, NativeArgs& a) { return product_value(in, a[0], a[1], choice_of(in, a, 2)); }
+/// An empty tensor as out= gets the result's shape; into others the library writes.
+Value product_into(Interp& in, NativeArgs& a, const Value& x, const Value& y, size_t options) {
+  Value& out = a[options + 1];
+  const auto* to = given(out) ? out.get<TensorObject>() : nullptr;
+  const Value empty = to && to->numel() == 0 ? std::exchange(out, Value()) : Value();
+  return put_out(in, "matmul", product_value(in, x, y, choice_of(in, a, options)), empty);
+}
+Value matmul_method(Interp& in, NativeArgs& a) { return product_into(in, a, *a.self, a[0], 1); }
+Value matmul_function(Interp& in, NativeArgs& a) { return product_into(in, a, a[0], a[1], 2); }
 Value ranked(Interp& in, NativeArgs& a, int rank, std::string_view what) {
   auto *x = a.self->get<TensorObject>(), *y = a[0].get<TensorObject>();
   if (!y) in.fail(ErrorKind::kType, "{} needs a tensor, got '{}'", what, in.type_name(a[0]));

@@ -81,7 +81,7 @@ Value reinterpreted(Interp& in, const Tensor& t, DType dtype) {
       for (size_t d = 0; d + 1 < strides.size(); ++d) fits = fits && strides[d] % ratio == 0;
       if (!fits)
         in.fail_as("RuntimeError",
-                "view(dtype) to elements {} times as large: sizes, strides and offset must be multiples", ratio);
+                   "view(dtype) to elements {} times as large: sizes, strides and offset must be multiples", ratio);
       shape.back() /= ratio, offset /= ratio;
       for (size_t d = 0; d + 1 < strides.size(); ++d) strides[d] /= ratio;
     }

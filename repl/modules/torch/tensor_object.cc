@@ -450,7 +450,8 @@ std::optional<Value> TensorObject::attribute(Interp& in, std::string_view name) 
     if (name == "H" && rank() != 2 && rank() != 0)
       in.fail_as("RuntimeError", ".H is for matrices, this tensor has {} dimensions", rank());
     if (name.starts_with("m") && rank() < 2)
-      in.fail_as("RuntimeError", ".{} is for matrices and batches of them, this tensor has {} dimensions", name, rank());
+      in.fail_as("RuntimeError", ".{} is for matrices and batches of them, this tensor has {} dimensions", name,
+                 rank());
     if (rank() < 2) return Value(this);
     std::vector<int> order;
     for (int d = 0; d < rank(); ++d) order.push_back(d);

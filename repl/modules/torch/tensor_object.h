@@ -266,6 +266,14 @@ inline const Tensor& seen_self(Interp& in, NativeArgs& a) { return self_object(a
 /// What a `*rest` parameter holds.
 inline const std::vector<Value>& rest_of(const Value& v) { return v.get<Tuple>()->items; }
 
+/// out= of torch's functions (torch_out.cc): the result is put into a tensor, or several into a tuple of them. Without
+/// `out` it stays what it is.
+Value put_out(Interp& in, std::string_view function, const Value& result, const Value& out);
+/// Sums are added up in the dtype of their out=.
+void sum_into(std::string_view function, const Value& out, CallArgs& args);
+/// Gives functions of the library, those that have out= in torch, this argument.
+void add_out(ModuleObject& torch);
+
 /// torch.softmax: a method of tensors as a function, with the tensor as its first argument, `input`.
 class MethodFunction : public Opaque {
  public:

@@ -38,10 +38,8 @@ ExprAttributes along_axes(Interp& in, NativeArgs& a, const Value& dims, const Va
   const auto rank = static_cast<int64_t>(self_object(a).rank());
   std::vector<Value> list = dims.get<Tuple>() || dims.get<List>() ? in.to_vector(dims) : std::vector<Value>{dims};
   for (const Value& d : list) {
-    if (d.is_bool() || d.is_float())
-      in.fail(ErrorKind::kType, "a dimension must be an int, got '{}'", in.type_name(d));
-    if (!d.is_small_int() || d.integer() < -std::max<int64_t>(rank, 1) ||
-        d.integer() >= std::max<int64_t>(rank, 1))
+    if (d.is_bool() || d.is_float()) in.fail(ErrorKind::kType, "a dimension must be an int, got '{}'", in.type_name(d));
+    if (!d.is_small_int() || d.integer() < -std::max<int64_t>(rank, 1) || d.integer() >= std::max<int64_t>(rank, 1))
       in.fail_as("IndexError", "dimension {} of a tensor that has {}", in.repr(d), rank);
     if (rank > 0) attributes.axes.push_back(static_cast<int>(in.index_in(d, rank, "dimension")));
   }

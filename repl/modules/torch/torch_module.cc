@@ -431,28 +431,8 @@ constexpr std::string_view kForwarded[] = {
 constexpr std::string_view kFunctional[] = {"gelu", "sigmoid", "tanh"};
 
 /// Those of kForwarded whose result is a view, or its argument, so that torch has no out= for them.
-constexpr std::string_view kWithoutOut[] = {"bmm",  "clone",   "matmul",  "mm", "numel",     "permute",
-                                            "relu", "reshape", "squeeze", "t",  "transpose", "unsqueeze"};
-
-/// Puts the result of a function into the tensor given as its out=.
-Value put_out(Interp& in, std::string_view function, const Value& result, const Value& out) {
-  auto* to = out.get<TensorObject>();
-  auto* from = result.get<TensorObject>();
-  if (!to) in.fail(ErrorKind::kType, "torch.{}(): out= must be a tensor, got '{}'", function, in.type_name(out));
-  if (!from) in.fail(ErrorKind::kUnsupported, "torch.{}() with several results has no out=", function);
-  auto rank_of = [](DType t) { return is_float(t) ? 2 : t == DType::kI1 ? 0 : 1; };
-  if (rank_of(from->dtype()) > rank_of(to->dtype()))
-    in.fail_as("RuntimeError", "torch.{}(): a result of {} cannot be put into out= of {}", function,
-               info(from->dtype()).torch, info(to->dtype()).torch);
-  if (!std::ranges::equal(from->shape(), to->shape())) {
-    if (to->numel() != 0)
-      in.fail_as("RuntimeError", "torch.{}(): the result has shape {}, and out= has {}", function,
-                 in.repr(size_value(from->shape())), in.repr(size_value(to->shape())));
-    to->become(in, taken(in, Tensor::empty(to->device(), to->dtype(), from->shape())));
-  }
-  in.call(in.attribute(out, "copy_"), {result});
-  return out;
-}
+constexpr std::string_view kWithoutOut[] = {"clone",   "matmul",  "numel", "permute",   "relu",
+                                            "reshape", "squeeze", "t",     "transpose", "unsqueeze"};
 
 /// torch.pow(2, x), the one of these functions that takes a number first.
 bool is_power_of_number(const Value& base, const CallArgs& others) {
@@ -482,6 +462,7 @@ Ref<MethodFunction> forwarded(std::string_view name) {
         others.keywords.push_back({k.name == "axis" ? "dim" : k.name, std::move(k.value), std::move(k.key)});
     }
     if (self.missing()) in.fail(ErrorKind::kType, "torch.{}() needs a tensor", method);
+    sum_into(method, out, others);
     Value result;
     if (method == "pow" && is_power_of_number(self, others)) {
       const Value& exponent = others.args.empty() ? others.keywords[0].value : others.args[0];
@@ -491,7 +472,7 @@ Ref<MethodFunction> forwarded(std::string_view name) {
     } else {
       in.fail(ErrorKind::kType, "torch.{}() needs a tensor, got '{}'", method, in.type_name(self));
     }
-    return out.missing() || out.is_none() ? result : put_out(in, method, result, out);
+    return put_out(in, method, result, out);
   };
   return o;
 }
@@ -512,8 +493,7 @@ void fill_autograd(Interp&, ModuleObject& m) {
 
 /// A method's function of torch.nn.functional that may store its result in the input.
 Value activation(Interp& in, NativeArgs& a, std::string_view method) {
-  if (!a[0].get<TensorObject>())
-    in.fail(ErrorKind::kType, "{}() needs a tensor, got '{}'", method, in.type_name(a[0]));
+  if (!a[0].get<TensorObject>()) in.fail(ErrorKind::kType, "{}() needs a tensor, got '{}'", method, in.type_name(a[0]));
   Value result = in.call(in.attribute(a[0], method), {});
   if (!given(a[1]) || !in.truth(a[1])) return result;
   return in.call(in.attribute(a[0], "copy_"), {std::move(result)});
@@ -530,8 +510,8 @@ void fill_functional(Interp&, ModuleObject& m) {
   add_functions(m, softmax_functions());
   add_functions(m, kActivations);
   for (std::string_view name : kFunctional) m.members.set(name, forwarded(name));
-  m.texts = {library_module("torch._activations"), library_module("torch._functional"),
-             library_module("torch._pools"), library_module("torch._layers"), library_module("torch._margins")};
+  m.texts = {library_module("torch._activations"), library_module("torch._functional"), library_module("torch._pools"),
+             library_module("torch._layers"), library_module("torch._margins")};
 }
 void fill_nn(Interp& in, ModuleObject& m) {
   m.members.set("functional", in.import_module("torch.nn.functional"));
@@ -563,6 +543,7 @@ void fill_torch(Interp& in, ModuleObject& m) {
   m.members.set("Size", in.type_of(Kind::kTuple));
   m.texts = {library_module("torch._tensor"),    library_module("torch._products"), library_module("torch._sorting"),
              library_module("torch._functions"), library_module("torch._special"),  library_module("torch._series")};
+  add_out(m);
   m.members.set("inf", Value::real(INFINITY));
   m.members.set("nan", Value::real(NAN));
   m.members.set("pi", Value::real(M_PI));

@@ -184,4 +184,26 @@ assert torch.tensor([-3.0, 2.625]).bfloat16().round(decimals=3).tolist() == [-3.
 for f in (lambda: torch.cat(lines), lambda: torch.stack(lines)):
     raises(TypeError, f)
 raises(RuntimeError, lambda: F.scaled_dot_product_attention(*[torch.ones(1, 2, 3).long()] * 3))
+
+# out= of functions of the library, of products, of what has several results, and sums in its dtype.
+x, y = torch.tensor([0.5, 0.25]), torch.tensor([1.5, 2.0])
+out = torch.zeros(2)
+for f, arguments, wanted in ((torch.maximum, (x, y), [1.5, 2]), (torch.atan2, (x * 0, y), [0, 0]), (torch.where, (x > 0.3, x, y), [0.5, 2]),
+                             (torch.fmod, (y, 1), [0.5, 0]), (torch.remainder, (y, 1), [0.5, 0]), (torch.mv, (torch.eye(2), x), [0.5, 0.25]),
+                             (torch.take, (y, torch.tensor([1, 0])), [2, 1.5]), (torch.clamp_min, (x, 0.4), [0.5, 0.4000000059604645])):
+    view = out[:]
+    assert f(*arguments, out=out) is out and out.tolist() == view.tolist() == wanted
+both = torch.empty(0)
+assert torch.cat([x, y], out=both) is both and both.tolist() == [0.5, 0.25, 1.5, 2]
+assert torch.stack((x, y), out=torch.empty(0)).tolist() == [[0.5, 0.25], [1.5, 2]]
+for f in (torch.mm, torch.matmul):
+    assert f(torch.eye(2), torch.eye(2), out=torch.empty(0)).tolist() == [[1, 0], [0, 1]]
+values, places = torch.empty(0), torch.empty(0, dtype=torch.int64)
+torch.sort(y, descending=True, out=(values, places))
+assert values.tolist() == [2, 1.5] and places.tolist() == [1, 0]
+torch.max(y, 0, out=(torch.empty(()), places.new_empty(())))
+assert torch.sum(x.bfloat16(), 0, out=torch.empty(0)).item() == 0.75
+assert torch.cumsum(torch.tensor([1.9, 1.9]), 0, out=torch.empty(0, dtype=torch.int16)).tolist() == [1, 2]
+raises(RuntimeError, lambda: torch.atan2(x, y, out=torch.empty(0, dtype=torch.int64)))
+raises(TypeError, lambda: torch.sort(y, out=values))
 print("ok")
