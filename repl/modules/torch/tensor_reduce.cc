@@ -105,8 +105,11 @@ Value prod(Interp& in, NativeArgs& a) {
   if (is_float(from) && !is_float(to)) x = in_dtype(in, x, to);  // each element is converted first
   x = applied(in, ExprOp::kPermute, {x}, std::move(order));
   x = applied(in, ExprOp::kCumProd, {applied(in, ExprOp::kReshape, {x}, std::move(flat))}, std::move(running));
-  return settled(in,
-                 applied(in, ExprOp::kReshape, {applied(in, ExprOp::kSlice, {x}, std::move(last))}, std::move(out)));
+  x = applied(in, ExprOp::kReshape, {applied(in, ExprOp::kSlice, {x}, std::move(last))}, std::move(out));
+  if (x.is_row_major()) return settled(in, x);
+  ExprAttributes copy;  // not a view of all running products
+  copy.dtype = to;
+  return settled(in, applied(in, ExprOp::kCast, {x}, std::move(copy)));
 }
 
 DType float_result(Interp& in, DType from, const Value& dtype, std::string_view what) {

@@ -514,11 +514,11 @@ def _reduced(loss, reduction, dtype=None):
 
 
 def _common(input, target, what):
-    """The dtype of a loss, and how far the two are apart."""
+    """The dtype of a loss, and how far the two are apart, rounded to that as torch's kernels do."""
     dtype = torch.promote_types(input.dtype, target.dtype)
     if not dtype.is_floating_point:
         raise RuntimeError(f"{what} does not apply to tensors of {dtype}")
-    return dtype, _wide(input.to(dtype)) - _wide(target.to(dtype))
+    return dtype, _wide(input.to(dtype) - target.to(dtype))
 
 
 @lazily

@@ -294,7 +294,8 @@ def _adaptive_max_pool(x, output_size, rank, return_indices):
         out = x.new_empty(shape)
         return (out, out.long()) if return_indices else out
     if not return_indices:
-        return _adaptive(x, wanted, rank, False)
+        same = list(x.shape[-rank:]) == list(wanted)
+        return x.clone() if same else _adaptive(x, wanted, rank, False)
     first, flat, many = x.ndim - rank, None, 1
     for i in range(rank):
         n = x.shape[first + i]

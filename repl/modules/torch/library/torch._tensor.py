@@ -370,7 +370,7 @@ def trace(input):
 def tile(input, *dims):
     dims = _rest(dims)
     dims = [1] * (input.ndim - len(dims)) + dims
-    return _repeated(input, dims)
+    return _repeated(input, dims).contiguous()
 
 
 def _repeated(x, repeats):

@@ -206,4 +206,16 @@ assert torch.sum(x.bfloat16(), 0, out=torch.empty(0)).item() == 0.75
 assert torch.cumsum(torch.tensor([1.9, 1.9]), 0, out=torch.empty(0, dtype=torch.int16)).tolist() == [1, 2]
 raises(RuntimeError, lambda: torch.atan2(x, y, out=torch.empty(0, dtype=torch.int64)))
 raises(TypeError, lambda: torch.sort(y, out=values))
+
+# Results of their own, whole and side by side in memory.
+one, row = torch.ones(1, 1), torch.arange(4.0).reshape(1, 4)
+for y in (one.tile(2), torch.tile(row, (2, 1)), F.adaptive_max_pool1d(row, 4), F.adaptive_max_pool2d(row[None], (1, 4))):
+    y += 1
+assert one.item() == 1 and row.tolist() == [[0, 1, 2, 3]]
+for n in (3, 5000):
+    for dim in (0, 1, 2):
+        assert torch.ones(3, 4, n).prod(dim).is_contiguous() and torch.ones(3, 4, n).prod(dim, keepdim=True).is_contiguous()
+# A difference is rounded before it is squared.
+far = torch.tensor([1.531, -2.688]).bfloat16(), torch.tensor([-3.508, 0.5]).bfloat16()
+assert F.mse_loss(*far, reduction="none").tolist() == [25.625, 10.1875]
 print("ok")
