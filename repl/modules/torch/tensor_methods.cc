@@ -342,6 +342,9 @@ Value copy_in(Interp& in, NativeArgs& a) {
 }
 /// offset + scale · random numbers, in float64 before they are rounded.
 Value fill_random(Interp& in, NativeArgs& a, const Tensor& random, double scale, double offset) {
+  if (const DType dtype = self_object(a).dtype(); !is_float(dtype))
+    in.fail_as("NotImplementedError", "random numbers with fractions do not fit into a tensor of {}",
+               info(dtype).torch);
   const Value scaled = compute(in, ExprOp::kMul, {wrap(random), Value::real(scale)});
   const Value moved = compute(in, ExprOp::kAdd, {scaled, Value::real(offset)});
   store_in_place(in, self_object(a), *moved.get<TensorObject>());

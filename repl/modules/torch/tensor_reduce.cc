@@ -240,6 +240,11 @@ Value logsumexp(Interp& in, NativeArgs& a) {
   along.keepdim = true;
   const DType own = self_object(a).dtype();
   const Expr x = in_dtype(in, self_object(a).expr(), is_float(own) ? own : DType::kF32);
+  if (x.numel() == 0) {  // there is no largest element to start from
+    const Value none = wrap(taken(in, Tensor::full(x.device(), x.dtype(), x.shape(), 0.0)));
+    const Value sums = in.call(in.attribute(none, "sum"), {a[0], Value::boolean(flag(in, a[1]))});
+    return in.call(in.attribute(sums, "log"), {});
+  }
   const Expr most = applied(in, ExprOp::kMax, {x}, along);
   const Expr finite = applied(in, ExprOp::kLt, {applied(in, ExprOp::kAbs, {most}), Expr::scalar(INFINITY)});
   const Expr from = applied(in, ExprOp::kWhere, {finite, most, Expr::scalar(0.0)});

@@ -40,9 +40,13 @@ Value grad_flag(Interp& in, Value tensor, const Value& flag) {
 
 using RandomFunction = Result<Tensor> (*)(const Device&, DType, std::span<const int64_t>, uint64_t);
 
+void of_floats(Interp& in, DType dtype, std::string_view what) {
+  if (!is_float(dtype)) in.fail_as("NotImplementedError", "{}() makes floats, not {}", what, info(dtype).torch);
+}
+
 Value random_tensor(Interp& in, NativeArgs& a, RandomFunction make_random, std::string_view what) {
   DType dtype = dtype_of_args(in, a);
-  if (!is_float(dtype)) in.fail_as("NotImplementedError", "{}() makes floats, not {}", what, info(dtype).torch);
+  of_floats(in, dtype, what);
   return grad_flag(
       in, wrap(taken(in, make_random(device_of(in, a[3]), dtype, size_of_args(in, a[0], a[1]), seed_of(in, a[5])))),
       a[4]);
@@ -147,11 +151,13 @@ Value full_like(Interp& in, NativeArgs& a) {
 }
 Value randn_like(Interp& in, NativeArgs& a) {
   return like(in, a, 1, [&](const Device& device, DType dtype, std::span<const int64_t> shape) {
+    of_floats(in, dtype, "randn_like");
     return randn(device, dtype, shape, torch_state(in).next_seed());
   });
 }
 Value rand_like(Interp& in, NativeArgs& a) {
   return like(in, a, 1, [&](const Device& device, DType dtype, std::span<const int64_t> shape) {
+    of_floats(in, dtype, "rand_like");
     return rand(device, dtype, shape, torch_state(in).next_seed());
   });
 }

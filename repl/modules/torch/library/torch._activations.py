@@ -42,7 +42,8 @@ def leaky_relu(input, negative_slope=0.01, inplace=False):
 @lazily
 def prelu(input, weight):
     n = input.shape[1] if input.ndim > 1 else 1
-    _floats(input, "prelu")
+    if not input.is_floating_point():
+        raise RuntimeError(f"prelu() does not apply to tensors of {input.dtype}")
     if input.dtype != weight.dtype or weight.ndim > 1 or weight.numel() not in (1, n):
         raise RuntimeError(f"prelu() of {n} channels of {input.dtype} takes one weight or one for each, of that dtype")
     w = weight.reshape(()) if weight.numel() == 1 else weight.reshape([-1] + [1] * (input.ndim - 2))
@@ -76,6 +77,8 @@ def relu6(input, inplace=False):
 def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     if input.dtype is torch.bool:
         raise NotImplementedError("hardtanh() does not apply to tensors of bool")
+    if min_val > max_val:
+        raise ValueError(f"hardtanh() from {min_val} to {max_val}")
     if not input.is_floating_point():
         min_val, max_val = int(min_val), int(max_val)
     if input.dtype is torch.uint8 and (min_val < 0 or max_val < 0):

@@ -83,6 +83,8 @@ def _dropped(input, p, training, shape, what):
     if p == 1:
         # As torch, which gives NaN for what is NaN or infinite.
         return input * 0
+    if not input.is_floating_point():
+        raise RuntimeError(f"{what}() does not apply to tensors of {input.dtype}")
     keep = _kiln.uniform(shape, input) >= p
     # What is kept is scaled up, so that the mean stays and nothing has to change after training.
     return torch.where(keep, _wide(input) * (1 / (1 - p)), 0.0).to(input.dtype)
@@ -362,7 +364,7 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     if (size is None) == (scale_factor is None):
         raise ValueError("interpolate() takes size or scale_factor")
     if not input.is_floating_point() and (mode != "nearest" or input.dtype is not torch.uint8):
-        raise RuntimeError(f"interpolate(mode={mode!r}) does not apply to tensors of {input.dtype}")
+        raise NotImplementedError(f"interpolate(mode={mode!r}) does not apply to tensors of {input.dtype}")
     given = size if scale_factor is None else scale_factor
     if isinstance(given, (tuple, list)) and len(given) != rank:
         raise ValueError(f"interpolate() takes {rank} numbers for {input.ndim} dimensions")
@@ -463,6 +465,8 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
     if input.ndim < 2:
         raise RuntimeError("batch_norm() takes two dimensions or more")
+    if not input.is_floating_point():
+        raise NotImplementedError(f"batch_norm() does not apply to tensors of {input.dtype}")
     x, shape = _wide(input), [1, -1] + [1] * (input.ndim - 2)
     if training:
         dims = [0] + list(range(2, input.ndim))
@@ -517,7 +521,7 @@ def _common(input, target, what):
     """The dtype of a loss, and how far the two are apart, rounded to that as torch's kernels do."""
     dtype = torch.promote_types(input.dtype, target.dtype)
     if not dtype.is_floating_point:
-        raise RuntimeError(f"{what} does not apply to tensors of {dtype}")
+        raise NotImplementedError(f"{what} does not apply to tensors of {dtype}")
     return dtype, _wide(input.to(dtype) - target.to(dtype))
 
 
@@ -531,7 +535,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean"):
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     dtype = torch.promote_types(input.dtype, target.dtype)
     if torch.bool in (input.dtype, target.dtype):
-        raise RuntimeError("l1_loss() does not apply to tensors of bool")
+        raise NotImplementedError("l1_loss() does not apply to tensors of bool")
     d = (_wide(input.to(dtype)) - _wide(target.to(dtype))).abs()
     return _reduced(d, reduction, dtype if dtype.is_floating_point else None)
 
@@ -553,7 +557,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     if delta <= 0:
         raise RuntimeError("huber_loss() takes a delta above 0")
     if not input.is_floating_point():
-        raise RuntimeError(f"huber_loss() does not apply to tensors of {input.dtype}")
+        raise NotImplementedError(f"huber_loss() does not apply to tensors of {input.dtype}")
     d = _common(input, target, "huber_loss()")[1].abs()
     loss = torch.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta))
     return _reduced(loss if weight is None else loss * weight, reduction, input.dtype)
@@ -563,7 +567,9 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     if input.shape != target.shape:
         raise ValueError("binary_cross_entropy() takes tensors of one shape")
-    if input.dtype != target.dtype or not input.is_floating_point():
+    if not input.is_floating_point():
+        raise NotImplementedError(f"binary_cross_entropy() does not apply to tensors of {input.dtype}")
+    if input.dtype != target.dtype:
         raise RuntimeError(f"binary_cross_entropy() takes floats of one dtype, got {input.dtype} and {target.dtype}")
     x, y = _wide(input), _wide(target)
     # As torch, logarithms stop at -100: log(0) * 0 would be NaN.
@@ -577,7 +583,7 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
     if input.shape != target.shape:
         raise ValueError("binary_cross_entropy_with_logits() takes tensors of one shape")
     if not input.is_floating_point() or not target.is_floating_point():
-        raise RuntimeError(f"binary_cross_entropy_with_logits() takes floats, got {input.dtype} and {target.dtype}")
+        raise NotImplementedError(f"binary_cross_entropy_with_logits() takes floats, got {input.dtype} and {target.dtype}")
     x, y = _wide(input), _wide(target)
     less = logsigmoid(x)
     # By logits: (1 - y) x - log(sigmoid(x)) has no difference of large numbers.
@@ -600,6 +606,8 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
 
 @lazily
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+    if not input.is_floating_point():
+        raise NotImplementedError(f"nll_loss() does not apply to tensors of {input.dtype}")
     return _nll(input, target, weight, ignore_index, reduction, None)
 
 
@@ -645,7 +653,7 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
                   label_smoothing=0.0):
     dim = 0 if input.ndim == 1 else 1
     if not input.is_floating_point():
-        raise RuntimeError(f"cross_entropy() does not apply to tensors of {input.dtype}")
+        raise NotImplementedError(f"cross_entropy() does not apply to tensors of {input.dtype}")
     # One pass with the largest element taken out, so that exp() does not overflow.
     logs = torch.log_softmax(_wide(input), dim)
     shaped = None

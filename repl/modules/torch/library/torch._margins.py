@@ -41,12 +41,16 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
 
 @lazily
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
+    if not input.is_floating_point():
+        raise NotImplementedError(f"hinge_embedding_loss() does not apply to tensors of {input.dtype}")
     loss = torch.where(target != 1, (margin - input).clamp(min=0), 0) + torch.where(target != -1, input, 0)
     return _reduced(loss, reduction)
 
 
 @lazily
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    if not input.is_floating_point():
+        raise RuntimeError(f"soft_margin_loss() does not apply to tensors of {input.dtype}")
     return _reduced((-input * target).exp().log1p(), reduction)
 
 
@@ -88,6 +92,8 @@ def poisson_nll_loss(input, target, log_input=True, full=False, size_average=Non
 
 
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
+    if not input.is_floating_point():
+        raise RuntimeError(f"gaussian_nll_loss() does not apply to tensors of {input.dtype}")
     if not isinstance(var, torch.Tensor):
         if var < 0:
             raise ValueError("gaussian_nll_loss() takes variances that are not negative")

@@ -407,6 +407,8 @@ def bernoulli_(self, p=0.5):
 
 
 def exponential_(self, lambd=1.0):
+    if not self.is_floating_point():
+        raise RuntimeError(f"exponential_() does not apply to tensors of {self.dtype}")
     # By the inverse of the distribution; 1 - u is above 0, as u is from 0 to below 1.
     return self.copy_(-torch.log(1 - _kiln.uniform(self.shape, self)) / lambd)
 

@@ -149,7 +149,7 @@ def logaddexp2(input, other):
 def _exponents(a, b, what):
     dtype = torch.result_type(a, b)
     if not dtype.is_floating_point:
-        raise RuntimeError(f"{what} does not apply to tensors of {dtype}")
+        raise NotImplementedError(f"{what} does not apply to tensors of {dtype}")
     return dtype, _wide(a.to(dtype)), _wide(b.to(dtype))
 
 
@@ -174,7 +174,7 @@ def _unless_nan(out, a, b):
 def gcd(input, other):
     dtype = torch.result_type(input, other)
     if dtype.is_floating_point or dtype is torch.bool:
-        raise RuntimeError(f"gcd() does not apply to tensors of {dtype}")
+        raise NotImplementedError(f"gcd() does not apply to tensors of {dtype}")
     a, b = [t.to(dtype).abs() for t in torch.broadcast_tensors(input, other)]
     if _kiln.runs_kernels(a):
         from torch import _scan

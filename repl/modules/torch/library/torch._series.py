@@ -103,7 +103,7 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
     if edge_order not in (1, 2):
         raise RuntimeError(f"gradient(edge_order={edge_order}): it is 1 or 2")
     if input.dtype in (torch.uint8, torch.bool):
-        raise RuntimeError(f"gradient() does not apply to tensors of {input.dtype}")
+        raise NotImplementedError(f"gradient() does not apply to tensors of {input.dtype}")
     several = isinstance(spacing, (list, tuple))
     spacing = list(spacing) if several else [spacing] * len(dims)
     if len(spacing) != len(dims):

@@ -32,7 +32,7 @@ def topk(input, k, dim=-1, largest=True, sorted=True):
     if k < 0 or k > n:
         raise RuntimeError(f"topk() of {k} from a dimension of {n}")
     if input.dtype is torch.bool:
-        raise RuntimeError("topk() does not apply to tensors of bool")
+        raise NotImplementedError("topk() does not apply to tensors of bool")
     first = _kiln.topk(input.detach(), k, dim, largest)
     if first is not None:
         return _looked_up(input, dim, first)
@@ -45,7 +45,7 @@ def topk(input, k, dim=-1, largest=True, sorted=True):
 def kthvalue(input, k, dim=-1, keepdim=False):
     dim = _dim(dim, input.ndim)
     if input.dtype is torch.bool:
-        raise RuntimeError("kthvalue() does not apply to tensors of bool")
+        raise NotImplementedError("kthvalue() does not apply to tensors of bool")
     if k < 1 or k > (input.shape[dim] if input.ndim else 1):
         raise RuntimeError(f"kthvalue(): there is no element number {k}")
     found = _ranked(input, dim, k - 1, False)
@@ -77,7 +77,7 @@ def _elements_along(input, dim, function):
 
 def median(input, dim=None, keepdim=False):
     if input.dtype is torch.bool:
-        raise RuntimeError("median() does not apply to tensors of bool")
+        raise NotImplementedError("median() does not apply to tensors of bool")
     if dim is None:
         if input.numel() == 0:
             return input.new_full((), float("nan"))
@@ -210,7 +210,7 @@ def bincount(input, weights=None, minlength=0):
 
 def histc(input, bins=100, min=0, max=0):
     if not input.is_floating_point():
-        raise RuntimeError(f"histc() does not apply to tensors of {input.dtype}")
+        raise NotImplementedError(f"histc() does not apply to tensors of {input.dtype}")
     if bins <= 0:
         raise RuntimeError("histc() takes one bin or more")
     x = input.reshape(-1)
@@ -299,7 +299,7 @@ def std_mean(input, dim=None, unbiased=True, keepdim=False, *, correction=None):
 @lazily
 def norm(input, p="fro", dim=None, keepdim=False, *, dtype=None):
     if not input.is_floating_point():
-        raise RuntimeError(f"the norm of {input.dtype} has no dtype to be in")
+        raise NotImplementedError(f"the norm of {input.dtype} has no dtype to be in")
     x = input if dtype is None else input.to(dtype)
     out, x = x.dtype, _wide(x)
     p = 2.0 if p is None or p == "fro" else p
@@ -348,7 +348,7 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None):
 @lazily
 def nanmean(input, dim=None, keepdim=False, *, dtype=None):
     if not input.is_floating_point():
-        raise RuntimeError(f"nanmean() does not apply to tensors of {input.dtype}")
+        raise NotImplementedError(f"nanmean() does not apply to tensors of {input.dtype}")
     x = _wide(input if dtype is None else input.to(dtype))
     count = (~input.isnan()).sum(dim, keepdim)
     return (torch.where(x.isnan(), 0.0, x).sum(dim, keepdim) / count).to(dtype or input.dtype)
@@ -395,7 +395,7 @@ def rot90(input, k=1, dims=(0, 1)):
 
 def bernoulli(input, p=None, *, generator=None):
     if p is None and not input.is_floating_point():
-        raise RuntimeError(f"bernoulli() takes probabilities as floats, got {input.dtype}")
+        raise NotImplementedError(f"bernoulli() takes probabilities as floats, got {input.dtype}")
     p = _tensor._probability(input if p is None else p)
     return _drawn(input, p, generator)
 
@@ -461,5 +461,5 @@ def cummin(input, dim):
 
 def logcumsumexp(input, dim):
     if not input.is_floating_point():
-        raise RuntimeError(f"logcumsumexp() does not apply to tensors of {input.dtype}")
+        raise NotImplementedError(f"logcumsumexp() does not apply to tensors of {input.dtype}")
     return _kiln.logcumsumexp(input, _dim(dim, input.ndim))

@@ -233,7 +233,7 @@ def corrcoef(input):
 
 def nanmedian(input, dim=None, keepdim=False):
     if input.dtype is torch.bool:
-        raise RuntimeError("nanmedian() does not apply to tensors of bool")
+        raise NotImplementedError("nanmedian() does not apply to tensors of bool")
     if dim is None:
         if input.numel() == 0:
             return input.new_full((), float("nan"))

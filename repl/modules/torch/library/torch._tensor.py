@@ -500,7 +500,7 @@ def lerp(input, end, weight):
     if input.dtype != end.dtype or (isinstance(weight, torch.Tensor) and weight.dtype != input.dtype):
         raise RuntimeError("lerp() takes tensors of one dtype")
     if not input.is_floating_point():
-        raise RuntimeError(f"lerp() does not apply to tensors of {input.dtype}")
+        raise NotImplementedError(f"lerp() does not apply to tensors of {input.dtype}")
     a, b = _wide(input), _wide(end)
     if isinstance(weight, torch.Tensor):
         w = _wide(weight)
@@ -566,7 +566,7 @@ def remainder(input, other):
 def fmod(input, other):
     dtype = torch.result_type(input, other)
     if dtype is torch.bool:
-        raise RuntimeError("fmod() does not apply to tensors of bool")
+        raise NotImplementedError("fmod() does not apply to tensors of bool")
     input, other = [x.to(dtype) if isinstance(x, torch.Tensor) else x for x in (input, other)]
     if not isinstance(input, torch.Tensor):
         input = other.new_full((), input)
@@ -607,7 +607,7 @@ def negative(input):
 
 def positive(input):
     if input.dtype is torch.bool:
-        raise RuntimeError("positive() does not apply to tensors of bool")
+        raise NotImplementedError("positive() does not apply to tensors of bool")
     return input
 
 
@@ -778,7 +778,7 @@ def erfc(input):
 def hypot(input, other):
     dtype = torch.result_type(input, other)
     if not dtype.is_floating_point:
-        raise RuntimeError(f"hypot() does not apply to tensors of {dtype}")
+        raise NotImplementedError(f"hypot() does not apply to tensors of {dtype}")
     a, b = _wide(input.to(dtype)).abs(), _wide(other.to(dtype)).abs()
     most, least = torch.maximum(a, b), torch.minimum(a, b)  # squares of the larger one could overflow
     r = torch.where(most == 0, most, least / most)
@@ -807,7 +807,7 @@ def isneginf(input):
 @lazily
 def frac(input):
     if not input.is_floating_point():
-        raise RuntimeError(f"frac() does not apply to tensors of {input.dtype}")
+        raise NotImplementedError(f"frac() does not apply to tensors of {input.dtype}")
     return input - input.trunc()
 
 

@@ -218,4 +218,5 @@ for n in (3, 5000):
 # A difference is rounded before it is squared.
 far = torch.tensor([1.531, -2.688]).bfloat16(), torch.tensor([-3.508, 0.5]).bfloat16()
 assert F.mse_loss(*far, reduction="none").tolist() == [25.625, 10.1875]
+
 print("ok")
