@@ -384,6 +384,8 @@ Value as_int(Interp& in, NativeArgs& a) {
 Value as_index(Interp& in, NativeArgs& a) {
   if (is_float(self_object(a).dtype()))
     in.fail(ErrorKind::kType, "a tensor of {} is no index", info(self_object(a).dtype()).torch);
+  if (self_object(a).numel() != 1)
+    in.fail(ErrorKind::kType, "a tensor of {} elements is no index", self_object(a).numel());
   return as_int(in, a);
 }
 
