@@ -354,16 +354,19 @@ def _unslid(x, of_window, of_windows, n, stride, padding, dilation):
 def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None,
                 antialias=False):
     rank = input.ndim - 2
-    linear = {"linear": 1, "bilinear": 2, "trilinear": 3}
-    if mode not in linear and mode != "nearest" or antialias:
-        raise NotImplementedError(f"interpolate(mode={mode!r}, antialias={antialias}) is not supported")
-    if rank not in (1, 2, 3) or linear.get(mode, rank) != rank:
+    whole = ("nearest", "nearest-exact", "area")
+    between = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}
+    if mode not in between and mode not in whole:
+        raise NotImplementedError(f"interpolate(mode={mode!r}): the modes are {', '.join(whole + tuple(between))}")
+    if antialias:
+        raise NotImplementedError("interpolate(antialias=True) is not supported: F.avg_pool2d() first smooths too")
+    if rank not in (1, 2, 3) or between.get(mode, rank) != rank:
         raise NotImplementedError(f"interpolate(mode={mode!r}) of {input.ndim} dimensions")
-    if mode == "nearest" and align_corners is not None:
-        raise ValueError("interpolate(mode='nearest') takes no align_corners")
+    if mode in whole and align_corners is not None:
+        raise ValueError(f"interpolate(mode={mode!r}) takes no align_corners")
     if (size is None) == (scale_factor is None):
         raise ValueError("interpolate() takes size or scale_factor")
-    if not input.is_floating_point() and (mode != "nearest" or input.dtype is not torch.uint8):
+    if not input.is_floating_point() and (not mode.startswith("nearest") or input.dtype is not torch.uint8):
         raise NotImplementedError(f"interpolate(mode={mode!r}) does not apply to tensors of {input.dtype}")
     given = size if scale_factor is None else scale_factor
     if isinstance(given, (tuple, list)) and len(given) != rank:
@@ -377,11 +380,22 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     # torch steps by the given factor, which the rounded size need not have.
     exact = scale_factor is not None and not recompute_scale_factor
     steps = [1 / s if exact else n / m for n, m, s in zip(old, new, given)]
-    return _resized(input, new, steps, mode != "nearest", align_corners)
+    if mode == "area":
+        pool = getattr(torch.nn.functional, f"adaptive_avg_pool{rank}d")
+        return pool(input, list(new))
+    return _resized(input, new, steps, mode, align_corners)
+
+
+def _cubic(t):
+    """The weights of the elements at -1, 0, 1 and 2 of a place t behind 0: Keys' cubic convolution with a = -0.75."""
+    far = [((-0.75 * u + 3.75) * u - 6) * u + 3 for u in (t + 1, 2 - t)]
+    near = [(1.25 * u - 2.25) * u * u + 1 for u in (t, 1 - t)]
+    return far[0], near[0], near[1], far[1]
 
 
 @lazily
-def _resized(input, new, steps, linear, align_corners):
+def _resized(input, new, steps, mode, align_corners):
+    linear = not mode.startswith("nearest")
     x = _wide(input) if linear else input
     for d, (m, step) in enumerate(zip(new, steps), 2):
         n = x.shape[d]
@@ -393,6 +407,7 @@ def _resized(input, new, steps, linear, align_corners):
             continue
         at = _kiln.iota(m, x).to(torch.float64 if x.dtype is torch.float64 else torch.float32)
         if not linear:
+            at = at + 0.5 if mode == "nearest-exact" else at
             x = _kiln.take(x, [d], [_along((at * step).floor().int().clamp(max=n - 1), d, x.ndim)])
             continue
         if align_corners:
@@ -400,7 +415,14 @@ def _resized(input, new, steps, linear, align_corners):
             at = at * ((n - 1) / (m - 1) if m > 1 else 0.0)
         else:
             # The centres of the elements are aligned; what lies before the first counts as it.
-            at = ((at + 0.5) * step - 0.5).clamp(min=0)
+            at = (at + 0.5) * step - 0.5
+            at = at if mode == "bicubic" else at.clamp(min=0)
+        if mode == "bicubic":
+            low = at.floor()
+            weights = _cubic(_along(at - low, d, x.ndim))
+            taps = [_kiln.take(x, [d], [_along((low.int() + k).clamp(0, n - 1), d, x.ndim)]) for k in (-1, 0, 1, 2)]
+            x = taps[0] * weights[0] + taps[1] * weights[1] + taps[2] * weights[2] + taps[3] * weights[3]
+            continue
         low = at.int().clamp(max=n - 1)
         part = _along(at - low, d, x.ndim)
         a, b = [_kiln.take(x, [d], [_along(i, d, x.ndim)]) for i in (low, (low + 1).clamp(max=n - 1))]

@@ -219,4 +219,18 @@ for n in (3, 5000):
 far = torch.tensor([1.531, -2.688]).bfloat16(), torch.tensor([-3.508, 0.5]).bfloat16()
 assert F.mse_loss(*far, reduction="none").tolist() == [25.625, 10.1875]
 
+
+# Resized by cubic convolution, by areas, and to the nearest centre.
+x = torch.tensor([[[[0.0, 1.0, 3.0], [2.0, 4.0, 8.0]]]])
+resized = (
+    (dict(size=(3, 2), mode='bicubic'), [-0.030925, 2.184286, 1.234375, 4.873047, 2.499674, 7.561809]),
+    (dict(size=(2, 4), mode='bicubic', align_corners=True), [0.0, 0.462963, 1.74074, 3.0, 2.0, 2.925926, 5.48148, 8.0]),
+    (dict(size=(1, 2), mode='area'), [1.75, 4.0]),
+    (dict(scale_factor=1.5, mode='nearest-exact'), [0.0, 1.0, 1.0, 3.0, 2.0, 4.0, 4.0, 8.0, 2.0, 4.0, 4.0, 8.0]),
+)
+for arguments, wanted in resized:
+    got = F.interpolate(x, **arguments).flatten().tolist()
+    assert len(got) == len(wanted) and max(abs(a - b) for a, b in zip(got, wanted)) < 1e-5
+raises(NotImplementedError, lambda: F.interpolate(x[0], size=3, mode="bicubic"))
+raises(ValueError, lambda: F.interpolate(x, size=(3, 3), mode="area", align_corners=True))
 print("ok")
