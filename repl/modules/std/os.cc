@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "repl/modules/std/std.h"
+#include "repl/script/interp/function_generator.h"
 #include "repl/script/value/bytes.h"
 #include "support/environment.h"
 #include "support/escape.h"
@@ -511,6 +512,13 @@ Value file_readlines(Interp& in, NativeArgs& a) {
   for (std::string line; read_line(in, f, line);) out.push_back(f.content(line));
   return make<List>(std::move(out));
 }
+Value file_iter(Interp&, NativeArgs& a) { return *a.self; }
+Value file_next(Interp& in, NativeArgs& a) {
+  std::string line;
+  TextFile& f = file(in, a, false);
+  if (!read_line(in, f, line)) stop_iteration(in, Value::none());
+  return f.content(std::move(line));
+}
 Value file_write(Interp& in, NativeArgs& a) {
   TextFile& f = file(in, a, true);
   std::string encoded;
@@ -581,6 +589,8 @@ Value file_tell(Interp& in, NativeArgs& a) {
 constexpr NativeDef kFileMethods[] = {
     {"__enter__()", file_enter, "the file itself"},
     {"__exit__(*exception)", file_exit, "closes it"},
+    {"__iter__()", file_iter, "the file itself"},
+    {"__next__()", file_next, "the next line, with its end"},
     {"close()", file_close, "closes it"},
     {"flush()", file_flush, "does nothing: what is written is not buffered"},
     {"read(size=-1)", file_read, "the content, or that many characters or bytes of it"},

@@ -420,7 +420,11 @@ Value next(Interp& in, NativeArgs& a) {
     // The value of a generator's return travels in the exception.
     if (auto* g = dynamic_cast<FunctionGenerator*>(it); g && a[1].missing()) stop_iteration(in, g->result());
   } else if (auto f = in.find_attribute(a[0], "__next__")) {
-    return in.call(*f, {});
+    try {
+      return in.call(*f, {});
+    } catch (ScriptError& e) {
+      if (a[1].missing() || !is_stop_iteration(in, e)) throw;
+    }
   } else {
     in.fail(ErrorKind::kType, "next() needs an iterator, got '{}'", in.type_name(a[0]));
   }

@@ -459,7 +459,8 @@ void Interp::fail(Diagnostic d, std::string_view type) {
   ScriptError e;
   const bool by_zero =
       d.message.starts_with("division by zero") || d.message.ends_with(" cannot be raised to a negative power");
-  if (type.empty()) type = by_zero ? "ZeroDivisionError" : exception_of(d.kind);
+  const bool overflow = d.message == "the result of '**' is too large for a float";
+  if (type.empty()) type = by_zero ? "ZeroDivisionError" : overflow ? "OverflowError" : exception_of(d.kind);
   auto instance = make<Instance>(exception_type(type));
   instance->fields.set("args", make<Tuple>(std::vector<Value>{Value::str(d.message)}));
   set_context(*instance);

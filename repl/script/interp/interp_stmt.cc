@@ -340,9 +340,18 @@ void Interp::exec_del(const Expr& target, Frame& f) {
 
 void Interp::exec_assert(const Assert& s, Frame& f) {
   if (truth(eval(*s.condition, f))) return;
-  std::string message = s.message ? str(eval(*s.message, f)) : "";
+  if (s.message) {
+    const Value value = eval(*s.message, f);
+    const std::string message = str(value);
+    where_ = s.condition->range;
+    try {
+      fail_as_type("AssertionError", message.empty() ? "assertion failed" : "assertion failed: " + message, "");
+    } catch (ScriptError& e) {
+      e.exception.get<Instance>()->fields.set("args", make<Tuple>(std::vector<Value>{value}));
+      throw;
+    }
+  }
   where_ = s.condition->range;
-  if (!message.empty()) fail_as_type("AssertionError", "assertion failed: " + message, "", message);
   // Show both sides of a plain comparison: they are what the reader asks for next.
   const auto* c = dyn_as<Compare>(s.condition.get());
   bool plain = c && c->ops.size() == 1 && c->left->kind == ExprKind::kName;

@@ -26,6 +26,11 @@ Value* find_special(Object* self, std::string_view name) { return (*self->own_ty
 
 }  // namespace
 
+bool is_stop_iteration(Interp& in, const ScriptError& e) {
+  auto* raised = e.exception.get<Instance>();
+  return raised && raised->type->derives_from(in.exception_type("StopIteration").get());
+}
+
 bool is_exception(Interp& in, TypeObject* type) { return type->derives_from(in.exception_type("BaseException").get()); }
 
 std::optional<Value> special(Interp& in, Object* self, std::string_view name, std::initializer_list<Value> args) {
@@ -200,8 +205,7 @@ class InstanceIterator : public IteratorObject {
       out = std::move(*v);
       return true;
     } catch (ScriptError& e) {
-      auto* raised = e.exception.get<Instance>();
-      if (raised && raised->type->derives_from(in.exception_type("StopIteration").get())) return false;
+      if (is_stop_iteration(in, e)) return false;
       throw;
     }
   }

@@ -37,3 +37,6 @@ try:
     raise NotImplementedError
 except NotImplementedError as e: print(repr(e))
 print(issubclass(bool, int), issubclass(ValueError, Exception), OSError is IOError, BaseException.__name__)
+for message in ((1, 2), None, "", 5):
+    try: assert False, message
+    except AssertionError as e: print(e.args)

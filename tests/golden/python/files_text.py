@@ -53,3 +53,11 @@ with open(path, "a") as f:
     print("more", file=f)
 print(open(path, errors="replace").read() == "\ufffdmore\n")
 os.remove(path)
+with open(path, "w") as f: f.write("name,n\na,1\nb,2,3\n\nc\n")
+with open(path) as f: print(next(f), [line.strip() for line in f], next(f, "end"))
+with open(path, "rb") as f: print(next(f), next(f))
+import csv
+rows = csv.DictReader(open(path))
+print(next(rows), list(rows), next(rows, "end"), rows.fieldnames)
+print(list(csv.DictReader(["x", "", "y,z"], ["a"], restkey="more")))
+os.remove(path)

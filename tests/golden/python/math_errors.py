@@ -8,3 +8,4 @@ print([attempt(math.pow, *a) for a in ((inf, 2), (2, inf), (0, -inf), (-0., -inf
 print([attempt(math.ldexp, *a) for a in ((1., 2000), (-1., 5000), (0., 10**30), (1., -10**30), (1., 10**30), (inf, 5), (-inf, 10**30), (nan, 99999), (1., -2000), (1.5, 10))])
 print(math.gcd(-2**63), math.gcd(-2**63, 0), math.gcd(-2**63, -2**63), math.gcd(2**70, 2**69), math.gcd(), math.gcd(-4, 6), math.gcd(2**126, 6**40))
 print(math.lcm(-2**63), math.lcm(-2**63, 1), math.lcm(2**40, 3**30), math.lcm(-4, 6), math.lcm(), math.lcm(0, 5))
+print([attempt(lambda a, b: a ** b, *a) for a in ((2.0, 5000), (10, 400.0), (-1e200, 3), (1e200, -3), (inf, 2))])

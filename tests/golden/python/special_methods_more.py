@@ -143,3 +143,16 @@ for form in ("%x", "%c"):
     try: print(form % OnlyInt())
     except TypeError: print("TypeError")
 print(round(2**63 + 1), round(-2**64 - 3, None), round(2**100 + 1), round(2**70 + 55, -1))
+
+# next() with a default takes the end of a class's own iterator for what it is.
+class Ended:
+    def __iter__(self): return self
+    def __next__(self): raise StopIteration(5)
+class Inner:
+    def __init__(self): self.items = iter([1])
+    def __iter__(self): return self
+    def __next__(self): return next(self.items)
+inner = Inner()
+print(next(Ended(), "default"), next(iter(Ended()), None), next(inner), next(inner, "end"))
+try: next(Ended())
+except StopIteration as e: print(e.value)

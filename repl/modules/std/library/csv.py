@@ -62,7 +62,7 @@ def _rows(lines, delimiter):
         if rest.count('"') % 2:
             continue
         row, at, rest = [], rest.rstrip("\r\n"), ""
-        while True:
+        while at or row:
             if at.startswith('"'):
                 end = 1
                 while end < len(at) and (at[end] != '"' or at[end:end + 2] == '""'):
@@ -80,10 +80,22 @@ def _rows(lines, delimiter):
 
 
 class DictReader:
-    def __init__(self, f, fieldnames=None, **kwargs):
-        self._rows = reader(f, **kwargs)
-        self.fieldnames = list(next(self._rows, [])) if fieldnames is None else list(fieldnames)
+    def __init__(self, f, fieldnames=None, restkey=None, restval=None, **kwargs):
+        self.reader = reader(f, **kwargs)
+        self.fieldnames = list(next(self.reader, [])) if fieldnames is None else list(fieldnames)
+        self.restkey, self.restval = restkey, restval
 
     def __iter__(self):
-        for row in self._rows:
-            yield dict(zip(self.fieldnames, row))
+        return self
+
+    def __next__(self):
+        row = next(self.reader)
+        while not row:
+            row = next(self.reader)
+        names, n = self.fieldnames, len(row)
+        out = dict(zip(names, row))
+        if n > len(names):
+            out[self.restkey] = row[len(names):]
+        for name in names[n:]:
+            out[name] = self.restval
+        return out
