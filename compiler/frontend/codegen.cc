@@ -118,15 +118,24 @@ Result<Value> Codegen::global(std::string_view id, SourceRange range) {
 Diagnostic Codegen::unknown_name(std::string_view id, SourceRange range) {
   const JitFunction& function = *frame().function;
   std::vector<std::string> candidates;
+  const std::optional<HiddenName> hidden = function.hidden ? function.hidden(id) : std::nullopt;
+  auto not_constexpr = [&](std::string_view what) {
+    return fail(range, ErrorKind::kName, "{} is {}, and a kernel sees only those that are constexpr", id, what);
+  };
+  const std::string to_see_it =
+      hidden && hidden->type.ends_with("Tensor")
+          ? "help: pass it as an argument of the kernel"
+          : fmt::format("help: write {} = tl.constexpr(…), or pass it as a tl.constexpr parameter", id);
+  constexpr std::string_view kOnlyKernels =
+      "{} is not a kernel function; only functions under @triton.jit or @triton.constexpr_function can be called from "
+      "a kernel";
+  if (hidden && hidden->captured && hidden->type != "function")
+    return with_note(not_constexpr("a variable of the function around the kernel"), to_see_it);
   if (function.module) {
     for (const ast::StmtPtr& s : function.module->body) {
       if (const auto* def = ast::dyn_as<ast::FunctionDef>(s.get())) {
         if (def->name == id)
-          return with_note(fail(range, ErrorKind::kName,
-                                "{} is not a kernel function; only functions under @triton.jit or "
-                                "@triton.constexpr_function can be called from a kernel",
-                                id),
-                           "defined here", def->name_range);
+          return with_note(fail(range, ErrorKind::kName, kOnlyKernels, id), "defined here", def->name_range);
         candidates.push_back(def->name);
       }
       if (const auto* c = ast::dyn_as<ast::ClassDef>(s.get()); c && c->name == id)
@@ -143,16 +152,15 @@ Diagnostic Codegen::unknown_name(std::string_view id, SourceRange range) {
           if (made && made->callee->range.str().ends_with("constexpr"))
             return with_note(fail(range, ErrorKind::kName, "the value of {} is not known without running the file", id),
                              "defined here", a->value->range);
-          return with_note(
-              with_note(fail(range, ErrorKind::kName,
-                             "{} is a global variable, and a kernel sees only those that are constexpr", id),
-                        "defined here", n->range),
-              fmt::format("help: write {} = tl.constexpr(…), or pass it as a tl.constexpr parameter", id));
+          return with_note(with_note(not_constexpr("a global variable"), "defined here", n->range), to_see_it);
         }
       if (const auto* import = ast::dyn_as<ast::Import>(s.get()))
         for (const ast::Import::Alias& n : import->names) candidates.push_back(n.as.empty() ? n.name : n.as);
     }
   }
+  // Of another entry of the prompt, or of a loop or an import.
+  if (hidden && hidden->type == "function") return fail(range, ErrorKind::kName, kOnlyKernels, id);
+  if (hidden && !hidden->builtin) return with_note(not_constexpr("a global variable"), to_see_it);
   for (const auto& [n, binding] : frame().env)
     if (binding.state == Binding::State::kLive) candidates.push_back(n);
   for (std::string& n : builtin_names(kIsPython)) candidates.push_back(std::move(n));
@@ -162,6 +170,9 @@ Diagnostic Codegen::unknown_name(std::string_view id, SourceRange range) {
     d = with_note(std::move(d), fmt::format("help: did you mean {}?", near));
   else if (const Builtin* builtin = find_builtin(id, kInLanguage | kInMath))
     d = with_note(std::move(d), fmt::format("help: did you mean {}?", builtin->display_name()));
+  else if (hidden)
+    d = with_note(std::move(d), fmt::format("help: of Python's own functions a kernel has {}",
+                                            fmt::join(builtin_names(kIsPython), ", ")));
   return d;
 }
 

@@ -414,7 +414,11 @@ Result<Value> Codegen::subscript(const ast::Subscript& e) {
     return index_tensor(v, *e.index, e.range);
   }
   if (ir::Value* v = base.tensor()) return index_tensor(v, *e.index, e.range);
-  return fail(e.range, ErrorKind::kType, "{} cannot be indexed", describe(base));
+  Diagnostic d = fail(e.range, ErrorKind::kType, "{} cannot be indexed", describe(base));
+  if (const auto* f = base.function())
+    d = with_note(std::move(d),
+                  fmt::format("help: a kernel launches no others; it calls functions as {}(…)", (*f)->def->name));
+  return d;
 }
 
 Result<Value> Codegen::index_tuple(const TupleValue& tuple, const ast::Expr& index, SourceRange range) {

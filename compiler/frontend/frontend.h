@@ -38,6 +38,13 @@ struct GlobalTuple {
   std::vector<std::string> fields = {};  // of a NamedTuple, a name for each item
 };
 
+/// A variable of the host that kernels do not see, for errors that name it.
+struct HiddenName {
+  std::string type;       // as Python names it: "int", "torch.Tensor"
+  bool captured = false;  // of the function around the kernel, not of the module
+  bool builtin = false;   // Python's own
+};
+
 /// A function under @triton.jit (or @triton.constexpr_function, or that such a one may call), with the names that its
 /// module gives it.
 struct JitFunction {
@@ -50,6 +57,8 @@ struct JitFunction {
   std::vector<std::string> do_not_specialize;  // parameter names
   /// Module-level names, asked for when the kernel is compiled (so functions may be defined in any order).
   std::function<std::optional<Global>(std::string_view)> lookup;
+  /// What else the host has of that name.
+  std::function<std::optional<HiddenName>(std::string_view)> hidden = {};
   /// The same for the names of a file that was imported as a module (`from . import helpers`), by its path.
   std::function<std::optional<Global>(std::string_view path, std::string_view name)> member = {};
   /// The values of parameters' defaults, where the host has evaluated them; else their texts are.

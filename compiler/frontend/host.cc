@@ -304,8 +304,8 @@ Result<std::vector<Value>> Codegen::items_of(const Arg& a) {
     for (char c : *s) out.push_back(Value::text(std::string(1, c)));
     return out;
   }
-  return fail(a.range, ErrorKind::kType, "only tuples and constexpr ranges are gone through here, got {}",
-              describe(a.value));
+  return fail(a.range, ErrorKind::kType, "only tuples and {} are gone through here, got {}",
+              computing() ? "constexpr ranges" : "tl.static_range of constexprs", describe(a.value));
 }
 
 Result<Value> Codegen::comprehension(const ast::Comprehension& e) {

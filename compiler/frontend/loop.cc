@@ -122,8 +122,8 @@ Status Codegen::finish_loop(ir::Op* loop, std::vector<Carried>& carried, int fir
         if (!finals.empty() && c.leaves.size() == 1 && finals.size() == 1 &&
             finals[0]->type.shape == c.leaves[0].init->type.shape)
           d = with_note(std::move(d),
-                        fmt::format("help: convert it with .to(tl.{}), or give it that type before the loop",
-                                    info(c.leaves[0].init->type.dtype).triton));
+                        fmt::format("help: give it the type {} before the loop, or convert it with .to(tl.{}) here",
+                                    info(finals[0]->type.dtype).triton, info(c.leaves[0].init->type.dtype).triton));
         else if (finals.size() == 1 && finals[0]->type.is_tile() && c.leaves.size() == 1)
           d = with_note(
               std::move(d),
@@ -273,9 +273,14 @@ Status Codegen::runtime_for(const ast::For& s, const RangeValue& range) {
     } else {
       KILN_TRY(bounds[i], tensor(*parts[i]));
     }
-    if (!bounds[i]->type.is_int() || bounds[i]->type.is_tile())
-      return fail(parts[i]->range, ErrorKind::kType, "the bounds of a loop must be scalar ints, got {}",
-                  describe(parts[i]->value));
+    if (!bounds[i]->type.is_int() || bounds[i]->type.is_tile()) {
+      Diagnostic d = fail(parts[i]->range, ErrorKind::kType, "the bounds of a loop must be scalar ints, got {}",
+                          describe(parts[i]->value));
+      // A tensor of one element is passed as a pointer to it.
+      if (bounds[i]->type.pointer)
+        d = with_note(std::move(d), "help: load it with tl.load(pointer), or pass a number, such as x.item()");
+      return d;
+    }
     common = i == 0 ? bounds[i]->type.dtype : promote_ints(common, bounds[i]->type.dtype);
   }
   // Python's bools count as integers: range(True) runs once.

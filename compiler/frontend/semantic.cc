@@ -49,8 +49,12 @@ ir::Value* Codegen::constant(const Constant& c, DType dtype) {
 Result<ir::Value*> Codegen::tensor(const Arg& a) {
   if (ir::Value* v = a.value.tensor()) return v;
   const Constant* c = a.value.constant();
-  if (!c || !a.value.is_number())
-    return fail(a.range, ErrorKind::kType, "expected a tensor or a number, got {}", describe(a.value));
+  if (!c || !a.value.is_number()) {
+    Diagnostic d = fail(a.range, ErrorKind::kType, "expected a tensor or a number, got {}", describe(a.value));
+    if (c && std::holds_alternative<ast::None>(*c) && a.range.str().ends_with(')'))
+      d = with_note(std::move(d), "help: a function that ends without `return VALUE` gives None");
+    return d;
+  }
   std::optional<DType> t = natural_dtype(*c);
   if (!t) return fail(a.range, ErrorKind::kValue, "{} does not fit in 64 bits", ast::repr(*c));
   return constant(*c, *t);

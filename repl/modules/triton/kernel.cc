@@ -90,15 +90,31 @@ class Lookup {
  public:
   Lookup(Interp& in, Ref<Function> f) : interp_(in.self()), function_(std::move(f)) {}
   std::optional<frontend::Global> operator()(std::string_view name) const {
-    for (size_t i = 0; i < function_->free.size(); ++i)
-      if (function_->code->free[i].name == name) return global_of(function_->free[i]->value);
+    const Found found = find(name);
+    return found.value ? global_of(*found.value) : std::nullopt;
+  }
+  std::optional<frontend::HiddenName> hidden(std::string_view name) const {
+    const Found found = find(name);
     std::shared_ptr<Interp*> in = interp_.lock();
-    Globals::Slot* slot = in ? function_->program->globals->find(name) : nullptr;
-    if (!slot) return std::nullopt;
-    return global_of(slot->value.missing() ? slot->builtin : slot->value);
+    if (!in || !found.value || found.value->missing()) return std::nullopt;
+    return frontend::HiddenName{(*in)->type_name(*found.value), found.captured, found.builtin};
   }
 
  private:
+  struct Found {
+    const Value* value = nullptr;
+    bool captured = false, builtin = false;
+  };
+  Found find(std::string_view name) const {
+    for (size_t i = 0; i < function_->free.size(); ++i)
+      if (function_->code->free[i].name == name) return {&function_->free[i]->value, true};
+    std::shared_ptr<Interp*> in = interp_.lock();
+    Globals::Slot* slot = in ? function_->program->globals->find(name) : nullptr;
+    if (!slot) return {};
+    const bool builtin = slot->value.missing();
+    return {builtin ? &slot->builtin : &slot->value, false, builtin};
+  }
+
   std::weak_ptr<Interp*> interp_;
   Ref<Function> function_;
 };
@@ -139,7 +155,9 @@ Value make_kernel(Interp& in, const Value& v, const Value& do_not_specialize, bo
   jit->def = f->def;
   jit->constexpr_function = constexpr_function;
   jit->do_not_specialize = parameter_names(in, *f, do_not_specialize);
-  jit->lookup = Lookup(in, Ref<Function>(f));
+  const Lookup names(in, Ref<Function>(f));
+  jit->lookup = names;
+  jit->hidden = [names](std::string_view name) { return names.hidden(name); };
   jit->member = [interp = in.self()](std::string_view path, std::string_view name) {
     return member_of(interp, path, name);
   };
@@ -451,6 +469,16 @@ Value KernelObject::call(Interp& in, CallArgs& args) {
                             kernel.name(), kernel.params().size(), args.args.size(),
                             args.keywords.empty() ? "" : fmt::format(" and {} by name", args.keywords.size())),
                       fmt::format("help: a launch has a grid: {}[(n_programs,)](…)", kernel.name())));
+  bool has_result = false;
+  const auto look = [&](const ast::Stmt& s) {
+    const auto* r = ast::dyn_as<ast::Return>(&s);
+    has_result = has_result || (r && r->value);
+  };
+  ast::walk(kernel_function->def->body, look, [](const ast::Expr&) {});
+  if (!has_result)
+    in.fail(with_note(
+        error(ErrorKind::kType, "the kernel {} returns nothing that a call on tensors could give", kernel.name()),
+        fmt::format("help: a launch has a grid: {}[(n_programs,)](…)", kernel.name())));
   SourceCollector source(in);
   source.add(*kernel_function);
   auto f = std::make_shared<ExprFunction>(source.take());
