@@ -5,10 +5,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
-#include <functional>
 #include <sstream>
 
 #include "repl/shell/files.h"
+#include "support/diag.h"
 #include "support/launch_options.h"
 #include "support/text_width.h"
 
@@ -68,15 +68,16 @@ namespace {
 
 /// `kiln file.py` is `kiln run file.py`. What is wrong with a first word that is neither a command nor a script; empty:
 /// nothing, or the command line says it.
-std::string run_script_named(std::vector<const char*>& words, const std::function<bool(std::string_view)>& is_command) {
+std::string run_script_named(std::vector<const char*>& words, const std::vector<std::string>& commands) {
   for (size_t i = 1; i < words.size(); ++i) {
     const std::string_view word = words[i];
     if (word == "-" || word == "-c") return {};
     if (word == "--device") ++i;  // its value
     if (word.starts_with('-')) continue;
     std::error_code none;
-    const bool is_script = word.ends_with(".py") || std::filesystem::is_regular_file(word, none);
-    if (is_command(word)) return {};
+    // A pipe too: kiln <(make_program).
+    const bool is_script = word.ends_with(".py") || std::filesystem::exists(word, none);
+    if (std::ranges::find(commands, word) != commands.end()) return {};
     if (std::filesystem::is_directory(word, none))
       return fmt::format("{} is a folder: kiln runs a script of it (kiln {}/FILE.py), kiln check its kernels", word,
                          word.substr(0, word.find_last_not_of('/') + 1));
@@ -84,6 +85,10 @@ std::string run_script_named(std::vector<const char*>& words, const std::functio
       words.insert(words.begin() + static_cast<ptrdiff_t>(i), "run");
     else if (word.find('/') != std::string_view::npos)
       return fmt::format("there is no file {}", word);
+    else if (const std::string near = nearest_name(word, commands); !near.empty())
+      return fmt::format("{} is neither a command nor a file; did you mean {}?", word, near);
+    else
+      return fmt::format("{} is neither a command nor a file: kiln --help lists the commands", word);
     return {};
   }
   return {};
@@ -181,13 +186,11 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     profile->get_option(option)->check(
         [](const std::string& name) { return std::string(name.empty() ? "the name of a file is missing" : ""); });
 
-  auto is_command = [&](std::string_view word) {
-    for (const CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; }))
-      if (sub->get_name() == word) return true;
-    return false;
-  };
+  std::vector<std::string> commands;
+  for (const CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; })) commands.push_back(sub->get_name());
+  auto is_command = [&](std::string_view word) { return std::ranges::find(commands, word) != commands.end(); };
   std::vector<const char*> words(argv, argv + argc);
-  if (const std::string problem = run_script_named(words, is_command); !problem.empty()) {
+  if (const std::string problem = run_script_named(words, commands); !problem.empty()) {
     put(stderr, "kiln: " + printable(problem) + "\n");
     return {std::nullopt, kExitUsage};
   }

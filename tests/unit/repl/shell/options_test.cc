@@ -1,6 +1,7 @@
 #include "repl/shell/options.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "support/process.h"
 
@@ -51,10 +52,23 @@ TEST(Options, AScriptKeepsItsOwnArguments) {
   EXPECT_EQ(p.options->args, (std::vector<std::string>{"--json", "-x", "file"}));
 }
 
+// kiln <(make_program) gives it a pipe.
+TEST(Options, APipeIsAScript) {
+  const ScratchFolder folder;
+  const std::string pipe = folder.path + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  auto p = parse({pipe.c_str(), "x"});
+  ASSERT_TRUE(p.options);
+  EXPECT_EQ(p.options->command, Command::kFile);
+  EXPECT_EQ(p.options->file, pipe);
+}
+
 TEST(Options, AFolderIsNoScript) {
   const ScratchFolder folder;
   const std::string below = folder.path + "/nothing";
-  const std::pair<std::string, std::string> cases[] = {{folder.path, "is a folder"}, {below, "there is no file"}};
+  const std::pair<std::string, std::string> cases[] = {{folder.path, "is a folder"},
+                                                       {below, "there is no file"},
+                                                       {"chekc", "neither a command nor a file; did you mean check?"}};
   for (const auto& [word, text] : cases) {
     const char* words[] = {"kiln", word.c_str()};
     testing::internal::CaptureStderr();
