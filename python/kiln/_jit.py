@@ -38,7 +38,7 @@ class Kernel(_kiln.Dispatcher):
         compile: list = []
         self = super().__new__(cls, fn.__name__, rows, lambda *args: compile[0](*args))
         self.fn, self.__name__, self.__doc__, self.__module__ = fn, fn.__name__, fn.__doc__, fn.__module__
-        self.__wrapped__ = fn
+        self.__wrapped__, self.__qualname__ = fn, fn.__qualname__
         self._constexprs = [r[1] for r in rows]
         compile.append(self._compile)
         return self
@@ -48,6 +48,9 @@ class Kernel(_kiln.Dispatcher):
 
     def __repr__(self) -> str:
         return f"<kiln.Kernel {self.__module__}.{self.__name__}>"
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # by its name, as functions; a copy is the kernel itself
 
     def _compile(self, descriptions: list, options: dict, target: str, device: str) -> Any:
         names = _Names()
@@ -107,6 +110,8 @@ class _Names:
         if isinstance(value, int):
             if not -2**63 <= int(value) < 2**64: raise _Unknown("an integer of more than 64 bits")
             return int(value)
+        if any(t.__module__ == "numpy" and t.__name__ == "generic" for t in type(value).__mro__):
+            return self.value(value.item())
         if isinstance(value, (float, str)): return type(value).__mro__[-2](value)
         if isinstance(value, (tuple, list)):
             return ("tuple", [self.value(v) for v in value], getattr(value, "_fields", None))
@@ -130,6 +135,8 @@ class _Names:
         for path in sorted(self.table.names(number), key=lambda p: p.count(".")):
             root, *rest = path.split(".")
             found = nonlocals.get(root, fn.__globals__.get(root, _MISSING))
+            if found is not _MISSING and not _is_visible(found):
+                self.table.hide(number, root, type(found).__name__, root in nonlocals)
             try:
                 self._bind(number, root, rest, found)
             except _Unknown:

@@ -89,6 +89,16 @@ PyObject* bind(PyObject* self, PyObject* args) {
   });
 }
 
+PyObject* hide(PyObject* self, PyObject* args) {
+  return guarded([&] {
+    int id = 0, captured = 0;
+    PyObject *name = nullptr, *type = nullptr;
+    if (!PyArg_ParseTuple(args, "iUUp", &id, &name, &type, &captured)) throw Raised();
+    table(self).hide(static_cast<FunctionId>(id), text_of(name), std::string(text_of(type)), captured != 0);
+    return none();
+  });
+}
+
 PyObject* bind_member(PyObject* self, PyObject* args) {
   return guarded([&] {
     PyObject *module = nullptr, *name = nullptr, *value = nullptr;
@@ -149,6 +159,7 @@ PyMethodDef methods[] = {
      "add_evaluated(name, identity, f) -> id of a constexpr function that f(args, keywords) computes"},
     {"names", names, METH_O, "names(id) -> the names and chains of attributes that a function takes from outside"},
     {"bind", bind<&FunctionTable::bind>, METH_VARARGS, "bind(id, name, value)"},
+    {"hide", hide, METH_VARARGS, "hide(id, name, type, captured): of a variable that kernels do not see, for errors"},
     {"bind_default", bind<&FunctionTable::bind_default>, METH_VARARGS, "bind_default(id, parameter, value)"},
     {"bind_member", bind_member, METH_VARARGS, "bind_member(module, name, value)"},
     {"compile", compile, METH_VARARGS,

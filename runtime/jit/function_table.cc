@@ -27,6 +27,7 @@ struct FunctionTableImpl : std::enable_shared_from_this<FunctionTableImpl> {
   struct Entry {
     JitFunction function;
     NameTable names, defaults;
+    std::map<std::string, frontend::HiddenName, std::less<>> hidden;
   };
   // A deque, since lookups keep references to entries while others are added.
   std::deque<Entry> entries;
@@ -52,6 +53,10 @@ struct FunctionTableImpl : std::enable_shared_from_this<FunctionTableImpl> {
     e.function.module = module;
     e.function.def = def;
     e.function.lookup = [this, &e](std::string_view name) { return find(e.names, name); };
+    e.function.hidden = [&e](std::string_view name) {
+      auto it = e.hidden.find(name);
+      return it == e.hidden.end() ? std::nullopt : std::optional(it->second);
+    };
     e.function.default_of = [this, &e](std::string_view parameter) { return find(e.defaults, parameter); };
     e.function.member = [this](std::string_view path, std::string_view name) -> std::optional<frontend::Global> {
       auto it = modules.find(path);
@@ -192,6 +197,9 @@ std::vector<std::string> FunctionTable::names(FunctionId function) const {
 
 void FunctionTable::bind(FunctionId function, std::string_view name, const NameValue& value) {
   impl_->at(function).names.insert_or_assign(std::string(name), impl_->to_global(value));
+}
+void FunctionTable::hide(FunctionId function, std::string_view name, std::string type, bool captured) {
+  impl_->at(function).hidden.insert_or_assign(std::string(name), frontend::HiddenName{std::move(type), captured});
 }
 void FunctionTable::bind_default(FunctionId function, std::string_view parameter, const NameValue& value) {
   impl_->at(function).defaults.insert_or_assign(std::string(parameter), impl_->to_global(value));

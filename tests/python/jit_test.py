@@ -1,8 +1,10 @@
 """kiln.jit on the CPU, with whatever arrays this Python has."""
+import copy
 import enum
 import gc
 import importlib.util
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -269,8 +271,30 @@ time.sleep(0.3)
         ):
             with self.assertRaisesRegex(error, said): scale[1](*args, **keywords)
         # A global that is no constexpr might change without being noticed.
-        with self.assertRaisesRegex(kiln.Error, "PLAIN"): reads_plain_global[1](out)
+        with self.assertRaisesRegex(kiln.Error, "PLAIN is a global variable, .*only those that are constexpr"):
+            reads_plain_global[1](out)
+
+        def around(factor, add):
+
+            @kiln.jit
+            def reads_captured(out):
+                tl.store(out, factor)
+
+            return reads_captured
+
+        with self.assertRaisesRegex(kiln.Error, "factor is a variable of the function around the kernel"):
+            around(3, doubled)[1](out)
         with self.assertRaises(TypeError): kiln.jit(3)
+
+    def test_copies_and_pickles_are_the_kernel(self):
+        for again in (copy.copy(scale), copy.deepcopy({"k": [scale]})["k"][0], pickle.loads(pickle.dumps(scale))):
+            self.assertIs(again, scale)
+
+    @unittest.skipUnless(np, "no numpy")
+    def test_scalars_of_numpy_are_constexprs(self):
+        x, out = zeros(64) + 3, zeros(64)
+        scale[1](x, out, np.int64(64), np.float32(2.0), BLOCK=np.int32(64))
+        self.assertEqual(float(out[63]), 12)
 
     def test_keywords_need_not_be_interned(self):
         x, out = zeros(64), zeros(64)
