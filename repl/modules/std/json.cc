@@ -50,8 +50,8 @@ struct Writer {
     } else if (v.get<List>() || v.get<Tuple>()) {
       array(in.to_vector(v), depth);
     } else if (!otherwise.missing() && !otherwise.is_none()) {
-      // One deeper, so that a function that gives its argument back ends with the stack.
-      write(in.call(otherwise, {v}), depth + 1);
+      // A function that gives its argument back ends with the stack.
+      write(in.call(otherwise, {v}), depth);
     } else {
       in.fail(ErrorKind::kType, "Object of type {} is not JSON serializable", in.type_name(v));
     }
@@ -110,6 +110,14 @@ struct Writer {
 
 std::string to_json(Interp& in, const Value& v, const NativeArgs& a, size_t options) {
   auto given = [&](size_t i) { return !a[options + i].missing() && !a[options + i].is_none(); };
+  if (given(5)) {  // its own class says how, given the other options
+    constexpr std::string_view kOptions[] = {"indent", "sort_keys", "default", "ensure_ascii", "separators"};
+    CallArgs own;
+    for (size_t i = 0; i < std::size(kOptions); ++i)
+      if (!a[options + i].missing()) own.keywords.push_back({std::string(kOptions[i]), a[options + i]});
+    const Value encoder = in.call(a[options + 5], own);
+    return in.to_text(in.call(in.attribute(encoder, "encode"), {v}), "what encode() gives");
+  }
   Writer w{in, "", false, false, true, ", ", ": ", {}, {}};
   if (given(0)) {
     // With line breaks no blank follows a comma, as in Python.
@@ -148,9 +156,9 @@ Value load(Interp& in, NativeArgs& a) {
 }
 
 constexpr NativeDef kJson[] = {
-    {"dump(obj, fp, *, indent=None, sort_keys=False, default=None, ensure_ascii=True, separators=None)", dump,
+    {"dump(obj, fp, *, indent=None, sort_keys=False, default=None, ensure_ascii=True, separators=None, cls=None)", dump,
      "writes a value to a file"},
-    {"dumps(obj, *, indent=None, sort_keys=False, default=None, ensure_ascii=True, separators=None)", dumps,
+    {"dumps(obj, *, indent=None, sort_keys=False, default=None, ensure_ascii=True, separators=None, cls=None)", dumps,
      "a value as text"},
     {"load(fp)", load, "the value that a file holds"},
     {"loads(text)", loads, "the value that a text is"},

@@ -610,7 +610,7 @@ constexpr NativeDef kRandom[] = {{"generator(seed=None)", twister, "the function
 void fill_random(Interp&, ModuleObject& m) { add_functions(m, kRandom); }
 
 constexpr ModuleDef kStdModules[] = {
-    {"_kiln", fill_kiln}, {"_random", fill_random}, {"_re", fill_re},  {"_time", fill_time},      {"json", fill_json},
+    {"_kiln", fill_kiln}, {"_random", fill_random}, {"_re", fill_re},  {"_time", fill_time},      {"_json", fill_json},
     {"math", fill_math},  {"os", fill_os},          {"sys", fill_sys}, {"os.path", fill_os_path},
 };
 

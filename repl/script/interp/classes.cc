@@ -97,6 +97,10 @@ Ref<TypeObject> Interp::make_class(std::string name, const std::vector<Value>& b
   if (!linearize(*type))
     fail(ErrorKind::kType, "the bases of '{}' are in an order that contradicts the order of their own bases",
          type->name);
+  for (const auto& base : type->bases) {
+    std::erase_if(base->derived, [](const auto& weak) { return !weak.lock() || !*weak.lock(); });
+    base->derived.push_back(type->self);
+  }
   type->members = members;
   if (Value* qualified = type->members.find("__qualname__"); qualified && qualified->get<Str>()) {
     type->qualified_name = qualified->get<Str>()->text;

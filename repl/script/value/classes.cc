@@ -593,6 +593,16 @@ std::optional<Value> TypeObject::attribute(Interp& in, std::string_view attribut
   if (attribute == "__annotations__") return Value(make<Dict>());
   if (attribute == "__base__")
     return this == object.get() ? Value::none() : Value(bases.empty() ? object : bases.front());
+  if (attribute == "__subclasses__") {
+    auto o = make<Opaque>("__subclasses__");
+    o->on_call = [me = Ref<TypeObject>(this)](Interp&, CallArgs&) -> Value {
+      std::vector<Value> types;
+      for (const auto& weak : me->derived)
+        if (const auto self = weak.lock(); self && *self) types.emplace_back(*self);
+      return make<List>(std::move(types));
+    };
+    return Value(o);
+  }
   if (attribute == "mro") {
     auto o = make<Opaque>("mro");
     o->on_call = [me = Ref<TypeObject>(this)](Interp& interp, CallArgs&) -> Value {

@@ -457,6 +457,7 @@ class TypeObject : public Object {
   std::string qualified_name;  // with what is around the class: "Outer.Inner"; empty: the name
   std::vector<Ref<TypeObject>> bases;
   std::vector<TypeObject*> order;  // where an attribute is looked for after the class itself; `bases` keep them alive
+  std::vector<std::weak_ptr<TypeObject*>> derived;  // classes that name it as a base, as far as they are still there
   Table members;
   std::optional<Kind> base_kind;                  // of a class that derives from dict, list, tuple, str, int or set
   std::vector<std::string> abstract;              // methods that a class must define before it has instances

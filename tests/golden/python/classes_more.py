@@ -113,3 +113,10 @@ def gen_method():
             for i in range(2): yield i
     return list(G())
 print(gen_method())
+
+# Classes know those that derive from them.
+class Plugin: pass
+class First(Plugin): pass
+class Second(Plugin): pass
+class Third(First): pass
+print([c.__name__ for c in Plugin.__subclasses__()], First.__subclasses__() == [Third], Third.__subclasses__())

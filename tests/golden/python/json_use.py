@@ -9,3 +9,11 @@ for text in ("", "[1,]", "nan", "01", "+1", "1.", "-", "1e", "tru", '"a\nb"', "[
              '{"a":1,}', "[", "[1", "{", '{"a"', '{"a":', "-Infinit", r'"\x"', r'"\u12"', r'"\u12g4"', '"é\n', '["é",\n "é" 1]', "\ufeff1", "\x0c1"):
     try: print(repr(text), json.loads(text))
     except json.JSONDecodeError as e: print(repr(text), e)
+
+# Encoders of one's own.
+class Sets(json.JSONEncoder):
+    def default(self, o): return sorted(o) if isinstance(o, set) else super().default(o)
+print(json.dumps({"s": {2, 1}, "b": 1}, cls=Sets, sort_keys=True), Sets(indent=1).encode([{3}]), "".join(Sets().iterencode({4})))
+try: json.dumps(object(), cls=Sets)
+except TypeError as e: print(e)
+print(json.dumps([{5}], default=list), json.JSONEncoder(separators=(",", ":")).encode({"a": [1, 2]}), json.dumps({}, cls=None))
