@@ -11,6 +11,21 @@ using ir::Type;
 
 namespace {
 
+/// What is written in place of a function that torch and NumPy have and the language has not; empty: not known.
+std::string_view other_way(std::string_view name) {
+  constexpr std::pair<std::string_view, std::string_view> kWays[] = {
+      {"mean", "help: write tl.sum(x, axis) / n"},
+      {"var", "help: write tl.sum((x - mean) * (x - mean), axis) / n"},
+      {"size", "help: x.shape has the sizes"},
+      {"matmul", "help: a matrix product is tl.dot(a, b)"},
+      {"concatenate", "help: tl.join and tl.cat put two tensors together"},
+      {"stack", "help: tl.join puts two tensors together"},
+  };
+  for (const auto& [known, way] : kWays)
+    if (known == name) return way;
+  return {};
+}
+
 Value method(std::string name, const Builtin* builtin, FunctionPtr function, Arg self) {
   return Value(
       std::make_shared<const MethodValue>(MethodValue{std::move(name), builtin, std::move(function), std::move(self)}));
@@ -141,6 +156,9 @@ Result<Value> Codegen::tensor_attribute(const Arg& base, std::string_view name, 
   std::vector<std::string> names = builtin_names(kIsMethod);
   names.insert(names.end(), std::begin(kTensorFields), std::end(kTensorFields));
   Diagnostic d = fail(name_range, ErrorKind::kName, "a tensor has no attribute {}, got {}", name, describe(base.value));
+  if (t.pointer && (name == "size" || name == "stride" || name == "strides"))
+    return with_note(std::move(d), kOnlyPointer);
+  if (auto way = other_way(name); !way.empty()) return with_note(std::move(d), std::string(way));
   if (const Builtin* row = find_builtin(name, kInLanguage | kInMath | kInLibdevice))
     return with_note(std::move(d), fmt::format("help: it is a function, {}", row->display_name()));
   std::string near = nearest_name(name, names);
@@ -207,6 +225,7 @@ Result<Value> Codegen::attribute(const Arg& of, std::string_view name, SourceRan
           "help: kernels see triton, triton.language and its submodules, the constants of math, and what is "
           "under @triton.jit or tl.constexpr in modules of your own");
     Diagnostic d = fail(name_range, ErrorKind::kName, "{} has no member {}", m->path, name);
+    if (auto way = other_way(name); !way.empty()) return with_note(std::move(d), std::string(way));
     if (const Builtin* row = find_builtin(name, kInLanguage | kInMath | kInLibdevice))
       return with_note(std::move(d), fmt::format("help: did you mean {}?", row->display_name()));
     std::string near = nearest_name(name, member_names(m->path));

@@ -35,8 +35,11 @@ ir::Value* byte_pointer(Codegen& g, ir::Value* p) {
 
 Status scalar_rules(Codegen& g, const BoundArgs& a, int i, ir::Value* p, ir::Value* v) {
   if (p->type.is_scalar() && v && v->type.is_tile())
-    return g.fail(a.at(i), ErrorKind::kType, "{} is {}, but the pointer is the scalar {}", a.name(i), describe(v->type),
-                  describe(p->type));
+    return with_note(
+        g.fail(a.at(i), ErrorKind::kType, "{} is {}, but the pointer is the scalar {}", a.name(i), describe(v->type),
+               describe(p->type)),
+        "help: elements have a pointer each, such as pointer + tl.arange(0, n); tl.sum(x) makes one number "
+        "of them");
   return {};
 }
 

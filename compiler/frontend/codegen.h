@@ -18,6 +18,10 @@
 
 namespace kiln::frontend {
 
+/// For who asks a pointer for what the tensor has.
+inline constexpr const char* kOnlyPointer =
+    "help: a kernel gets a tensor as a pointer to its first element: pass its sizes and strides as arguments";
+
 /// A name of a function, and how it came to its value.
 struct Binding {
   enum class State { kLive, kOneBranch, kLoopOnly };

@@ -139,7 +139,10 @@ Result<Value> Codegen::expr(const ast::Expr& e) {
     case ExprKind::kYield:
       break;
   }
-  return fail(e.range, ErrorKind::kUnsupported, "{} is not supported in kernels", what(e));
+  Diagnostic d = fail(e.range, ErrorKind::kUnsupported, "{} is not supported in kernels", what(e));
+  if (e.kind == ExprKind::kLambda)
+    d = with_note(std::move(d), "help: define a function at module level under @triton.jit");
+  return d;
 }
 
 Result<Value> Codegen::bool_op(const ast::BoolOp& e) {
@@ -444,9 +447,12 @@ Result<Value> Codegen::index_tuple(const TupleValue& tuple, const ast::Expr& ind
     return Value::tuple(std::move(items));
   }
   KILN_TRY(ast::Int i, constant_index(index));
-  if (i < -size || i >= size)
-    return fail(range, ErrorKind::kValue, "index {} is out of range for a tuple of {}", ast::to_string(i),
-                tuple.items.size());
+  if (i < -size || i >= size) {
+    Diagnostic d = fail(range, ErrorKind::kValue, "index {} is out of range for a tuple of {}", ast::to_string(i),
+                        tuple.items.size());
+    if (size == 0 && range.str().find(".shape[") != std::string_view::npos) d = with_note(std::move(d), kOnlyPointer);
+    return d;
+  }
   return tuple.items[static_cast<size_t>(i < 0 ? i + size : i)];
 }
 

@@ -354,6 +354,7 @@ def sort(x, dim: tl.constexpr = None, descending: tl.constexpr = tl.constexpr(Fa
 def topk(x, k: tl.constexpr, dim: tl.constexpr = None):
     size: tl.constexpr = x.shape[len(x.shape) - 1]
     tl.static_assert(k >= 1 and k <= size, f"k must be from 1 to {size}, got {k}")
+    tl.static_assert(k & (k - 1) == 0, f"k must be a power of two, got {k}")
     sorted = _as_bits(sort(x, dim, descending=True))
     runs = tl.reshape(sorted, x.shape[:-1] + (size // k, k))
     place = tl.reshape(tl.arange(0, size // k), _index_shape(len(runs.shape), len(runs.shape) - 2, size // k))
