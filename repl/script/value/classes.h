@@ -6,6 +6,8 @@
 
 namespace kiln::script {
 
+struct ScriptError;
+
 /// Names of the operators' methods, in the order of ast::BinaryOp and ast::CompareOp.
 inline constexpr std::string_view kBinaryMethods[] = {"add",    "sub", "mul", "truediv", "floordiv", "mod",   "pow",
                                                       "matmul", "and", "or",  "xor",     "lshift",   "rshift"};
@@ -60,7 +62,7 @@ std::optional<Value> special_of_type(Interp& in, Kind kind, std::string_view nam
 /// __init__, __str__ and __repr__ of exceptions, whose first argument is the exception.
 std::optional<Value> exception_method(Interp& in, std::string_view name);
 bool is_exception(Interp& in, TypeObject* type);
-/// Is it what an iterator says its end with?
+/// Whether it is what an iterator says its end with.
 bool is_stop_iteration(Interp& in, const ScriptError& e);
 /// Of an exception whose class says nothing else.
 std::string exception_text(Interp& in, Instance& e, bool as_repr);
