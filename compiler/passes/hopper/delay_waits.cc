@@ -31,10 +31,16 @@ bool is_computed_behind(const Value* v, const Op* product) {
   return v->op && v->op->parent == product->parent && !v->op->is_before(product);
 }
 
-/// Whether only TMA writes what lies behind the handle, which waits until the slot is released.
-bool is_slot(const Value* handle) {
+/// What made the memory behind a handle; null: something else than an allocation.
+const Op* allocation_of(const Value* handle) {
   const Op* op = handle->op;
   while (op && op->kind != OpKind::kSharedAlloc) op = op->operand(0)->op;
+  return op;
+}
+
+/// Whether only TMA writes what lies behind the handle, which waits until the slot is released.
+bool is_slot(const Value* handle) {
+  const Op* op = allocation_of(handle);
   if (!op) return false;
   std::vector<const Value*> views = {op->result()};
   for (size_t i = 0; i < views.size(); ++i)
@@ -60,8 +66,8 @@ bool reads_rings(const Op* product) {
   while (loop && loop->kind != OpKind::kFor && loop->kind != OpKind::kWhile) loop = loop->parent->parent;
   return loop && std::ranges::all_of(product->operands, [&](const Value* v) {
            if (!is_shared(v)) return true;
-           while (v->op && v->op->kind != OpKind::kSharedAlloc) v = v->op->operand(0);
-           return v->op && !encloses(loop, v->op->parent);
+           const Op* alloc = allocation_of(v);
+           return alloc && !encloses(loop, alloc->parent);
          });
 }
 
