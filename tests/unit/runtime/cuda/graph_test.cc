@@ -1,34 +1,23 @@
 // Graphs on the CUDA backend, against the fake driver.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
 #include "kiln/graph.h"
 #include "kiln/tensor.h"
-#include "runtime/cuda/cuda_backend.h"
-#include "runtime/device/device.h"
 #include "runtime/device/runtime.h"
 #include "support/diag.h"
-#include "tests/unit/open_device.h"
-#include "tests/unit/runtime/cuda/fake/fake_cuda.h"
+#include "tests/unit/runtime/cuda/fake/fake_device.h"
 
 namespace kiln::runtime {
 namespace {
 
 using Shape = std::vector<int64_t>;
 
-class CudaGraphTest : public testing::Test {
+class CudaGraphTest : public FakeDeviceTest {
  protected:
   void SetUp() override {
-    setenv("KILN_CUDA_LIBRARY", FAKE_CUDA, 1);
-    void* library = dlopen(FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
-    ASSERT_NE(library, nullptr) << dlerror();
-    fake = reinterpret_cast<FakeCuda* (*)()>(dlsym(library, "fake_cuda"))();
-    *fake = FakeCuda();
-    auto backend = make_cuda_backend(0);
-    ASSERT_TRUE(backend.ok());
-    impl = std::make_shared<DeviceImpl>("cuda:0", std::move(*backend), test_runtime().impl().shared_from_this());
+    FakeDeviceTest::SetUp();
     device = Device(impl);
   }
   std::shared_ptr<LoadedKernel> load(const std::string& name) {
@@ -46,8 +35,6 @@ class CudaGraphTest : public testing::Test {
     return impl->backend().launch(kernel, {4, 1, 1}, slots, impl->backend().default_stream());
   }
 
-  FakeCuda* fake = nullptr;
-  std::shared_ptr<DeviceImpl> impl;
   Device device;
 };
 

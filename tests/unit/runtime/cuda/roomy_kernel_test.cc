@@ -1,7 +1,6 @@
 // Kernels with a second code for few blocks, against the fake driver: which one a launch runs, and when it is loaded.
 #include "runtime/cuda/roomy_kernel.h"
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -9,12 +8,9 @@
 
 #include "kiln/graph.h"
 #include "kiln/tensor.h"
-#include "runtime/cuda/cuda_backend.h"
-#include "runtime/device/device.h"
 #include "runtime/device/runtime.h"
 #include "support/diag.h"
-#include "tests/unit/open_device.h"
-#include "tests/unit/runtime/cuda/fake/fake_cuda.h"
+#include "tests/unit/runtime/cuda/fake/fake_device.h"
 #include "tests/unit/runtime/fake_compiler.h"
 
 namespace kiln::runtime {
@@ -22,18 +18,8 @@ namespace {
 
 using Codes = std::vector<std::string>;
 
-class RoomyKernelTest : public testing::Test {
+class RoomyKernelTest : public FakeDeviceTest {
  protected:
-  void SetUp() override {
-    setenv("KILN_CUDA_LIBRARY", FAKE_CUDA, 1);
-    void* library = dlopen(FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
-    ASSERT_NE(library, nullptr) << dlerror();
-    fake = reinterpret_cast<FakeCuda* (*)()>(dlsym(library, "fake_cuda"))();
-    *fake = FakeCuda();
-    auto backend = make_cuda_backend(0);
-    ASSERT_TRUE(backend.ok());
-    impl = std::make_shared<DeviceImpl>("cuda:0", std::move(*backend), test_runtime().impl().shared_from_this());
-  }
   /// Two blocks of the second code share an SM.
   std::shared_ptr<LoadedKernel> load(int num_ctas = 1) {
     const RoomyCode roomy{"roomy k", 120, 2};
@@ -57,9 +43,6 @@ class RoomyKernelTest : public testing::Test {
     return codes;
   }
   int loads() const { return fake->count("cuModuleLoadDataEx(cubin)"); }
-
-  FakeCuda* fake = nullptr;
-  std::shared_ptr<DeviceImpl> impl;
 };
 
 constexpr uint32_t kRoom = 2 * 132;  // of the fake's GPU
