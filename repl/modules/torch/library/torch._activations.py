@@ -11,15 +11,13 @@ def _placed(input, result, inplace):
     return _methods._into(input, result) if inplace else result
 
 
-def _floats(input, what):
-    if not input.is_floating_point():
-        raise NotImplementedError(f"{what}() does not apply to tensors of {input.dtype}")
-    return _wide(input)
+def _wide_floats(input, what):
+    return _wide(_tensor._of_floats(input, what))
 
 
 @lazily
 def softplus(input, beta=1.0, threshold=20.0):
-    x = _floats(input, "softplus")
+    x = _wide_floats(input, "softplus")
     y = x if beta == 1 else x * beta
     soft = y.exp().log1p()
     # Beyond the threshold log(1 + exp(x)) is x to the last digit of a float32, and exp() would overflow later on.
@@ -28,14 +26,14 @@ def softplus(input, beta=1.0, threshold=20.0):
 
 @lazily
 def logsigmoid(input):
-    x = _floats(input, "logsigmoid")
+    x = _wide_floats(input, "logsigmoid")
     # By the magnitude, so that exp() never overflows on either side.
     return (torch.minimum(x, torch.zeros((), dtype=x.dtype, device=x.device)) - (-x.abs()).exp().log1p()).to(input.dtype)
 
 
 @lazily
 def leaky_relu(input, negative_slope=0.01, inplace=False):
-    _floats(input, "leaky_relu")
+    _tensor._of_floats(input, "leaky_relu")
     return _placed(input, torch.where(input > 0, input, input * negative_slope), inplace)
 
 
@@ -52,13 +50,13 @@ def prelu(input, weight):
 
 @lazily
 def elu(input, alpha=1.0, inplace=False):
-    x = _floats(input, "elu")
+    x = _wide_floats(input, "elu")
     return _placed(input, torch.where(x > 0, x, x.expm1() * alpha).to(input.dtype), inplace)
 
 
 @lazily
 def selu(input, inplace=False):
-    x = _floats(input, "selu")
+    x = _wide_floats(input, "selu")
     # The two constants for which unit variance is a fixed point, from the paper on self-normalizing networks.
     y = torch.where(x > 0, x, x.expm1() * 1.6732632423543772) * 1.0507009873554805
     return _placed(input, y.to(input.dtype), inplace)
@@ -66,7 +64,7 @@ def selu(input, inplace=False):
 
 @lazily
 def celu(input, alpha=1.0, inplace=False):
-    x = _floats(input, "celu")
+    x = _wide_floats(input, "celu")
     return _placed(input, torch.where(x > 0, x, (x / alpha).expm1() * alpha).to(input.dtype), inplace)
 
 
@@ -88,18 +86,18 @@ def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
 
 @lazily
 def hardsigmoid(input, inplace=False):
-    return _placed(input, ((_floats(input, "hardsigmoid") + 3).clamp(0, 6) / 6).to(input.dtype), inplace)
+    return _placed(input, ((_wide_floats(input, "hardsigmoid") + 3).clamp(0, 6) / 6).to(input.dtype), inplace)
 
 
 @lazily
 def hardswish(input, inplace=False):
-    x = _floats(input, "hardswish")
+    x = _wide_floats(input, "hardswish")
     return _placed(input, (x * (x + 3).clamp(0, 6) / 6).to(input.dtype), inplace)
 
 
 @lazily
 def mish(input, inplace=False):
-    x = _floats(input, "mish")
+    x = _wide_floats(input, "mish")
     # tanh(log(1 + e)) = ((1 + e)^2 - 1) / ((1 + e)^2 + 1), with digits that 1 + e has not; beyond 20 it is 1.
     e = x.clamp(max=20).exp()
     both = e * (e + 2)
@@ -125,13 +123,13 @@ def threshold(input, threshold, value, inplace=False):
 
 @lazily
 def hardshrink(input, lambd=0.5):
-    _floats(input, "hardshrink")
+    _tensor._of_floats(input, "hardshrink")
     return torch.where((input >= -lambd) & (input <= lambd), 0.0, input).to(input.dtype)
 
 
 @lazily
 def softshrink(input, lambd=0.5):
-    x = _floats(input, "softshrink")
+    x = _wide_floats(input, "softshrink")
     if lambd < 0:
         raise RuntimeError(f"softshrink() by {lambd}: it is 0 or more")
     return torch.where(x > lambd, x - lambd, torch.where(x < -lambd, x + lambd, x * 0)).to(input.dtype)
@@ -147,4 +145,4 @@ def glu(input, dim=-1):
     if input.ndim == 0 or input.shape[dim] % 2:
         raise RuntimeError("glu() halves a dimension of even size")
     a, b = input.chunk(2, dim)
-    return (_floats(a, "glu") * _wide(b).sigmoid()).to(input.dtype)
+    return (_wide_floats(a, "glu") * _wide(b).sigmoid()).to(input.dtype)

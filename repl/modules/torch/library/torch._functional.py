@@ -487,8 +487,7 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
     if input.ndim < 2:
         raise RuntimeError("batch_norm() takes two dimensions or more")
-    if not input.is_floating_point():
-        raise NotImplementedError(f"batch_norm() does not apply to tensors of {input.dtype}")
+    _tensor._of_floats(input, "batch_norm")
     x, shape = _wide(input), [1, -1] + [1] * (input.ndim - 2)
     if training:
         dims = [0] + list(range(2, input.ndim))
@@ -578,8 +577,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     if delta <= 0:
         raise RuntimeError("huber_loss() takes a delta above 0")
-    if not input.is_floating_point():
-        raise NotImplementedError(f"huber_loss() does not apply to tensors of {input.dtype}")
+    _tensor._of_floats(input, "huber_loss")
     d = _common(input, target, "huber_loss()")[1].abs()
     loss = torch.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta))
     return _reduced(loss if weight is None else loss * weight, reduction, input.dtype)
@@ -589,8 +587,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     if input.shape != target.shape:
         raise ValueError("binary_cross_entropy() takes tensors of one shape")
-    if not input.is_floating_point():
-        raise NotImplementedError(f"binary_cross_entropy() does not apply to tensors of {input.dtype}")
+    _tensor._of_floats(input, "binary_cross_entropy")
     if input.dtype != target.dtype:
         raise RuntimeError(f"binary_cross_entropy() takes floats of one dtype, got {input.dtype} and {target.dtype}")
     x, y = _wide(input), _wide(target)
@@ -628,8 +625,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
 
 @lazily
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
-    if not input.is_floating_point():
-        raise NotImplementedError(f"nll_loss() does not apply to tensors of {input.dtype}")
+    _tensor._of_floats(input, "nll_loss")
     return _nll(input, target, weight, ignore_index, reduction, None)
 
 
@@ -674,8 +670,7 @@ def _nll(logs, target, weight, ignore_index, reduction, smooth, dtype=None):
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
                   label_smoothing=0.0):
     dim = 0 if input.ndim == 1 else 1
-    if not input.is_floating_point():
-        raise NotImplementedError(f"cross_entropy() does not apply to tensors of {input.dtype}")
+    _tensor._of_floats(input, "cross_entropy")
     # One pass with the largest element taken out, so that exp() does not overflow.
     logs = torch.log_softmax(_wide(input), dim)
     shaped = None

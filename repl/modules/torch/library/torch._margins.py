@@ -41,8 +41,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
 
 @lazily
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
-    if not input.is_floating_point():
-        raise NotImplementedError(f"hinge_embedding_loss() does not apply to tensors of {input.dtype}")
+    _tensor._of_floats(input, "hinge_embedding_loss")
     loss = torch.where(target != 1, (margin - input).clamp(min=0), 0) + torch.where(target != -1, input, 0)
     return _reduced(loss, reduction)
 

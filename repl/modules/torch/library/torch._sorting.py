@@ -209,8 +209,7 @@ def bincount(input, weights=None, minlength=0):
 
 
 def histc(input, bins=100, min=0, max=0):
-    if not input.is_floating_point():
-        raise NotImplementedError(f"histc() does not apply to tensors of {input.dtype}")
+    _tensor._of_floats(input, "histc")
     if bins <= 0:
         raise RuntimeError("histc() takes one bin or more")
     x = input.reshape(-1)
@@ -347,8 +346,7 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None):
 
 @lazily
 def nanmean(input, dim=None, keepdim=False, *, dtype=None):
-    if not input.is_floating_point():
-        raise NotImplementedError(f"nanmean() does not apply to tensors of {input.dtype}")
+    _tensor._of_floats(input, "nanmean")
     x = _wide(input if dtype is None else input.to(dtype))
     count = (~input.isnan()).sum(dim, keepdim)
     return (torch.where(x.isnan(), 0.0, x).sum(dim, keepdim) / count).to(dtype or input.dtype)
@@ -460,6 +458,5 @@ def cummin(input, dim):
 
 
 def logcumsumexp(input, dim):
-    if not input.is_floating_point():
-        raise NotImplementedError(f"logcumsumexp() does not apply to tensors of {input.dtype}")
+    _tensor._of_floats(input, "logcumsumexp")
     return _kiln.logcumsumexp(input, _dim(dim, input.ndim))

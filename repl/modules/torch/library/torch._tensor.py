@@ -37,6 +37,12 @@ def _floats(x):
     return x if x.is_floating_point() else x.float()
 
 
+def _of_floats(input, what):
+    if not input.is_floating_point():
+        raise NotImplementedError(f"{what}() does not apply to tensors of {input.dtype}")
+    return input
+
+
 def _along(places, dim, rank):
     return places.reshape([1] * dim + [-1] + [1] * (rank - dim - 1))  # broadcasts along that dimension alone
 
@@ -499,8 +505,7 @@ def ravel(input):
 def lerp(input, end, weight):
     if input.dtype != end.dtype or (isinstance(weight, torch.Tensor) and weight.dtype != input.dtype):
         raise RuntimeError("lerp() takes tensors of one dtype")
-    if not input.is_floating_point():
-        raise NotImplementedError(f"lerp() does not apply to tensors of {input.dtype}")
+    _of_floats(input, "lerp")
     a, b = _wide(input), _wide(end)
     if isinstance(weight, torch.Tensor):
         w = _wide(weight)
@@ -806,8 +811,7 @@ def isneginf(input):
 
 @lazily
 def frac(input):
-    if not input.is_floating_point():
-        raise NotImplementedError(f"frac() does not apply to tensors of {input.dtype}")
+    _of_floats(input, "frac")
     return input - input.trunc()
 
 
