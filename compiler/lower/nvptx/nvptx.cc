@@ -597,8 +597,8 @@ llvm::Function* make_kernel(const ir::Module& source, const target::Target& targ
   }
   mark_grid_constants(*fn, own_params);
   for (unsigned i = 0; i < own_params; ++i) {
-    if (!types[i]->isPointerTy()) continue;
     fn->addParamAttr(i, llvm::Attribute::NoUndef);
+    if (!types[i]->isPointerTy()) continue;
     const auto bytes = static_cast<uint64_t>(source.params[i].divisibility);
     if (bytes > 1)
       fn->addParamAttr(i, llvm::Attribute::getWithAlignment(module.getContext(), llvm::Align(bytes & -bytes)));
