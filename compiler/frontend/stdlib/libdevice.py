@@ -262,9 +262,13 @@ def atanh(x):
 
 @triton.jit
 def round(x):
-    # To nearest, ties away from zero.
-    t = libdevice.trunc(x)
-    return tl.where(tl.abs(x - t) >= 0.5, t + tl.where(x < 0.0, -1.0, 1.0), t)
+    # To nearest, ties away from zero. What is added is the number below a half: 0.5 would take 0.49999997 to 1, and half
+    # an ulp less changes no other sum.
+    BITS: tl.constexpr = x.dtype.primitive_bitwidth
+    word: tl.constexpr = tl.core.get_int_dtype(BITS, False)
+    HALF: tl.constexpr = 0x3fdfffffffffffff if BITS == 64 else 0x3effffff
+    half = (x.to(word, bitcast=True) & (1 << (BITS - 1))) | HALF
+    return libdevice.trunc(x + half.to(x.dtype, bitcast=True))
 
 
 @triton.jit

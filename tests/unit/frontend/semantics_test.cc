@@ -732,6 +732,30 @@ def k(x, out, N: tl.constexpr):
   }
 }
 
+/// Where a half, added and cut off, would be wrong: below a half, and where half an ulp is a half.
+TEST(Semantics, RoundTakesHalvesAwayFromZero) {
+  const float kInfinity = std::numeric_limits<float>::infinity();
+  std::vector<float> x = {0.0f,       -0.0f,       0.49999997f, -0.49999997f, 0.5f,       -0.5f,      0.99999994f, 1.5f,
+                          -2.5f,      4194303.5f,  4194304.5f,  -4194305.5f,  8388607.5f, 8388608.0f, 8388609.0f,  -8388611.0f,
+                          16777215.0f, 3e38f,      kInfinity,   -kInfinity,   1e-40f,     -1e-40f,    0.3f,        -0.3f};
+  x.resize(32, 2.4999998f);
+  std::vector<float> out(x.size());
+  Launch(R"(
+@triton.jit
+def k(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, libdevice.round(tl.load(x + i)))
+)",
+         "signature=*fp32,*fp32 N=32")
+      .buffer(x)
+      .buffer(out)
+      .run();
+  for (size_t i = 0; i < x.size(); ++i) {
+    EXPECT_EQ(out[i], std::round(x[i])) << x[i];
+    EXPECT_EQ(std::signbit(out[i]), std::signbit(x[i])) << x[i];
+  }
+}
+
 TEST(Semantics, SoftmaxAndSigmoid) {
   auto rng = generator();
   const int m = 4, n = 32;
