@@ -3,8 +3,9 @@
     PYTHONPATH=build/release/python python bench/python_launch.py [--budget US]
 
 On a GPU where torch has one, else on the CPU without Triton. A kernel that does next to nothing is launched in batches
-that the GPU's queue holds, with the GPU idle at the beginning of each; the median of the batches is printed. "bind" is a
-launch over a grid of none: all but the driver's part. With --budget, a row above it fails.
+that the GPU's queue holds, with the GPU idle at the beginning of each. All rows are measured three times in turn, so that
+none has the process's first second for itself; the median of all batches is printed. "bind" is a launch over a grid of
+none: all but the driver's part. With --budget, a row above it fails.
 """
 import argparse
 import linecache
@@ -39,7 +40,7 @@ def us_per_call(call, wait, batch=200, batches=50):
         for _ in range(batch): call()
         taken.append((time.perf_counter() - start) / batch * 1e6)
     wait()
-    return statistics.median(taken)
+    return taken
 
 
 def main():
@@ -56,15 +57,21 @@ def main():
         except ImportError:
             print("no triton here: its column is left out")
     print(f"{torch.cuda.get_device_name() if gpu else 'CPU'}, torch {torch.__version__}, us of CPU per launch")
+    rows = {count: {} for count in (1, 5, 20)}
+    kernels = {(name, count): jit(function(count, language))
+               for name, (jit, language) in contenders.items() for count in rows}
+    for _ in range(3):
+        for count, row in rows.items():
+            tensors = [torch.zeros(64, device=device) for _ in range(count)]
+            for name in contenders:
+                kernel = kernels[name, count]
+                row.setdefault(name, []).extend(us_per_call(lambda: kernel[(1, )](*tensors), wait))
+                if name == "kiln":
+                    row.setdefault("bind", []).extend(us_per_call(lambda: kernel[(0, )](*tensors), wait))
+                assert tensors[0][0].item() == 1
     failed = False
-    for count in (1, 5, 20):
-        tensors = [torch.zeros(64, device=device) for _ in range(count)]
-        row = {}
-        for name, (jit, language) in contenders.items():
-            kernel = jit(function(count, language))
-            row[name] = us_per_call(lambda: kernel[(1, )](*tensors), wait)
-            if name == "kiln": row["bind"] = us_per_call(lambda: kernel[(0, )](*tensors), wait)
-            assert tensors[0][0].item() == 1
+    for count, taken in rows.items():
+        row = {name: statistics.median(us) for name, us in taken.items()}
         late = budget and row["kiln"] > budget
         failed |= bool(late)
         print(f"{count:3} arguments: " + ", ".join(f"{k} {v:.2f}" for k, v in row.items()) + (" OVER BUDGET" if late else ""))
