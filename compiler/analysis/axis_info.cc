@@ -528,10 +528,21 @@ struct AxisAnalysis::State {
     return info;
   }
 
+  /// A minimum with a number that is not negative, as min(tiles - first, GROUP), the tiles of a group of programs. It
+  /// is taken to be positive: it can be less only in programs beyond the last tile, which no kernel launches, and by it
+  /// the number of the program's column follows from that of the program. Triton takes the sign of every dividend of %
+  /// for granted.
+  bool is_capped_count(const Value* v) {
+    return v->op && v->op->kind == OpKind::kMin &&
+           (of(v->op->operand(0)).non_negative || of(v->op->operand(1)).non_negative);
+  }
+
   AxisInfo div(const Op* op, const ir::Type& type) {
     const AxisInfo &a = of(op->operand(0)), &b = of(op->operand(1));
     if (b.constant == 1) return a;
-    return folded(op, type, divided(type, a, b, !is_signed(type.dtype)));
+    AxisInfo info = divided(type, a, b, !is_signed(type.dtype));
+    if (type.is_scalar() && a.non_negative && is_capped_count(op->operand(1))) info.non_negative = true;
+    return folded(op, type, info);
   }
 
   AxisInfo rem(const Op* op, const ir::Type& type) {

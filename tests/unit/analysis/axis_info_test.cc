@@ -297,6 +297,26 @@ TEST(AxisInfo, Assumptions) {
   EXPECT_TRUE(a["n"].non_negative);
 }
 
+/// The column of a program in a grouped order: its number divided by the tiles that its group has.
+TEST(AxisInfo, CountsWithACapArePositive) {
+  Analysed a = analyse(
+      "  %pid = program_id {axis = 0} : i32\n"
+      "  %c8 = constant 8 : i32\n"
+      "  %minus = constant -8 : i32\n"
+      "  %left = sub %n, %k : i32\n"
+      "  %tiles = min %left, %c8 : i32\n"
+      "  %below = min %left, %minus : i32\n"
+      "  %column = div %pid, %tiles : i32\n"
+      "  %other = div %pid, %left : i32\n"
+      "  %another = div %pid, %below : i32\n"
+      "  %negative = div %k, %tiles : i32\n");
+  EXPECT_FALSE(a["tiles"].non_negative);
+  EXPECT_TRUE(a["column"].non_negative);
+  EXPECT_FALSE(a["other"].non_negative);
+  EXPECT_FALSE(a["another"].non_negative);
+  EXPECT_FALSE(a["negative"].non_negative);
+}
+
 TEST(AxisInfo, LoopsKeepWhatHoldsInEveryIteration) {
   Analysed a = analyse(std::string(kOffsets) +
                        "  %zero = constant 0 : i32\n"

@@ -735,9 +735,10 @@ def k(x, out, N: tl.constexpr):
 /// Where a half, added and cut off, would be wrong: below a half, and where half an ulp is a half.
 TEST(Semantics, RoundTakesHalvesAwayFromZero) {
   const float kInfinity = std::numeric_limits<float>::infinity();
-  std::vector<float> x = {0.0f,       -0.0f,       0.49999997f, -0.49999997f, 0.5f,       -0.5f,      0.99999994f, 1.5f,
-                          -2.5f,      4194303.5f,  4194304.5f,  -4194305.5f,  8388607.5f, 8388608.0f, 8388609.0f,  -8388611.0f,
-                          16777215.0f, 3e38f,      kInfinity,   -kInfinity,   1e-40f,     -1e-40f,    0.3f,        -0.3f};
+  std::vector<float> x = {0.0f,        -0.0f,      0.49999997f, -0.49999997f, 0.5f,        -0.5f,
+                          0.99999994f, 1.5f,       -2.5f,       4194303.5f,   4194304.5f,  -4194305.5f,
+                          8388607.5f,  8388608.0f, 8388609.0f,  -8388611.0f,  16777215.0f, 3e38f,
+                          kInfinity,   -kInfinity, 1e-40f,      -1e-40f,      0.3f,        -0.3f};
   x.resize(32, 2.4999998f);
   std::vector<float> out(x.size());
   Launch(R"(
