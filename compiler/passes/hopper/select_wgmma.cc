@@ -245,33 +245,55 @@ const Op* outermost_loop(const Op* op) {
   return found;
 }
 
+/// Whether a dot of a loop may be computed as the transpose of its transposed operands' product: both operands are
+/// loaded, and the sum is computed element by element up to its stores. Of few rows by many columns it has as many
+/// rows as a warp group takes.
+bool may_be_transposed(const Op& dot) {
+  return is_in_loop(dot.parent) && load_of(dot.operand(0)) && load_of(dot.operand(1)) &&
+         ends_in(dot.result(), [](const ir::Use& use) {
+           return use.op->kind == OpKind::kStore || use.op->kind == OpKind::kDescriptorStore;
+         });
+}
+
 /// The dots that are left, as far as shared memory has room for their operands beside rings. One loop's buffers are
 /// free for the next one's.
 void select_staged(ir::Module& module, const Target& target, Remarks* remarks) {
   const analysis::AxisAnalysis axis(module);
   const int64_t most = target.shared_per_block / 2;
   std::map<const Op*, StagedOperands> places;
+  std::vector<Op*> dots;
   ir::walk(module.body(), [&](Op* op) {
-    if (op->kind != OpKind::kDot || is_wgmma(op)) return;
-    Cause why;
-    const GroupMma* group = fitting_group(*op, module.num_warps, target, /*swapped=*/false, &why);
-    if (!group) {
-      if (remarks) remarks->add(why, op->range);
-      return;
-    }
-    if (module.num_ctas > 1) return remark(remarks, op->range, Reason::kClusterNeedsTma, module.num_ctas);
-    const int64_t staged = operands_to_stage(*op, axis, target);
-    if (staged == 0) {
-      const Reason reason = contiguous_dim(op->operand(1), axis) ? Reason::kNotAlongK : Reason::kComputedBytes;
-      return remark_operand(remarks, op->range, dot_operand(*op, 1), reason, op->operand(1)->type.element_bits());
-    }
-    StagedOperands& place = places.try_emplace(outermost_loop(op), StagedOperands{target, most, {}}).first->second;
-    if (const int64_t bytes = place.more(*op, staged); bytes > place.room)
-      return remark(remarks, op->range, Reason::kOperandsTooLarge, bytes, place.room, most);
-    place.take(*op, staged);
-    op->set(AttrName::kMma, std::string(group->name));
-    op->set(AttrName::kStaged, staged);
+    if (op->kind == OpKind::kDot && !is_wgmma(op)) dots.push_back(op);
   });
+  for (Op* dot : dots) {
+    Cause why;
+    const GroupMma* group = fitting_group(*dot, module.num_warps, target, /*swapped=*/false, &why);
+    const bool swapped = !group && module.num_ctas == 1 && may_be_transposed(*dot);
+    if (swapped) group = fitting_group(*dot, module.num_warps, target, swapped);
+    if (!group) {
+      if (remarks) remarks->add(why, dot->range);
+      continue;
+    }
+    if (module.num_ctas > 1) {
+      remark(remarks, dot->range, Reason::kClusterNeedsTma, module.num_ctas);
+      continue;
+    }
+    const int64_t staged = operands_to_stage(*dot, axis, target);
+    if (staged < (swapped ? 2 : 1)) {
+      const Reason reason = contiguous_dim(dot->operand(1), axis) ? Reason::kNotAlongK : Reason::kComputedBytes;
+      remark_operand(remarks, dot->range, dot_operand(*dot, 1), reason, dot->operand(1)->type.element_bits());
+      continue;
+    }
+    StagedOperands& place = places.try_emplace(outermost_loop(dot), StagedOperands{target, most, {}}).first->second;
+    if (const int64_t bytes = place.more(*dot, staged); bytes > place.room) {
+      remark(remarks, dot->range, Reason::kOperandsTooLarge, bytes, place.room, most);
+      continue;
+    }
+    place.take(*dot, staged);
+    if (swapped) dot = transpose_product(module, dot);
+    dot->set(AttrName::kMma, std::string(group->name));
+    dot->set(AttrName::kStaged, staged);
+  }
 }
 
 void tell_staged(ir::Module& module, Remarks& remarks) {

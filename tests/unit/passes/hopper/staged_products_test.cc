@@ -173,6 +173,25 @@ def product(a, b, c, q, index, M, N, K, L, BM: tl.constexpr, BN: tl.constexpr, B
     tl.store(c + m[:, None] * N + n[None, :], acc, mask=(m[:, None] < M) & (n[None, :] < N))
 )";
 
+/// The largest of each row of a product, as in attention.
+constexpr char kReduced[] = R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def product(a, b, c, q, index, M, N, K, L, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+    at = tl.load(index + m, mask=m < M, other=0)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for t in range(0, tl.cdiv(L, BK)):
+        k = t * BK + tl.arange(0, BK)
+        x = tl.load(a + at[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < L), other=0.0)
+        y = tl.load(b + k[:, None] * N + n[None, :], mask=(k[:, None] < L) & (n[None, :] < N), other=0.0)
+        acc += tl.dot(x, y)
+    tl.store(c + m * N + tl.program_id(1), tl.max(acc, 1), mask=m < M)
+)";
+
 /// Blocks: the first of them is read by both loops, and what the loops load themselves is of one type.
 constexpr char kBlocks[] = R"(
 import triton
@@ -255,6 +274,39 @@ TEST(StagedProducts, MatchTheTileInterpreter) {
     const double bound = largest * (c.end == 0 && c.kernel == Case::kOne ? 1e-5 : c.dtype == DType::kF16 ? 1e-3 : 8e-3);
     for (size_t e = 0; e < got.size(); ++e) ASSERT_NEAR(got[e], expected[e], bound) << "element " << e;
   }
+}
+
+/// Of fewer rows than a warp group takes, loaded and summed up: they are the columns of the transposed product.
+TEST(StagedProducts, FewRowsAreColumns) {
+  constexpr int kLoaded[] = {0, 1};  // masked, gathered
+  const uint32_t first = std::random_device{}();
+  for (uint32_t i = 0; i < 16; ++i) {
+    std::mt19937 rng(first + i);
+    auto pick = [&](size_t n) { return static_cast<int>(rng() % n); };
+    Case c;
+    c.first = kLoaded[pick(2)], c.second = pick(3), c.sum = pick(std::size(kSums));
+    c.dtype = pick(2) ? DType::kF16 : DType::kBF16;
+    c.depth = kDepth - pick(16);
+    c.warps = 4 << pick(2), c.stages = 2 + pick(3);
+    c.block_m = 16 << pick(2), c.block_n = 64 << (c.warps == 8 || pick(2)), c.block_k = 32 << pick(2);
+    SCOPED_TRACE(fmt::format("seed {}: {}\n{}", first + i, c.describe(), c.source()));
+    std::unique_ptr<Module> tile;
+    const auto m = distributed(c, &tile);
+    ASSERT_TRUE(m);
+    EXPECT_EQ(count(*m, OpKind::kDot), 0) << ir::print(*m);
+    std::vector<double> expected, got;
+    ASSERT_NO_FATAL_FAILURE(run_both(c, *tile, *m, rng, first + i, &expected, &got));
+    double largest = 0;
+    for (const double v : expected) largest = std::max(largest, std::abs(v));
+    for (size_t e = 0; e < got.size(); ++e) ASSERT_NEAR(got[e], expected[e], largest * 1e-5) << "element " << e;
+  }
+  // A sum whose rows are reduced stays as it is.
+  Case c;
+  c.block_m = 16, c.block_n = 64;
+  c.whole = kReduced;
+  const auto m = distributed(c);
+  ASSERT_TRUE(m);
+  EXPECT_EQ(count(*m, OpKind::kDot), 1) << ir::print(*m);
 }
 
 TEST(StagedProducts, LoopsShareSlotsAndBlocks) {
