@@ -160,6 +160,7 @@ class SharedAllocator {
       : module_(module), target_(target), remarks_(remarks) {}
 
   Status run() {
+    drop_repeated_barriers(module_.body());
     collect(module_.body());
     KILN_CHECK_OK(place());
     Pending pending;
@@ -174,6 +175,20 @@ class SharedAllocator {
   };
   /// What was read since the last barrier that all threads passed; writing over it needs a barrier first.
   using Pending = std::vector<Interval>;
+
+  /// Erases barriers behind ops that have one of their own: all warps met there, and nothing else used shared memory
+  /// since.
+  void drop_repeated_barriers(Block* block) {
+    for (Op *op = block->first, *next = nullptr; op; op = next) {
+      next = op->next;
+      for (Block* b : op->regions) drop_repeated_barriers(b);
+      if (op->kind != OpKind::kBarrier || !joins_all(op)) continue;
+      const Op* before = op->prev;
+      while (before && ir::is_pure(before) && before->regions.empty() && analysis::scratch_bytes(*before) == 0)
+        before = before->prev;
+      if (before && before->kind == OpKind::kConvertLayout && analysis::scratch_bytes(*before) > 0) op->erase();
+    }
+  }
 
   void collect(Block* block) {
     for (Op* op : *block) {

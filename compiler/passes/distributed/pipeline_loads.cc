@@ -10,6 +10,7 @@
 #include "compiler/analysis/dot_layouts.h"
 #include "compiler/analysis/pointer_origins.h"
 #include "compiler/analysis/shared_memory.h"
+#include "compiler/analysis/verify_layouts.h"
 #include "compiler/ir/builder.h"
 #include "compiler/layout/algebra.h"
 #include "compiler/layout/tensor_core.h"
@@ -280,7 +281,9 @@ class Loop {
     };
     const int64_t room = shared_room(module_, target_, has_scratch, loop_) -
                          staged_bytes(module_, target_, loop_, loads_) - staging_bytes_beside_rings(module_);
-    const int wanted = lead_, beside = rows ? 0 : 1;
+    const int wanted = lead_;
+    reads_first_ = rows || saves_slot(bytes, target_.shared_per_block - room);
+    const int beside = reads_first_ ? 0 : 1;
     lead_ = std::min(lead_, static_cast<int>(room / bytes) - beside);
     if (lead_ < 1) {
       if (has_copies()) remark(remarks_, loop_->range, Reason::kNoRoomForRing, (1 + beside) * bytes, room);
@@ -398,6 +401,36 @@ class Loop {
     return std::find(loads_.begin(), loads_.end(), operand->op) != loads_.end();
   }
 
+  /// The first op behind all reads of the rings at which all warps meet on the way through shared memory.
+  Op* meeting() const {
+    const auto reads = [&](const Op* op) { return op->results.size() == 1 && is_brought(op->result()); };
+    Op* found = nullptr;
+    for (Op* op : *body_) {
+      if (ir::any_nested(op, reads))
+        found = nullptr;
+      else if (!found && analysis::scratch_bytes(*op) > 0)
+        found = op;
+    }
+    return found;
+  }
+
+  /// Whether the next copies had better wait for such a meeting and need no slot beside those that are read: where one
+  /// more program shares an SM by it, and the other slots are enough to be ahead of the loop. A mixture of experts in
+  /// float8 with tiles of 16 rows has four programs on an SM in place of three.
+  bool saves_slot(int64_t slot_bytes, int64_t other_bytes) const {
+    constexpr int kLeastAhead = 3;
+    if (which_ != Ahead::kOperands || lead_ < kLeastAhead || !blocks_.empty() || !meeting()) return false;
+    // The tensor cores of warp groups read the rings themselves; read_operands lets threads read what they add up late.
+    if (ir::any_nested(loop_, [](const Op* op) { return op->kind == OpKind::kDot && !analysis::uses_mma(*op); }))
+      return false;
+    const auto blocks = [&](int slots) {
+      return target::occupancy(target_, {.threads = module_.num_warps * target::kWarpSize,
+                                         .shared_bytes = other_bytes + slots * slot_bytes})
+          .blocks_per_sm;
+    };
+    return blocks(lead_) > blocks(lead_ + 1);
+  }
+
   /// The first product of warp groups, if what it multiplies is there when an iteration begins.
   const Op* first_product() const {
     for (const Op* op : *body_) {
@@ -503,8 +536,7 @@ class Loop {
     for (const Value* arg : carried) env[arg] = carry(ahead_.at(arg));
     read_slot_ = carry(i32(0), &last_slot_);
     // Dots read their operands all through the iteration, so that there is one slot more, to copy to.
-    const bool rows = which_ == Ahead::kLoads;
-    Value* write_slot = rows ? read_slot_ : carry(i32(lead_));
+    Value* write_slot = reads_first_ ? read_slot_ : carry(i32(lead_));
     Value* parity = ring_ ? carry(i32(0), &last_parity_) : nullptr;
     b_.set_before(body_->first);
     if (has_copies()) {
@@ -518,9 +550,13 @@ class Loop {
       b_.set_after(in_flight_);
       join_lanes(b_, all_warps_);
     }
-    if (rows) {
+    if (reads_first_) {
+      Op* met = which_ == Ahead::kOperands ? meeting() : nullptr;
       take_loads();
-      b_.set_after(last_read());
+      Op* last = last_read();
+      const Op* behind = last;
+      while (behind && behind != met) behind = behind->next;
+      b_.set_after(behind ? met : last);
       join_lanes(b_, all_warps_);
     }
     // The tensor cores begin before the threads make addresses.
@@ -532,10 +568,10 @@ class Loop {
     for (const Value* arg : carried) yields.push_back(env.at(arg));
     const NextSlot read_next = next_slot(b_, read_slot_, slots_);
     yields.push_back(read_next.slot);
-    if (!rows) yields.push_back(next_slot(b_, write_slot, slots_).slot);
+    if (!reads_first_) yields.push_back(next_slot(b_, write_slot, slots_).slot);
     if (parity) yields.push_back(b_.binary(OpKind::kXor, parity, b_.cast(read_next.wraps, DType::kI32)));
     for (Value* v : yields) body_->terminator()->append_operand(v);
-    if (!rows) take_loads();
+    if (!reads_first_) take_loads();
   }
 
   // --- what becomes of the loads
@@ -586,9 +622,10 @@ class Loop {
   Op* loop_;
   Block* body_;
   const Ahead which_;
-  int lead_;                // iterations that the copies run ahead
-  int slots_ = 0;           // of a ring
-  bool all_warps_ = false;  // read what others copied
+  int lead_;                  // iterations that the copies run ahead
+  int slots_ = 0;             // of a ring
+  bool reads_first_ = false;  // a slot is read before the next copies, which may be to it
+  bool all_warps_ = false;    // read what others copied
   const analysis::PointerOrigins& stored_;
   const analysis::AxisAnalysis& axis_;
   Remarks* remarks_;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <random>
 
 #include "compiler/frontend/frontend.h"
@@ -231,6 +232,90 @@ def scaled_words(a, b, scales, out, n, k, BM: tl.constexpr, BN: tl.constexpr, BK
   auto m = through_pipeline(frontend::lower_kernel(*functions->back(), *args, options), "sm_90a");
   ASSERT_TRUE(m);
   EXPECT_EQ(count(*m, OpKind::kAsyncCopy), 3 * 3) << ir::print(*m);
+}
+
+/// Where threads exchange something on the way through shared memory behind the reads of a ring, the next copies wait
+/// for that and go to the slot that was read, if one more program shares an SM for it.
+TEST(PipelineLoads, CopiesTakeTheSlotThatWasRead) {
+  auto module = parse::parse_module(SourceText::make("scales.py", R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def scales(a, b, s, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m, n, k = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for i in range(0, K, BK):
+        x = tl.load(a + m[:, None] * K + (i + k)[None, :])
+        y = tl.load(b + n[None, :] * K + (i + k)[:, None])
+        scale = tl.max(tl.load(s + m[:, None] * K + (i + k)[None, :]), 1)
+        acc += tl.dot(x, y) * scale[:, None]
+    tl.store(c + m[:, None] * BN + n[None, :], acc)
+)"));
+  ASSERT_TRUE(module.ok());
+  auto functions = frontend::jit_functions(*module);
+  ASSERT_TRUE(functions.ok());
+  constexpr int64_t kM = 16, kN = 128, kBlock = 64, kK = 6 * kBlock;
+  auto lowered = [&](int stages) {
+    auto one = [](int64_t v) { return ast::Constant(ast::Int{v}); };
+    const std::vector<std::pair<std::string, frontend::Global>> constants = {
+        {"BM", one(kM)}, {"BN", one(kN)}, {"BK", one(kBlock)}};
+    auto args =
+        frontend::parse_signature(*functions->back(), "*fp16:16, *fp16:16, *fp32:16, *fp32:16, i32:16", constants);
+    frontend::Options options;
+    options.num_warps = 4, options.num_stages = stages;
+    return frontend::lower_kernel(*functions->back(), *args, options);
+  };
+  std::unique_ptr<Module> tile;
+  auto m = through_pipeline(lowered(4), "sm_90", &tile);
+  ASSERT_TRUE(m);
+  auto slots = [](Module& of) {
+    int64_t most = 0;
+    ir::walk(of.body(), [&](Op* op) {
+      if (op->kind == OpKind::kSharedAlloc) most = std::max<int64_t>(most, op->result()->type.copies);
+    });
+    return most;
+  };
+  EXPECT_EQ(slots(*m), 3) << ir::print(*m);  // 55 KB let four programs share an SM, 73 KB three
+  // The barrier of the exchange is enough.
+  int barriers = 0;
+  ir::walk(m->body(), [&](Op* op) { barriers += op->kind == OpKind::kBarrier && op->parent->parent; });
+  EXPECT_EQ(barriers, 1) << ir::print(*m);
+  // With fewer stages all slots are wanted.
+  auto short_ring = through_pipeline(lowered(3), "sm_90");
+  ASSERT_TRUE(short_ring);
+  EXPECT_EQ(slots(*short_ring), 3) << ir::print(*short_ring);
+
+  std::mt19937 rng(std::random_device{}());
+  std::vector<uint16_t> a(kM * kK + 8), b(kN * kK + 8);
+  std::vector<float> s(kM * kK + 4), c(kM * kN + 4);
+  for (auto* v : {&a, &b})  // 0, 1, 2, -1, -2: all sums are exact
+    for (uint16_t& x : *v) x = std::array<uint16_t, 5>{0, 0x3c00, 0x4000, 0xbc00, 0xc000}[rng() % 5];
+  for (float& x : s) x = static_cast<float>(rng() % 64);
+  auto aligned = [](auto& v) { return (reinterpret_cast<uint64_t>(v.data()) + 15) & ~uint64_t{15}; };
+  const std::vector<uint64_t> args = {aligned(a), aligned(b), aligned(s), aligned(c), kK};
+  auto played = [&](const Module& of, const interp::DistributedOptions& options = {}) {
+    interp::Memory memory;
+    memory.allow(reinterpret_cast<void*>(args[0]), kM * kK * 2);
+    memory.allow(reinterpret_cast<void*>(args[1]), kN * kK * 2);
+    memory.allow(reinterpret_cast<void*>(args[2]), kM * kK * 4);
+    memory.allow(reinterpret_cast<void*>(args[3]), kM * kN * 4);
+    const Status done = of.stage == ir::Stage::kTile ? interp::run(of, {1, 1, 1}, args, memory)
+                                                     : interp::run_distributed(of, {1, 1, 1}, args, memory, options);
+    return done.ok();
+  };
+  std::fill(c.begin(), c.end(), -1.0f);
+  ASSERT_TRUE(played(*tile));
+  const std::vector<float> expected = c;
+  std::fill(c.begin(), c.end(), -1.0f);
+  ASSERT_TRUE(played(*m));
+  EXPECT_EQ(c, expected);
+  // Neither that in front of the reads nor that of the exchange can be done without.
+  for (int i : {0, 1}) {
+    interp::DistributedOptions dropped;
+    dropped.drop_barrier = i;
+    EXPECT_FALSE(played(*m, dropped)) << i << ir::print(*m);
+  }
 }
 
 /// A value with 2^60 ways through the loop is followed along each op once.
