@@ -403,6 +403,59 @@ class LayoutChoice::Chooser {
         }
     }
     choose_together(anchored);
+    follow(anchored);
+  }
+
+  /// Where two neighbours differ, the one and all that agrees with it follow the other, if the whole costs less so: a
+  /// load of packed numbers, far from the store behind joins and reshapes, may take fewer of them at once and spare the
+  /// conversion of all that becomes of them. Of as many elements on both sides, as in a transpose, wide accesses are
+  /// worth the conversion.
+  void follow(const std::vector<bool>& anchored) {
+    for (const Edge& edge : edges_)
+      for (const auto& [leader, follower] : {std::pair(edge.result, edge.operand), {edge.operand, edge.result}}) {
+        const LinearLayout &of_operand = *nodes_[static_cast<size_t>(edge.operand)].layout,
+                           &of_result = *nodes_[static_cast<size_t>(edge.result)].layout;
+        if (leader == follower || edge.agree(of_operand, of_result) || anchored[static_cast<size_t>(follower)])
+          continue;
+        std::map<int, LinearLayout> layouts = followers(edge, leader, follower, anchored);
+        std::vector<int> group;
+        for (const auto& [n, l] : layouts) group.push_back(n);
+        const int64_t converted = nodes_[static_cast<size_t>(follower)].shape.numel();
+        if (group.empty() || std::ranges::any_of(group, [&](int n) {
+              const Node& node = nodes_[static_cast<size_t>(n)];
+              return !node.accesses.empty() && 2 * node.shape.numel() > converted;
+            }))
+          continue;
+        const double before = cost_of_group(group);
+        for (auto& [n, l] : layouts) std::swap(*nodes_[static_cast<size_t>(n)].layout, l);
+        if (cost_of_group(group) >= before)
+          for (auto& [n, l] : layouts) std::swap(*nodes_[static_cast<size_t>(n)].layout, l);
+      }
+  }
+
+  /// What follows `leader` across the edge, with the layouts that it takes; nothing where `follower` cannot.
+  std::map<int, LinearLayout> followers(const Edge& edge, int leader, int follower, const std::vector<bool>& anchored) {
+    const auto derive = [](const Edge& e, int node, const LinearLayout& other) {
+      // Both operands of a join have the layout that its result asks for.
+      return e.op && e.op->kind == OpKind::kJoin && node == e.operand ? analysis::operand_layout(*e.op, e.index, other)
+                                                                      : e.derive(node, other);
+    };
+    std::map<int, LinearLayout> found;
+    const auto first = derive(edge, follower, *nodes_[static_cast<size_t>(leader)].layout);
+    if (!first) return found;
+    found.emplace(follower, *first);
+    std::vector<int> work = {follower};
+    for (size_t i = 0; i < work.size() && found.size() < kMostSeen; ++i)
+      for (int number : nodes_[static_cast<size_t>(work[i])].edges) {
+        const Edge& e = edges_[static_cast<size_t>(number)];
+        const int other = e.operand == work[i] ? e.result : e.operand;
+        if (other == leader || found.contains(other) || anchored[static_cast<size_t>(other)] ||
+            !e.agree(*nodes_[static_cast<size_t>(e.operand)].layout, *nodes_[static_cast<size_t>(e.result)].layout))
+          continue;
+        if (const auto layout = derive(e, other, found.at(work[i])))
+          found.emplace(other, *layout), work.push_back(other);
+      }
+    return found;
   }
 
   /// One layout for all nodes that have values in common, where that costs less than what each chose for itself and its
