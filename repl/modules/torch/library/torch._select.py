@@ -1,12 +1,13 @@
 """The first elements of a sort without sorting the others: topk().
 
-Few are the first of the chunks' own first ones. Many are found as the sort finds where digits begin: digit by digit
-from the highest, all programs count how often each comes among the elements that agree with the last one to be taken in
-the digits before, and one program finds its next digit.
+Few are the first of the chunks' own first ones. Those of long rows are found by a threshold (torch._threshold). Others
+are found as the sort finds where digits begin: digit by digit from the highest, all programs count how often each comes
+among the elements that agree with the last one to be taken in the digits before, and one program finds its next digit.
 """
 import torch
 import triton
 import triton.language as tl
+from torch import _threshold
 from torch._sort import _CHUNK, _TILE, _UNSIGNED, _WIDEST, _first, _key, _digit_of_rank, _lines, _loaded_key, _of_rank
 from torch._sort import _order, _shares, _sort_rows, _unlined, sort
 from triton.language.extra import kiln as kl
@@ -147,6 +148,11 @@ def topk(input, k, dim, largest):
     rows, bits = x.numel() // width, 8 * x.element_size()
     common = dict(BITS=bits, FLOATS=x.is_floating_point(), DESCENDING=bool(largest))
     shape = list(x.shape[:-1]) + [k]
+    few_chunks = width < 2**20 and triton.cdiv(width, _CHUNK) * k <= _WIDEST  # two launches, of which each takes longer
+    if not few_chunks and _threshold.pays(rows, width, k):
+        values, places = _threshold.first_of_long(x, rows, width, k, common)
+        return (_unlined(values.reshape(shape), input.dtype, input, dim),
+                _unlined(places.reshape(shape), torch.int64, input, dim))
     if width > _WIDEST and k > _CHUNK // 4:
         taken, at = _select_many(x, rows, width, k, common)
         values, order = sort(taken, 1, largest)

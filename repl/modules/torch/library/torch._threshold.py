@@ -1,0 +1,287 @@
+"""The first elements of long rows: one pass over them keeps those up to a threshold, which a sample gives.
+
+Elements are in the order of a stable sort: of equal ones the first is ahead, so that no two have the same place and the
+threshold is an element, by its order and its column. However many are equal to it, about as many elements are up to
+it as the sample says: the threshold is so far behind that they are k or more, and few enough for each to be compared with
+each. That gives their places in the result.
+
+Nothing is known on the host: where the sample has misled, which random columns make as rare as six standard deviations,
+one program finds the first k of its row (_exact_kernel).
+"""
+import math
+
+import torch
+import triton
+import triton.language as tl
+from torch._sort import _digit_of_rank, _first, _key, _order
+from triton.language.extra import kiln as kl
+
+_SHORTEST = 2**17  # elements of a row of which a sample pays
+_GROUP = 256       # elements of the sample that a program ranks
+_MINE = 32         # elements that a program ranks among all candidates
+_AT_ONCE = tl.constexpr(256)  # candidates that it compares them with
+_ROOM_BEHIND = 16  # words behind those of a row: the threshold, and how many candidates there are
+
+
+@triton.jit
+def _joined(order, column):
+    """One number for both: less than 2**63, so that the top bit of a difference says which one is less."""
+    return (order.to(tl.uint64) << 31) | column.to(tl.uint64)
+
+
+@triton.jit
+def _ahead(order, column, of_order, of_column, BITS: tl.constexpr):
+    order, column = order[None, :], column[None, :]
+    of_order, of_column = of_order[:, None], of_column[:, None]
+    if BITS == 64:
+        return ((order < of_order) | ((order == of_order) & (column < of_column))).to(tl.int32)
+    return ((_joined(order, column) - _joined(of_order, of_column)) >> 63).to(tl.int32)
+
+
+@triton.jit
+def _rank(orders, columns, order, column, count, MINE: tl.constexpr, AT_ONCE: tl.constexpr, BITS: tl.constexpr):
+    """How many of the first `count` are ahead of each of MINE elements."""
+    ahead = tl.zeros((MINE, AT_ONCE), tl.int32)
+    i = tl.arange(0, AT_ONCE)
+    whole = count // AT_ONCE * AT_ONCE
+    # What is outside is behind all there is. The loads of the next ones run beside the comparisons.
+    other = tl.load(orders + i, mask=i < count, other=2**BITS - 1)
+    place = tl.load(columns + i, mask=i < count, other=2**31 - 1)
+    for at in range(AT_ONCE, whole, AT_ONCE):
+        next_other, next_place = tl.load(orders + at + i), tl.load(columns + at + i)
+        ahead += _ahead(other, place, order, column, BITS)
+        other, place = next_other, next_place
+    ahead += _ahead(other, place, order, column, BITS)
+    if (whole > 0) & (whole < count):
+        other = tl.load(orders + whole + i, mask=whole + i < count, other=2**BITS - 1)
+        place = tl.load(columns + whole + i, mask=whole + i < count, other=2**31 - 1)
+        ahead += _ahead(other, place, order, column, BITS)
+    return tl.sum(ahead, 1)
+
+
+@triton.jit
+def _mixed(x):
+    """A random number for each number (the finalizer of MurmurHash3)."""
+    x = x.to(tl.uint32)
+    x = (x ^ (x >> 16)) * 0x85EBCA6B
+    x = (x ^ (x >> 13)) * 0xC2B2AE35
+    return x ^ (x >> 16)
+
+
+@triton.jit
+def _sample_kernel(x, orders, columns, width, room, sample, nearest, keep, groups, LOG_SIZE: tl.constexpr,
+                   GROUP: tl.constexpr, BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr):
+    """The first `keep` of each group of the sample.
+
+    The row has 2**LOG_SIZE parts of equal length, of which each gives an element from a random place: neither a slope
+    nor a period of the row shows in the sample. Of as many parts in a row as there are groups each has one, which
+    one is random too."""
+    row, group = (tl.program_id(0) // groups).to(tl.int64), tl.program_id(0) % groups
+    i = tl.arange(0, GROUP)
+    part = i * groups + ((group + _mixed(i).to(tl.int32)) & (groups - 1))
+    jitter = (_mixed(part + GROUP).to(tl.uint64) * (width >> LOG_SIZE).to(tl.uint64)) >> 32
+    column = ((part.to(tl.int64) * width) >> LOG_SIZE).to(tl.int32) + jitter.to(tl.int32)
+    word: tl.constexpr = tl.uint64 if BITS == 64 else tl.uint32
+    order = _order(_key(tl.load(x + row * width + column), BITS), FLOATS, DESCENDING, BITS).to(word)
+    at = row * room + sample + group * GROUP
+    tl.store(orders + at + i, order)
+    tl.store(columns + at + i, column)
+    tl.debug_barrier()
+    rank = _rank(orders + at, columns + at, order, column, GROUP, GROUP, 32, BITS)
+    to = row * room + nearest + group * keep + rank
+    tl.store(orders + to, order, mask=rank < keep)
+    tl.store(columns + to, column, mask=rank < keep)
+
+
+@triton.jit
+def _threshold_kernel(orders, columns, room, nearest, count, parts, rank, MINE: tl.constexpr, BITS: tl.constexpr):
+    """Finds the element of this rank in what the groups have kept; there is no candidate yet."""
+    row, part = (tl.program_id(0) // parts).to(tl.int64), tl.program_id(0) % parts
+    at = row * room + nearest
+    i = part * MINE + tl.arange(0, MINE)
+    order, column = tl.load(orders + at + i, mask=i < count, other=0), tl.load(columns + at + i, mask=i < count, other=0)
+    this = (i < count) & (_rank(orders + at, columns + at, order, column, count, MINE, _AT_ONCE, BITS) == rank)
+    behind = row * room + room
+    tl.store(orders + behind - 1 + 0 * i, order, mask=this)
+    tl.store(columns + behind - 1 + 0 * i, column, mask=this)
+    if part == 0:
+        tl.store(columns + behind - 2, 0)
+
+
+@triton.jit
+def _greater(a, b):
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL).to(a.dtype)
+
+
+@triton.jit
+def _best(v, DESCENDING: tl.constexpr):
+    """The first one in the order of the sort; NaN is the greatest."""
+    if DESCENDING:
+        return tl.reduce(v, 0, _greater)
+    return tl.min(v, 0).to(v.dtype)
+
+
+@triton.jit
+def _append(elements, inside, column, last, border, orders, columns, count, capacity, BITS: tl.constexpr,
+            FLOATS: tl.constexpr, DESCENDING: tl.constexpr):
+    """Adds those up to the threshold to the candidates, of which `count` is the number."""
+    order = _order(_key(elements, BITS), FLOATS, DESCENDING, BITS).to(orders.dtype.element_ty)
+    these = (inside & ((order < last) | ((order == last) & (column <= border)))).to(tl.int32)
+    found = tl.sum(these)
+    if found > 0:
+        place = tl.atomic_add(count, found, sem="relaxed") + tl.cumsum(these) - 1
+        kept = (these > 0) & (place < capacity)
+        tl.store(orders + place, order, mask=kept)
+        tl.store(columns + place, column, mask=kept)
+
+
+@triton.jit
+def _candidates_kernel(x, orders, columns, width, room, capacity, programs, BITS: tl.constexpr, FLOATS: tl.constexpr,
+                       DESCENDING: tl.constexpr, TILE: tl.constexpr, PIECE: tl.constexpr, EDGE: tl.constexpr):
+    """All elements up to the threshold, in any order. Most tiles have none: that takes one maximum to see.
+
+    A warp is a program, which waits for no other one. Tiles begin where vectors do, wherever the row begins: what is
+    ahead of them and behind them is looked at in short pieces."""
+    row, program = (tl.program_id(0) // programs).to(tl.int64), tl.program_id(0) % programs
+    to, behind = row * room, row * room + room
+    last, border = tl.load(orders + behind - 1), tl.load(columns + behind - 1)
+    aligned = (row * width + 15) // 16 * 16
+    head = (aligned - row * width).to(tl.int32)
+    tiles = (width - head) // TILE
+    for tile in range(program, tiles, programs):
+        first = head + tile * TILE
+        from_ = x + aligned + tile * TILE
+        best = _order(_key(_best(tl.load(from_ + tl.arange(0, TILE)), DESCENDING), BITS), FLOATS, DESCENDING, BITS)
+        if (best < last) | ((best == last) & (first <= border)):
+            for piece in range(0, TILE, PIECE):
+                i = piece + tl.arange(0, PIECE)
+                _append(tl.load(from_ + i), True, first + i, last, border, orders + to, columns + to,
+                        columns + behind - 2, capacity, BITS, FLOATS, DESCENDING)
+    tail = head + tiles * TILE
+    for edge in range(programs - 1 - program, 1 + tl.cdiv(width - tail, EDGE), programs):
+        column = tl.where(edge == 0, 0, tail + (edge - 1) * EDGE) + tl.arange(0, EDGE)
+        inside = column < tl.where(edge == 0, head, width)
+        _append(tl.load(x + row * width + column, mask=inside, other=0), inside, column, last, border, orders + to,
+                columns + to, columns + behind - 2, capacity, BITS, FLOATS, DESCENDING)
+
+
+@triton.jit
+def _exact_kernel(x, orders, columns, width, room, capacity, k, BITS: tl.constexpr, FLOATS: tl.constexpr,
+                  DESCENDING: tl.constexpr, CHUNK: tl.constexpr):
+    """Where there are too few candidates, or more than there is room for: exactly k of them instead."""
+    row = tl.program_id(0).to(tl.int64)
+    to = row * room
+    count = tl.load(columns + to + room - 2)
+    if (count < k) | (count > capacity):
+        i = tl.arange(0, CHUNK)
+        word: tl.constexpr = tl.uint64 if BITS == 64 else tl.uint32
+        need, last = k, tl.full((), 0, word)  # which element of those with the last one's digits so far it is, from 1
+        for pass_ in tl.static_range(BITS // 8):
+            SHIFT: tl.constexpr = BITS - 8 - 8 * pass_
+            found = tl.zeros((256,), tl.int32)
+            for begin in range(0, width, CHUNK):
+                order = _order(_key(tl.load(x + row * width + begin + i, mask=begin + i < width, other=0), BITS), FLOATS,
+                               DESCENDING, BITS).to(word)
+                these = begin + i < width
+                if pass_ > 0:
+                    these = these & (order >> (SHIFT + 8) == last)
+                found += kl.bucket_place(tl.where(these, ((order >> SHIFT) & 255).to(tl.int32), 256), 256)[1]
+            digit, need = _digit_of_rank(found, need)
+            last = (last << 8) | digit.to(word)
+        for begin in range(0, width, CHUNK):
+            order = _order(_key(tl.load(x + row * width + begin + i, mask=begin + i < width, other=0), BITS), FLOATS,
+                           DESCENDING, BITS).to(word)
+            equal = (begin + i < width) & (order == last)
+            taken = (begin + i < width) & ((order < last) | (equal & (_first(equal) < need)))
+            tl.store(orders + to + _first(taken), order, mask=taken)
+            tl.store(columns + to + _first(taken), begin + i, mask=taken)
+            need -= tl.minimum(need, tl.sum(equal.to(tl.int32)))
+            to += tl.sum(taken.to(tl.int32))
+        tl.store(columns + row * room + room - 2, k)
+
+
+@triton.jit
+def _ranked_kernel(x, orders, columns, values, places, width, room, k, parts, MINE: tl.constexpr, BITS: tl.constexpr):
+    """Puts each candidate where those ahead of it end."""
+    row, part = (tl.program_id(0) // parts).to(tl.int64), tl.program_id(0) % parts
+    at = row * room
+    count = tl.load(columns + at + room - 2)
+    if part * MINE < count:
+        i = part * MINE + tl.arange(0, MINE)
+        order = tl.load(orders + at + i, mask=i < count, other=0)
+        column = tl.load(columns + at + i, mask=i < count, other=0)
+        # Loaded again, because orders do not tell -0.0 from 0.0, or one NaN from another.
+        value = tl.load(x + row * width + column)
+        rank = _rank(orders + at, columns + at, order, column, count, MINE, _AT_ONCE, BITS)
+        kept = (i < count) & (rank < k)
+        tl.store(values + row * k + rank, value, mask=kept)
+        tl.store(places + row * k + rank, column.to(tl.int64), mask=kept)
+
+
+_plans = {}
+
+
+def _plan(width, k):
+    """The logarithm of the sample's size, which element of it is the threshold, how many of a group may be up to it, for
+    how many candidates there is room, and how long all but the pass takes, in comparisons.
+
+    Of the first k elements, `share` are in the sample on average, as many as a Poisson distribution has. A
+    threshold behind all of them but once in 10**9 times, of rank r, has as many elements ahead of it as a gamma
+    distribution: again that many standard deviations are the room. A large sample has few candidates."""
+    if (width, k) in _plans:
+        return _plans[width, k]
+    best = None
+    for log_size in range(11, min(19, (width // 32).bit_length() - 1) + 1):
+        size = 2**log_size
+        share = k / width * size
+        rank = math.ceil(share + 6 * math.sqrt(share) + 3 + min(3, 10 * share))
+        of_group = rank * _GROUP / size
+        keep = min(_GROUP, math.ceil(of_group + 3 * math.sqrt(of_group) + 2))
+        capacity = math.ceil((rank + 6 * math.sqrt(rank) + 12) * width / size)
+        # Those of a group, of what groups have kept and of the candidates are compared with each other, and a sector of
+        # memory for each element of the sample takes as long as 128 comparisons.
+        cost = size * (_GROUP + 128) + (size // _GROUP * keep)**2 + (rank * width / size)**2
+        if best is None or cost < best[-1]:
+            best = log_size, rank, keep, (capacity + 63) // 64 * 64, cost
+    if len(_plans) == 1000:
+        _plans.clear()
+    _plans[width, k] = best
+    return best
+
+
+def pays(rows, width, k):
+    """Comparing candidates with one another takes less than other roads take: some twenty launches, and in them as long
+    as 64 comparisons for each element."""
+    if width < _SHORTEST or width >= 2**31 - 2**13 or k > width // 16:
+        return False
+    return rows * _plan(width, k)[-1] <= 2**29 + 64 * rows * width
+
+
+def first_of_long(x, rows, width, k, common):
+    """The first k of each row in the order of a stable sort, and their places: five launches, one pass over memory."""
+    log_size, rank, keep, capacity, _ = _plan(width, k)
+    bits, device = common["BITS"], x.device
+    groups = 2**log_size // _GROUP
+    nearest = groups * keep
+    room = capacity + (nearest + 15) // 16 * 16 + 2**log_size + _ROOM_BEHIND
+    orders = torch.empty((rows * room, ), dtype=torch.uint64 if bits == 64 else torch.uint32, device=device)
+    columns = torch.empty((rows * room, ), dtype=torch.int32, device=device)
+    values = torch.empty((rows, k), dtype=x.dtype, device=device)
+    places = torch.empty((rows, k), dtype=torch.int64, device=device)
+    sample = room - _ROOM_BEHIND - 2**log_size
+    _sample_kernel[(rows * groups, )](x, orders, columns, width, room, sample, capacity, keep, groups,
+                                      LOG_SIZE=log_size, GROUP=_GROUP, num_warps=8, **common)
+    parts = triton.cdiv(nearest, _MINE)
+    _threshold_kernel[(rows * parts, )](orders, columns, room, capacity, nearest, parts, rank - 1, MINE=_MINE, BITS=bits,
+                                        num_warps=8)
+    # Elements of 4 KiB, in 32 of the 64 registers that a thread has when a processor takes 32 programs, the most it can.
+    tile = min(2048, 32768 // bits)
+    sms = torch.cuda.get_device_properties(device).multi_processor_count if x.is_cuda else 4
+    programs = max(1, min(triton.cdiv(width, tile), 32 * sms // rows))
+    _candidates_kernel[(rows * programs, )](x, orders, columns, width, room, capacity, programs, TILE=tile,
+                                            PIECE=256, EDGE=128, num_warps=1, maxnreg=64, **common)
+    _exact_kernel[(rows, )](x, orders, columns, width, room, capacity, k, CHUNK=4096, num_warps=16, **common)
+    parts = triton.cdiv(capacity, _MINE)
+    _ranked_kernel[(rows * parts, )](x, orders, columns, values, places, width, room, k, parts, MINE=_MINE, BITS=bits,
+                                     num_warps=8)
+    return values, places
