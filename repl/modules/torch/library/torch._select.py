@@ -150,9 +150,8 @@ def topk(input, k, dim, largest):
     shape = list(x.shape[:-1]) + [k]
     few_chunks = width < 2**20 and triton.cdiv(width, _CHUNK) * k <= _WIDEST  # two launches, of which each takes longer
     if not few_chunks and _threshold.pays(rows, width, k):
-        values, places = _threshold.first_of_long(x, rows, width, k, common)
-        return (_unlined(values.reshape(shape), input.dtype, input, dim),
-                _unlined(places.reshape(shape), torch.int64, input, dim))
+        values, places = _threshold.first_of_long(x, rows, width, k, shape, common)
+        return _unlined(values, input.dtype, input, dim), _unlined(places, torch.int64, input, dim)
     if width > _WIDEST and k > _CHUNK // 4:
         taken, at = _select_many(x, rows, width, k, common)
         values, order = sort(taken, 1, largest)

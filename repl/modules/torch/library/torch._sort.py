@@ -370,14 +370,19 @@ _UNSIGNED = {8: torch.uint8, 16: torch.uint16, 32: torch.uint32, 64: torch.uint6
 
 def _lines(input, dim):
     """The tensor with the dimension last, as contiguous rows."""
-    x = input.reshape(1) if input.ndim == 0 else input.movedim(dim, -1)
+    x = input.reshape(1) if input.ndim == 0 else input if _is_last(input, dim) else input.movedim(dim, -1)
     x = x.contiguous()
     return x.view(torch.uint8) if x.dtype is torch.bool else x
 
 
 def _unlined(x, dtype, input, dim):
     x = x.view(torch.bool) if dtype is torch.bool else x
-    return x.reshape(()) if input.ndim == 0 else x.movedim(-1, dim).contiguous()
+    return x.reshape(()) if input.ndim == 0 else x if _is_last(input, dim) else x.movedim(-1, dim).contiguous()
+
+
+def _is_last(input, dim):
+    """Nothing is moved then: that would take as long as two launches."""
+    return dim in (-1, input.ndim - 1)
 
 
 _MANY_WARPS = 2048  # of which some always have their elements

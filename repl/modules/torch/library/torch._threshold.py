@@ -3,7 +3,8 @@
 Elements are in the order of a stable sort: of equal ones the first is ahead, so that no two have the same place and the
 threshold is an element, by its order and its column. However many are equal to it, about as many elements are up to
 it as the sample says: the threshold is so far behind that they are k or more, and few enough for each to be compared with
-each. That gives their places in the result.
+each. That gives their places in the result. Where they are many, more elements of the sample part them first, and each
+is compared with those of its part.
 
 Nothing is known on the host: where the sample has misled, which random columns make as rare as six standard deviations,
 one program finds the first k of its row (_exact_kernel).
@@ -20,7 +21,9 @@ _SHORTEST = 2**17  # elements of a row of which a sample pays
 _GROUP = 256       # elements of the sample that a program ranks
 _MINE = 32         # elements that a program ranks among all candidates
 _AT_ONCE = tl.constexpr(256)  # candidates that it compares them with
-_ROOM_BEHIND = 16  # words behind those of a row: the threshold, and how many candidates there are
+_BEHIND = tl.constexpr(16)  # words behind those of a row: the last ones are the threshold, and ahead of it how many
+                            # candidates there are; ahead of these as many for each part, where the first two are its last
+                            # element, and in the columns how many it has
 
 
 @triton.jit
@@ -94,18 +97,28 @@ def _sample_kernel(x, orders, columns, width, room, sample, nearest, keep, group
 
 
 @triton.jit
-def _threshold_kernel(orders, columns, room, nearest, count, parts, rank, MINE: tl.constexpr, BITS: tl.constexpr):
-    """Finds the element of this rank in what the groups have kept; there is no candidate yet."""
-    row, part = (tl.program_id(0) // parts).to(tl.int64), tl.program_id(0) % parts
+def _threshold_kernel(orders, columns, room, nearest, count, programs, gap, PARTS: tl.constexpr, MINE: tl.constexpr,
+                      BITS: tl.constexpr):
+    """Finds the last element of each part in what the groups have kept: each `gap`-th one. There is no candidate yet."""
+    row, program = (tl.program_id(0) // programs).to(tl.int64), tl.program_id(0) % programs
     at = row * room + nearest
-    i = part * MINE + tl.arange(0, MINE)
+    i = program * MINE + tl.arange(0, MINE)
     order, column = tl.load(orders + at + i, mask=i < count, other=0), tl.load(columns + at + i, mask=i < count, other=0)
-    this = (i < count) & (_rank(orders + at, columns + at, order, column, count, MINE, _AT_ONCE, BITS) == rank)
-    behind = row * room + room
-    tl.store(orders + behind - 1 + 0 * i, order, mask=this)
-    tl.store(columns + behind - 1 + 0 * i, column, mask=this)
-    if part == 0:
-        tl.store(columns + behind - 2, 0)
+    rank = _rank(orders + at, columns + at, order, column, count, MINE, _AT_ONCE, BITS) + 1
+    end = row * room + room
+    last = (i < count) & (rank == gap * PARTS)
+    tl.store(orders + end - 1 + 0 * i, order, mask=last)
+    tl.store(columns + end - 1 + 0 * i, column, mask=last)
+    if program == 0:
+        tl.store(columns + end - 2, 0)
+    if PARTS > 1:
+        parts = end - _BEHIND * (PARTS + 1)
+        these = (i < count) & (rank % gap == 0) & (rank <= gap * PARTS)
+        to = parts + (rank // gap - 1) * _BEHIND
+        tl.store(orders + to, order, mask=these)
+        tl.store(columns + to, column, mask=these)
+        if program == 0:
+            tl.store(columns + parts + tl.arange(0, PARTS) * _BEHIND + 1, 0)
 
 
 @triton.jit
@@ -201,52 +214,104 @@ def _exact_kernel(x, orders, columns, width, room, capacity, k, BITS: tl.constex
 
 
 @triton.jit
-def _ranked_kernel(x, orders, columns, values, places, width, room, k, parts, MINE: tl.constexpr, BITS: tl.constexpr):
-    """Puts each candidate where those ahead of it end."""
-    row, part = (tl.program_id(0) // parts).to(tl.int64), tl.program_id(0) % parts
+def _part_kernel(orders, columns, room, of_parts, capacity, programs, LOG_PARTS: tl.constexpr, SIZE: tl.constexpr):
+    """Copies each candidate to those of its part, in any order."""
+    row, program = (tl.program_id(0) // programs).to(tl.int64), tl.program_id(0) % programs
     at = row * room
     count = tl.load(columns + at + room - 2)
-    if part * MINE < count:
-        i = part * MINE + tl.arange(0, MINE)
+    if program * SIZE < count:
+        i = program * SIZE + tl.arange(0, SIZE)
+        order = tl.load(orders + at + i, mask=i < count, other=0)
+        column = tl.load(columns + at + i, mask=i < count, other=0)
+        parts = at + room - _BEHIND * (2**LOG_PARTS + 1)
+        part = tl.zeros((SIZE,), tl.int32)
+        for bit in tl.static_range(LOG_PARTS):  # what is behind all of them is of the last part too
+            STEP: tl.constexpr = 2**(LOG_PARTS - 1 - bit)
+            at_end = parts + (part + STEP - 1) * _BEHIND
+            end, border = tl.load(orders + at_end), tl.load(columns + at_end)
+            part += tl.where((order > end) | ((order == end) & (column > border)), STEP, 0)
+        place = tl.atomic_add(columns + parts + part * _BEHIND + 1, 1, mask=i < count, sem="relaxed")
+        kept = (i < count) & (place < capacity)
+        to = at + of_parts + part * capacity + place
+        tl.store(orders + to, order, mask=kept)
+        tl.store(columns + to, column, mask=kept)
+
+
+@triton.jit
+def _ranked_kernel(x, orders, columns, values, places, width, room, k, of_parts, capacity, programs, PARTS: tl.constexpr,
+                   MINE: tl.constexpr, BITS: tl.constexpr):
+    """Puts each candidate where those ahead of it end: those of the parts ahead, and of its own part those ahead."""
+    row, program = (tl.program_id(0) // programs).to(tl.int64), tl.program_id(0) % programs
+    at = row * room
+    count = tl.load(columns + at + room - 2)
+    ahead = 0
+    if PARTS > 1:
+        part = tl.arange(0, PARTS)
+        counts = tl.load(columns + at + room - _BEHIND * (PARTS + 1) + part * _BEHIND + 1)
+        if tl.max(counts) <= capacity:  # else not all are there, and each one is compared with each
+            mine = program // (programs // PARTS)
+            ahead = tl.sum(tl.where(part < mine, counts, 0))
+            count = tl.sum(tl.where(part == mine, counts, 0))
+            at += of_parts + mine * capacity
+            program = program % (programs // PARTS)
+    if (program * MINE < count) & (ahead < k):
+        i = program * MINE + tl.arange(0, MINE)
         order = tl.load(orders + at + i, mask=i < count, other=0)
         column = tl.load(columns + at + i, mask=i < count, other=0)
         # Loaded again, because orders do not tell -0.0 from 0.0, or one NaN from another.
         value = tl.load(x + row * width + column)
-        rank = _rank(orders + at, columns + at, order, column, count, MINE, _AT_ONCE, BITS)
+        rank = ahead + _rank(orders + at, columns + at, order, column, count, MINE, _AT_ONCE, BITS)
         kept = (i < count) & (rank < k)
         tl.store(values + row * k + rank, value, mask=kept)
         tl.store(places + row * k + rank, column.to(tl.int64), mask=kept)
 
 
+_PARTS = (1, 8, 64, 512)
+_LAUNCH = 2**25  # comparisons that take as long as one more launch
 _plans = {}
 
 
-def _plan(width, k):
-    """The logarithm of the sample's size, which element of it is the threshold, how many of a group may be up to it, for
-    how many candidates there is room, and how long all but the pass takes, in comparisons.
+class _Plan:
+    """The logarithm of the sample's size; in how many parts candidates are, and of how many elements of the sample each
+    is; how many of a group of the sample may be up to the threshold; for how many candidates there is room, in all and
+    in each part; and how long all but the pass takes, in comparisons.
 
     Of the first k elements, `share` are in the sample on average, as many as a Poisson distribution has. A
     threshold behind all of them but once in 10**9 times, of rank r, has as many elements ahead of it as a gamma
     distribution: again that many standard deviations are the room. A large sample has few candidates."""
-    if (width, k) in _plans:
-        return _plans[width, k]
-    best = None
-    for log_size in range(11, min(19, (width // 32).bit_length() - 1) + 1):
-        size = 2**log_size
-        share = k / width * size
-        rank = math.ceil(share + 6 * math.sqrt(share) + 3 + min(3, 10 * share))
-        of_group = rank * _GROUP / size
-        keep = min(_GROUP, math.ceil(of_group + 3 * math.sqrt(of_group) + 2))
-        capacity = math.ceil((rank + 6 * math.sqrt(rank) + 12) * width / size)
-        # Those of a group, of what groups have kept and of the candidates are compared with each other, and a sector of
-        # memory for each element of the sample takes as long as 128 comparisons.
-        cost = size * (_GROUP + 128) + (size // _GROUP * keep)**2 + (rank * width / size)**2
-        if best is None or cost < best[-1]:
-            best = log_size, rank, keep, (capacity + 63) // 64 * 64, cost
-    if len(_plans) == 1000:
-        _plans.clear()
-    _plans[width, k] = best
-    return best
+
+    def __init__(self, rows, width, k):
+        self.cost = None
+        for log_size in range(11, min(19, (width // 32).bit_length() - 1) + 1):
+            size = 2**log_size
+            share = k / width * size
+            least = math.ceil(share + 6 * math.sqrt(share) + 3 + min(3, 10 * share))
+            for parts in _PARTS:
+                gap = triton.cdiv(least, parts)
+                if parts > 1 and gap < 4:  # parts that differ much
+                    break
+                of_group = gap * parts * _GROUP / size
+                keep = min(_GROUP, math.ceil(of_group + 3 * math.sqrt(of_group) + 2))
+                # Those of a group, of what groups have kept and of a part are compared with each other, and a sector of
+                # memory for each element of the sample takes as long as 128 comparisons.
+                candidates = gap * parts * width / size
+                cost = size * (_GROUP + 128) + (size // _GROUP * keep)**2 + candidates**2 / parts
+                cost += candidates * parts + _LAUNCH / rows if parts > 1 else 0
+                if self.cost is None or cost < self.cost:
+                    self.log_size, self.parts, self.gap, self.keep, self.cost = log_size, parts, gap, keep, cost
+        self.capacity, self.of_part = [
+            math.ceil((rank + 6 * math.sqrt(rank) + 12) * width / 2**self.log_size / 64) * 64
+            for rank in (self.gap * self.parts, self.gap)
+        ]
+
+
+def _plan(rows, width, k):
+    plan = _plans.get((rows, width, k))
+    if plan is None:
+        if len(_plans) == 1000:
+            _plans.clear()
+        plan = _plans[rows, width, k] = _Plan(rows, width, k)
+    return plan
 
 
 def pays(rows, width, k):
@@ -254,34 +319,40 @@ def pays(rows, width, k):
     as 64 comparisons for each element."""
     if width < _SHORTEST or width >= 2**31 - 2**13 or k > width // 16:
         return False
-    return rows * _plan(width, k)[-1] <= 2**29 + 64 * rows * width
+    return rows * _plan(rows, width, k).cost <= 16 * _LAUNCH + 64 * rows * width
 
 
-def first_of_long(x, rows, width, k, common):
-    """The first k of each row in the order of a stable sort, and their places: five launches, one pass over memory."""
-    log_size, rank, keep, capacity, _ = _plan(width, k)
-    bits, device = common["BITS"], x.device
-    groups = 2**log_size // _GROUP
-    nearest = groups * keep
-    room = capacity + (nearest + 15) // 16 * 16 + 2**log_size + _ROOM_BEHIND
+def first_of_long(x, rows, width, k, shape, common):
+    """The first k of each row in the order of a stable sort, and their places, as tensors of this shape."""
+    plan, bits, device = _plan(rows, width, k), common["BITS"], x.device
+    groups, parts, capacity = 2**plan.log_size // _GROUP, plan.parts, plan.capacity
+    # Where in a row's words what comes behind the candidates begins.
+    nearest = capacity
+    sample = nearest + triton.cdiv(groups * plan.keep, 16) * 16
+    of_parts = sample + 2**plan.log_size
+    room = of_parts + (parts * (plan.of_part + 16) if parts > 1 else 0) + 16
     orders = torch.empty((rows * room, ), dtype=torch.uint64 if bits == 64 else torch.uint32, device=device)
     columns = torch.empty((rows * room, ), dtype=torch.int32, device=device)
-    values = torch.empty((rows, k), dtype=x.dtype, device=device)
-    places = torch.empty((rows, k), dtype=torch.int64, device=device)
-    sample = room - _ROOM_BEHIND - 2**log_size
-    _sample_kernel[(rows * groups, )](x, orders, columns, width, room, sample, capacity, keep, groups,
-                                      LOG_SIZE=log_size, GROUP=_GROUP, num_warps=8, **common)
-    parts = triton.cdiv(nearest, _MINE)
-    _threshold_kernel[(rows * parts, )](orders, columns, room, capacity, nearest, parts, rank - 1, MINE=_MINE, BITS=bits,
-                                        num_warps=8)
+    values = torch.empty(shape, dtype=x.dtype, device=device)
+    places = torch.empty(shape, dtype=torch.int64, device=device)
+    _sample_kernel[(rows * groups, )](x, orders, columns, width, room, sample, nearest, plan.keep, groups,
+                                      LOG_SIZE=plan.log_size, GROUP=_GROUP, num_warps=8, **common)
+    programs = triton.cdiv(groups * plan.keep, _MINE)
+    _threshold_kernel[(rows * programs, )](orders, columns, room, nearest, groups * plan.keep, programs, plan.gap,
+                                           PARTS=parts, MINE=_MINE, BITS=bits, num_warps=8)
     # Elements of 4 KiB, in 32 of the 64 registers that a thread has when a processor takes 32 programs, the most it can.
     tile = min(2048, 32768 // bits)
     sms = torch.cuda.get_device_properties(device).multi_processor_count if x.is_cuda else 4
     programs = max(1, min(triton.cdiv(width, tile), 32 * sms // rows))
-    _candidates_kernel[(rows * programs, )](x, orders, columns, width, room, capacity, programs, TILE=tile,
-                                            PIECE=256, EDGE=128, num_warps=1, maxnreg=64, **common)
+    _candidates_kernel[(rows * programs, )](x, orders, columns, width, room, capacity, programs, TILE=tile, PIECE=256,
+                                            EDGE=128, num_warps=1, maxnreg=64, **common)
     _exact_kernel[(rows, )](x, orders, columns, width, room, capacity, k, CHUNK=4096, num_warps=16, **common)
-    parts = triton.cdiv(capacity, _MINE)
-    _ranked_kernel[(rows * parts, )](x, orders, columns, values, places, width, room, k, parts, MINE=_MINE, BITS=bits,
-                                     num_warps=8)
+    programs = triton.cdiv(capacity, _MINE)
+    if parts > 1:
+        programs = triton.cdiv(capacity, 256)
+        _part_kernel[(rows * programs, )](orders, columns, room, of_parts, plan.of_part, programs,
+                                          LOG_PARTS=parts.bit_length() - 1, SIZE=256, num_warps=4)
+        programs = parts * triton.cdiv(max(plan.of_part, triton.cdiv(capacity, parts)), _MINE)  # see _ranked_kernel
+    _ranked_kernel[(rows * programs, )](x, orders, columns, values, places, width, room, k, of_parts, plan.of_part,
+                                        programs, PARTS=parts, MINE=_MINE, BITS=bits, num_warps=8)
     return values, places

@@ -69,30 +69,33 @@ for shape, k in (((20000,), 2000), ((2, 17000), 1500), ((3, 9001), 2250)):
         same_bits(f"topk of many {shape} {dt} {k} {down}", lambda: torch.topk(x, k, -1, largest=down))
         same_bits(f"unique {shape} {dt}", lambda: [torch.unique(x)])
 # Of long rows by a threshold from a sample, wherever the rows begin; where the sample misleads too, so that there are
-# too few candidates or no room for them.
+# too few candidates or no room for them, in all or in a part.
 from torch import _threshold
 plan = _threshold._plan
-def too_few(width, k):
-    log_size, rank, keep, room, cost = plan(width, k)
-    return log_size, 1, keep, room, cost
-def no_room(width, k):
-    log_size, rank, keep, room, cost = plan(width, k)
-    return log_size, rank, keep, (k + 63) // 64 * 64, cost
+def misled(room):
+    def wrong(rows, width, k):
+        p = _threshold._Plan(rows, width, k)
+        if room == "too few":
+            p.gap = 1
+        else:
+            setattr(p, room, (k + 63) // 64 * 64 if room == "capacity" else 64)
+        return p
+    return wrong
 def marked(pair):
     return [torch.where(pair[0] != pair[0], pair[0].new_zeros(()), pair[0]), pair[0] != pair[0], pair[1]]
-for shape, k, dt in (((131072,), 300, torch.bfloat16), ((3, 131073), 400, torch.float32), ((140001,), 8000, torch.int32),
+for shape, k, dt in (((131072,), 300, torch.bfloat16), ((3, 131073), 400, torch.float32), ((140001,), 8000, torch.int32), ((150001,), 4096, torch.bfloat16),
                      ((1 << 20,), 1, torch.float16), ((131077, 2), 500, torch.int64), ((150000,), 3000, torch.float64),
                      ((131072,), 2000, torch.uint8), ((140000,), 700, torch.int16)):
     dim = 0 if shape[-1] == 2 else -1
-    for kind in (r.randint(0, 1), r.randint(2, 3), r.choice([too_few, no_room])):
+    for kind in (r.randint(0, 1), r.randint(2, 3), r.choice(["too few", "capacity"]), "of_part"):
         if kind != 0 and k == 1:
             continue
         down, n = r.random() < 0.5, torch.empty(shape).numel()
         x = (torch.randint(0, 3, shape) if kind == 1 else torch.full(shape, 3) if kind == 2 else
              torch.arange(n).reshape(shape) % 100 if kind == 3 else torch.randn(shape) * 60)
         x = specials(x.to(dt))
-        if kind in (too_few, no_room):
-            _threshold._plan = kind
+        if isinstance(kind, str):
+            _threshold._plan = misled(kind)
         assert _threshold.pays(n // x.shape[dim], x.shape[dim], k)
         same(f"topk of long {shape} {dt} {k} {down} {kind}", lambda: marked(torch.topk(x, k, dim, largest=down)))
         _threshold._plan = plan
