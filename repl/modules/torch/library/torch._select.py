@@ -149,8 +149,9 @@ def topk(input, k, dim, largest):
     common = dict(BITS=bits, FLOATS=x.is_floating_point(), DESCENDING=bool(largest))
     shape = list(x.shape[:-1]) + [k]
     few_chunks = width < 2**20 and triton.cdiv(width, _CHUNK) * k <= _WIDEST  # two launches, of which each takes longer
-    if not few_chunks and _threshold.pays(rows, width, k):
-        values, places = _threshold.first_of_long(x, rows, width, k, shape, common)
+    plan = None if few_chunks else _threshold.plan(x, rows, width, k)
+    if plan is not None:
+        values, places = _threshold.first_of_long(plan, x, rows, width, k, shape, common)
         return _unlined(values, input.dtype, input, dim), _unlined(places, torch.int64, input, dim)
     if width > _WIDEST and k > _CHUNK // 4:
         taken, at = _select_many(x, rows, width, k, common)

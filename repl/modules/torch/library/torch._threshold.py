@@ -7,7 +7,7 @@ each. That gives their places in the result. Where they are many, more elements 
 is compared with those of its part.
 
 Nothing is known on the host: where the sample has misled, which random columns make as rare as six standard deviations,
-one program finds the first k of its row (_exact_kernel).
+one program finds the first k of its row (_find_exact).
 """
 import math
 
@@ -179,37 +179,45 @@ def _candidates_kernel(x, orders, columns, width, room, capacity, programs, BITS
 
 
 @triton.jit
+def _find_exact(x, orders, columns, width, k, BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr,
+                CHUNK: tl.constexpr):
+    """The first k of a row as the candidates, by one program."""
+    i = tl.arange(0, CHUNK)
+    word: tl.constexpr = tl.uint64 if BITS == 64 else tl.uint32
+    need, last = k, tl.full((), 0, word)  # which element of those with the last one's digits so far it is, from 1
+    for pass_ in tl.static_range(BITS // 8):
+        SHIFT: tl.constexpr = BITS - 8 - 8 * pass_
+        found = tl.zeros((256,), tl.int32)
+        for begin in range(0, width, CHUNK):
+            order = _order(_key(tl.load(x + begin + i, mask=begin + i < width, other=0), BITS), FLOATS, DESCENDING,
+                           BITS).to(word)
+            these = begin + i < width
+            if pass_ > 0:
+                these = these & (order >> (SHIFT + 8) == last)
+            found += kl.bucket_place(tl.where(these, ((order >> SHIFT) & 255).to(tl.int32), 256), 256)[1]
+        digit, need = _digit_of_rank(found, need)
+        last = (last << 8) | digit.to(word)
+    taken = 0
+    for begin in range(0, width, CHUNK):
+        order = _order(_key(tl.load(x + begin + i, mask=begin + i < width, other=0), BITS), FLOATS, DESCENDING,
+                       BITS).to(word)
+        equal = (begin + i < width) & (order == last)
+        these = (begin + i < width) & ((order < last) | (equal & (_first(equal) < need)))
+        place = taken + _first(these)
+        tl.store(orders + place, order, mask=these)
+        tl.store(columns + place, begin + i, mask=these)
+        need -= tl.minimum(need, tl.sum(equal.to(tl.int32)))
+        taken += tl.sum(these.to(tl.int32))
+
+
+@triton.jit
 def _exact_kernel(x, orders, columns, width, room, capacity, k, BITS: tl.constexpr, FLOATS: tl.constexpr,
                   DESCENDING: tl.constexpr, CHUNK: tl.constexpr):
     """Where there are too few candidates, or more than there is room for: exactly k of them instead."""
     row = tl.program_id(0).to(tl.int64)
-    to = row * room
-    count = tl.load(columns + to + room - 2)
+    count = tl.load(columns + row * room + room - 2)
     if (count < k) | (count > capacity):
-        i = tl.arange(0, CHUNK)
-        word: tl.constexpr = tl.uint64 if BITS == 64 else tl.uint32
-        need, last = k, tl.full((), 0, word)  # which element of those with the last one's digits so far it is, from 1
-        for pass_ in tl.static_range(BITS // 8):
-            SHIFT: tl.constexpr = BITS - 8 - 8 * pass_
-            found = tl.zeros((256,), tl.int32)
-            for begin in range(0, width, CHUNK):
-                order = _order(_key(tl.load(x + row * width + begin + i, mask=begin + i < width, other=0), BITS), FLOATS,
-                               DESCENDING, BITS).to(word)
-                these = begin + i < width
-                if pass_ > 0:
-                    these = these & (order >> (SHIFT + 8) == last)
-                found += kl.bucket_place(tl.where(these, ((order >> SHIFT) & 255).to(tl.int32), 256), 256)[1]
-            digit, need = _digit_of_rank(found, need)
-            last = (last << 8) | digit.to(word)
-        for begin in range(0, width, CHUNK):
-            order = _order(_key(tl.load(x + row * width + begin + i, mask=begin + i < width, other=0), BITS), FLOATS,
-                           DESCENDING, BITS).to(word)
-            equal = (begin + i < width) & (order == last)
-            taken = (begin + i < width) & ((order < last) | (equal & (_first(equal) < need)))
-            tl.store(orders + to + _first(taken), order, mask=taken)
-            tl.store(columns + to + _first(taken), begin + i, mask=taken)
-            need -= tl.minimum(need, tl.sum(equal.to(tl.int32)))
-            to += tl.sum(taken.to(tl.int32))
+        _find_exact(x + row * width, orders + row * room, columns + row * room, width, k, BITS, FLOATS, DESCENDING, CHUNK)
         tl.store(columns + row * room + room - 2, k)
 
 
@@ -238,32 +246,55 @@ def _part_kernel(orders, columns, room, of_parts, capacity, programs, LOG_PARTS:
 
 
 @triton.jit
-def _ranked_kernel(x, orders, columns, values, places, width, room, k, of_parts, capacity, programs, PARTS: tl.constexpr,
-                   MINE: tl.constexpr, BITS: tl.constexpr):
-    """Puts each candidate where those ahead of it end: those of the parts ahead, and of its own part those ahead."""
+def _put_ranked(x, orders, columns, values, places, begin, count, ahead, k, MINE: tl.constexpr, BITS: tl.constexpr):
+    """Puts MINE of `count` candidates where those ahead of them end."""
+    i = begin + tl.arange(0, MINE)
+    order = tl.load(orders + i, mask=i < count, other=0)
+    column = tl.load(columns + i, mask=i < count, other=0)
+    # Loaded again, because orders do not tell -0.0 from 0.0, or one NaN from another.
+    value = tl.load(x + column)
+    rank = ahead + _rank(orders, columns, order, column, count, MINE, _AT_ONCE, BITS)
+    kept = (i < count) & (rank < k)
+    tl.store(values + rank, value, mask=kept)
+    tl.store(places + rank, column.to(tl.int64), mask=kept)
+
+
+@triton.jit
+def _ranked_kernel(x, orders, columns, values, places, width, room, capacity, k, programs, MINE: tl.constexpr,
+                   BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr, CHUNK: tl.constexpr):
+    """Compares each candidate with each. Where the sample has misled, a row's first program alone finds all: k are few
+    then, and a launch less for all others."""
     row, program = (tl.program_id(0) // programs).to(tl.int64), tl.program_id(0) % programs
-    at = row * room
-    count = tl.load(columns + at + room - 2)
-    ahead = 0
-    if PARTS > 1:
-        part = tl.arange(0, PARTS)
-        counts = tl.load(columns + at + room - _BEHIND * (PARTS + 1) + part * _BEHIND + 1)
-        if tl.max(counts) <= capacity:  # else not all are there, and each one is compared with each
-            mine = program // (programs // PARTS)
-            ahead = tl.sum(tl.where(part < mine, counts, 0))
-            count = tl.sum(tl.where(part == mine, counts, 0))
-            at += of_parts + mine * capacity
-            program = program % (programs // PARTS)
+    x, orders, columns = x + row * width, orders + row * room, columns + row * room
+    values, places = values + row * k, places + row * k
+    count = tl.load(columns + room - 2)
+    if (count < k) | (count > capacity):
+        if program == 0:
+            _find_exact(x, orders, columns, width, k, BITS, FLOATS, DESCENDING, CHUNK)
+            tl.debug_barrier()
+            for begin in range(0, k, MINE):
+                _put_ranked(x, orders, columns, values, places, begin, k, 0, k, MINE, BITS)
+    elif program * MINE < count:
+        _put_ranked(x, orders, columns, values, places, program * MINE, count, 0, k, MINE, BITS)
+
+
+@triton.jit
+def _ranked_parts_kernel(x, orders, columns, values, places, width, room, k, of_parts, capacity, programs,
+                         PARTS: tl.constexpr, MINE: tl.constexpr, BITS: tl.constexpr):
+    """Compares each candidate with each of its part; those of the parts ahead are ahead of it."""
+    row, program = (tl.program_id(0) // programs).to(tl.int64), tl.program_id(0) % programs
+    at, part = row * room, tl.arange(0, PARTS)
+    counts = tl.load(columns + at + room - _BEHIND * (PARTS + 1) + part * _BEHIND + 1)
+    count, ahead = tl.load(columns + at + room - 2), 0
+    if tl.max(counts) <= capacity:  # else not all are there
+        mine = program // (programs // PARTS)
+        ahead = tl.sum(tl.where(part < mine, counts, 0))
+        count = tl.sum(tl.where(part == mine, counts, 0))
+        at += of_parts + mine * capacity
+        program = program % (programs // PARTS)
     if (program * MINE < count) & (ahead < k):
-        i = program * MINE + tl.arange(0, MINE)
-        order = tl.load(orders + at + i, mask=i < count, other=0)
-        column = tl.load(columns + at + i, mask=i < count, other=0)
-        # Loaded again, because orders do not tell -0.0 from 0.0, or one NaN from another.
-        value = tl.load(x + row * width + column)
-        rank = ahead + _rank(orders + at, columns + at, order, column, count, MINE, _AT_ONCE, BITS)
-        kept = (i < count) & (rank < k)
-        tl.store(values + row * k + rank, value, mask=kept)
-        tl.store(places + row * k + rank, column.to(tl.int64), mask=kept)
+        _put_ranked(x + row * width, orders + at, columns + at, values + row * k, places + row * k, program * MINE, count,
+                    ahead, k, MINE, BITS)
 
 
 _PARTS = (1, 8, 64, 512)
@@ -272,15 +303,15 @@ _plans = {}
 
 
 class _Plan:
-    """The logarithm of the sample's size; in how many parts candidates are, and of how many elements of the sample each
-    is; how many of a group of the sample may be up to the threshold; for how many candidates there is room, in all and
-    in each part; and how long all but the pass takes, in comparisons.
+    """How many elements of the sample there are; in how many parts candidates are, and of how many elements of the sample
+    each is; how many of a group of the sample may be up to the threshold; for how many candidates there is room, in all
+    and in each part; how long all but the pass takes, in comparisons; and where in a row's words what is.
 
     Of the first k elements, `share` are in the sample on average, as many as a Poisson distribution has. A
     threshold behind all of them but once in 10**9 times, of rank r, has as many elements ahead of it as a gamma
     distribution: again that many standard deviations are the room. A large sample has few candidates."""
 
-    def __init__(self, rows, width, k):
+    def __init__(self, rows, width, k, sms, bits):
         self.cost = None
         for log_size in range(11, min(19, (width // 32).bit_length() - 1) + 1):
             size = 2**log_size
@@ -296,63 +327,65 @@ class _Plan:
                 # memory for each element of the sample takes as long as 128 comparisons.
                 candidates = gap * parts * width / size
                 cost = size * (_GROUP + 128) + (size // _GROUP * keep)**2 + candidates**2 / parts
-                cost += candidates * parts + _LAUNCH / rows if parts > 1 else 0
+                cost += candidates * parts + 2 * _LAUNCH / rows if parts > 1 else 0
                 if self.cost is None or cost < self.cost:
                     self.log_size, self.parts, self.gap, self.keep, self.cost = log_size, parts, gap, keep, cost
         self.capacity, self.of_part = [
             math.ceil((rank + 6 * math.sqrt(rank) + 12) * width / 2**self.log_size / 64) * 64
             for rank in (self.gap * self.parts, self.gap)
         ]
+        self.pays = rows * self.cost <= 16 * _LAUNCH + 64 * rows * width
+        self.groups = 2**self.log_size // _GROUP
+        self.nearest = self.groups * self.keep
+        # Behind the candidates are those that groups have kept, the sample, and the candidates by parts.
+        self.sample = self.capacity + triton.cdiv(self.nearest, 16) * 16
+        self.of_parts = self.sample + 2**self.log_size
+        self.room = self.of_parts + (self.parts * (self.of_part + 16) if self.parts > 1 else 0) + 16
+        # Elements of 4 KiB, in 32 of the 64 registers that a thread has when a processor takes 32 programs, its most.
+        self.tile = min(2048, 32768 // bits)
+        self.programs = max(1, min(triton.cdiv(width, self.tile), 32 * sms // rows))
 
 
-def _plan(rows, width, k):
-    plan = _plans.get((rows, width, k))
-    if plan is None:
+def plan(x, rows, width, k):
+    """How the first k of rows are found so, or None where other roads take less time: some twenty launches, and in them
+    as long as 64 comparisons for each element."""
+    if width < _SHORTEST or width >= 2**31 - 2**13 or k > width // 16:
+        return None
+    sms = torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 4
+    key = rows, width, k, sms, x.element_size()
+    found = _plans.get(key)
+    if found is None:
         if len(_plans) == 1000:
             _plans.clear()
-        plan = _plans[rows, width, k] = _Plan(rows, width, k)
-    return plan
+        found = _plans[key] = _Plan(rows, width, k, sms, 8 * x.element_size())
+    return found if found.pays else None
 
 
-def pays(rows, width, k):
-    """Comparing candidates with one another takes less than other roads take: some twenty launches, and in them as long
-    as 64 comparisons for each element."""
-    if width < _SHORTEST or width >= 2**31 - 2**13 or k > width // 16:
-        return False
-    return rows * _plan(rows, width, k).cost <= 16 * _LAUNCH + 64 * rows * width
-
-
-def first_of_long(x, rows, width, k, shape, common):
+def first_of_long(p, x, rows, width, k, shape, common):
     """The first k of each row in the order of a stable sort, and their places, as tensors of this shape."""
-    plan, bits, device = _plan(rows, width, k), common["BITS"], x.device
-    groups, parts, capacity = 2**plan.log_size // _GROUP, plan.parts, plan.capacity
-    # Where in a row's words what comes behind the candidates begins.
-    nearest = capacity
-    sample = nearest + triton.cdiv(groups * plan.keep, 16) * 16
-    of_parts = sample + 2**plan.log_size
-    room = of_parts + (parts * (plan.of_part + 16) if parts > 1 else 0) + 16
+    bits, device, room, capacity = common["BITS"], x.device, p.room, p.capacity
     orders = torch.empty((rows * room, ), dtype=torch.uint64 if bits == 64 else torch.uint32, device=device)
     columns = torch.empty((rows * room, ), dtype=torch.int32, device=device)
     values = torch.empty(shape, dtype=x.dtype, device=device)
     places = torch.empty(shape, dtype=torch.int64, device=device)
-    _sample_kernel[(rows * groups, )](x, orders, columns, width, room, sample, nearest, plan.keep, groups,
-                                      LOG_SIZE=plan.log_size, GROUP=_GROUP, num_warps=8, **common)
-    programs = triton.cdiv(groups * plan.keep, _MINE)
-    _threshold_kernel[(rows * programs, )](orders, columns, room, nearest, groups * plan.keep, programs, plan.gap,
-                                           PARTS=parts, MINE=_MINE, BITS=bits, num_warps=8)
-    # Elements of 4 KiB, in 32 of the 64 registers that a thread has when a processor takes 32 programs, the most it can.
-    tile = min(2048, 32768 // bits)
-    sms = torch.cuda.get_device_properties(device).multi_processor_count if x.is_cuda else 4
-    programs = max(1, min(triton.cdiv(width, tile), 32 * sms // rows))
-    _candidates_kernel[(rows * programs, )](x, orders, columns, width, room, capacity, programs, TILE=tile, PIECE=256,
-                                            EDGE=128, num_warps=1, maxnreg=64, **common)
+    _sample_kernel[(rows * p.groups, )](x, orders, columns, width, room, p.sample, capacity, p.keep, p.groups,
+                                        LOG_SIZE=p.log_size, GROUP=_GROUP, num_warps=8, **common)
+    programs = triton.cdiv(p.nearest, _MINE)
+    _threshold_kernel[(rows * programs, )](orders, columns, room, capacity, p.nearest, programs, p.gap, PARTS=p.parts,
+                                           MINE=_MINE, BITS=bits, num_warps=8)
+    _candidates_kernel[(rows * p.programs, )](x, orders, columns, width, room, capacity, p.programs, TILE=p.tile,
+                                              PIECE=256, EDGE=128, num_warps=1, maxnreg=64, **common)
+    if p.parts == 1:
+        programs = triton.cdiv(capacity, _MINE)
+        _ranked_kernel[(rows * programs, )](x, orders, columns, values, places, width, room, capacity, k, programs,
+                                            MINE=_MINE, CHUNK=4096, num_warps=8, maxnreg=80 if bits < 64 else 104, **common)
+        return values, places
     _exact_kernel[(rows, )](x, orders, columns, width, room, capacity, k, CHUNK=4096, num_warps=16, **common)
-    programs = triton.cdiv(capacity, _MINE)
-    if parts > 1:
-        programs = triton.cdiv(capacity, 256)
-        _part_kernel[(rows * programs, )](orders, columns, room, of_parts, plan.of_part, programs,
-                                          LOG_PARTS=parts.bit_length() - 1, SIZE=256, num_warps=4)
-        programs = parts * triton.cdiv(max(plan.of_part, triton.cdiv(capacity, parts)), _MINE)  # see _ranked_kernel
-    _ranked_kernel[(rows * programs, )](x, orders, columns, values, places, width, room, k, of_parts, plan.of_part,
-                                        programs, PARTS=parts, MINE=_MINE, BITS=bits, num_warps=8)
+    programs = triton.cdiv(capacity, 256)
+    _part_kernel[(rows * programs, )](orders, columns, room, p.of_parts, p.of_part, programs,
+                                      LOG_PARTS=p.parts.bit_length() - 1, SIZE=256, num_warps=4)
+    # As many as a part's candidates need, and all of them where a part has no room.
+    programs = p.parts * triton.cdiv(max(p.of_part, triton.cdiv(capacity, p.parts)), _MINE)
+    _ranked_parts_kernel[(rows * programs, )](x, orders, columns, values, places, width, room, k, p.of_parts, p.of_part,
+                                              programs, PARTS=p.parts, MINE=_MINE, BITS=bits, num_warps=8)
     return values, places
