@@ -311,7 +311,7 @@ class _Plan:
     threshold behind all of them but once in 10**9 times, of rank r, has as many elements ahead of it as a gamma
     distribution: again that many standard deviations are the room. A large sample has few candidates."""
 
-    def __init__(self, rows, width, k, sms, bits):
+    def __init__(self, x, rows, width, k):
         self.cost = None
         for log_size in range(11, min(19, (width // 32).bit_length() - 1) + 1):
             size = 2**log_size
@@ -342,8 +342,11 @@ class _Plan:
         self.of_parts = self.sample + 2**self.log_size
         self.room = self.of_parts + (self.parts * (self.of_part + 16) if self.parts > 1 else 0) + 16
         # Elements of 4 KiB, in 32 of the 64 registers that a thread has when a processor takes 32 programs, its most.
-        self.tile = min(2048, 32768 // bits)
+        self.tile = min(2048, 4096 // x.element_size())
+        sms = torch.cuda.get_device_properties().multi_processor_count if x.is_cuda else 4
         self.programs = max(1, min(triton.cdiv(width, self.tile), 32 * sms // rows))
+        # Each launch begins while the one ahead of it ends: of short rows the launches are most of the time.
+        self.early = x.is_cuda and torch.cuda.get_device_capability()[0] >= 9
 
 
 def plan(x, rows, width, k):
@@ -351,41 +354,43 @@ def plan(x, rows, width, k):
     as long as 64 comparisons for each element."""
     if width < _SHORTEST or width >= 2**31 - 2**13 or k > width // 16:
         return None
-    sms = torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 4
-    key = rows, width, k, sms, x.element_size()
+    key = rows, width, k, x.element_size(), x.is_cuda
     found = _plans.get(key)
     if found is None:
         if len(_plans) == 1000:
             _plans.clear()
-        found = _plans[key] = _Plan(rows, width, k, sms, 8 * x.element_size())
+        found = _plans[key] = _Plan(x, rows, width, k)
     return found if found.pays else None
 
 
 def first_of_long(p, x, rows, width, k, shape, common):
     """The first k of each row in the order of a stable sort, and their places, as tensors of this shape."""
-    bits, device, room, capacity = common["BITS"], x.device, p.room, p.capacity
+    bits, device, room, capacity, early = common["BITS"], x.device, p.room, p.capacity, p.early
     orders = torch.empty((rows * room, ), dtype=torch.uint64 if bits == 64 else torch.uint32, device=device)
     columns = torch.empty((rows * room, ), dtype=torch.int32, device=device)
     values = torch.empty(shape, dtype=x.dtype, device=device)
     places = torch.empty(shape, dtype=torch.int64, device=device)
     _sample_kernel[(rows * p.groups, )](x, orders, columns, width, room, p.sample, capacity, p.keep, p.groups,
-                                        LOG_SIZE=p.log_size, GROUP=_GROUP, num_warps=8, **common)
+                                        LOG_SIZE=p.log_size, GROUP=_GROUP, num_warps=8, launch_pdl=early, **common)
     programs = triton.cdiv(p.nearest, _MINE)
     _threshold_kernel[(rows * programs, )](orders, columns, room, capacity, p.nearest, programs, p.gap, PARTS=p.parts,
-                                           MINE=_MINE, BITS=bits, num_warps=8)
+                                           MINE=_MINE, BITS=bits, num_warps=8, launch_pdl=early)
     _candidates_kernel[(rows * p.programs, )](x, orders, columns, width, room, capacity, p.programs, TILE=p.tile,
-                                              PIECE=256, EDGE=128, num_warps=1, maxnreg=64, **common)
+                                              PIECE=256, EDGE=128, num_warps=1, launch_pdl=early, maxnreg=64, **common)
     if p.parts == 1:
         programs = triton.cdiv(capacity, _MINE)
         _ranked_kernel[(rows * programs, )](x, orders, columns, values, places, width, room, capacity, k, programs,
-                                            MINE=_MINE, CHUNK=4096, num_warps=8, maxnreg=80 if bits < 64 else 104, **common)
+                                            MINE=_MINE, CHUNK=4096, num_warps=8, maxnreg=80 if bits < 64 else 104,
+                                            launch_pdl=early, **common)
         return values, places
-    _exact_kernel[(rows, )](x, orders, columns, width, room, capacity, k, CHUNK=4096, num_warps=16, **common)
+    _exact_kernel[(rows, )](x, orders, columns, width, room, capacity, k, CHUNK=4096, num_warps=16,
+                           launch_pdl=early, **common)
     programs = triton.cdiv(capacity, 256)
     _part_kernel[(rows * programs, )](orders, columns, room, p.of_parts, p.of_part, programs,
-                                      LOG_PARTS=p.parts.bit_length() - 1, SIZE=256, num_warps=4)
+                                      LOG_PARTS=p.parts.bit_length() - 1, SIZE=256, num_warps=4, launch_pdl=early)
     # As many as a part's candidates need, and all of them where a part has no room.
     programs = p.parts * triton.cdiv(max(p.of_part, triton.cdiv(capacity, p.parts)), _MINE)
     _ranked_parts_kernel[(rows * programs, )](x, orders, columns, values, places, width, room, k, p.of_parts, p.of_part,
-                                              programs, PARTS=p.parts, MINE=_MINE, BITS=bits, num_warps=8)
+                                              programs, PARTS=p.parts, MINE=_MINE, BITS=bits, num_warps=8,
+                                              launch_pdl=early)
     return values, places

@@ -74,7 +74,7 @@ from torch import _threshold
 plan = _threshold.plan
 def misled(room):
     def wrong(x, rows, width, k):
-        p = _threshold._Plan(rows, width, k, 4, 8 * x.element_size())
+        p = _threshold._Plan(x, rows, width, k)
         if room == "too few":
             p.gap = 1
         else:
