@@ -1,10 +1,10 @@
 """The first elements of long rows: one pass over them keeps those up to a threshold, which a sample gives.
 
 Elements are in the order of a stable sort: of equal ones the first is ahead, so that no two have the same place and the
-threshold is an element, by its order and its column. However many are equal to it, about as many elements are up to
-it as the sample says: the threshold is so far behind that they are k or more, and few enough for each to be compared with
-each. That gives their places in the result. Where they are many, more elements of the sample part them first, and each
-is compared with those of its part.
+threshold is an element, by its order and its column. However many are equal to it, about as many elements are up to it
+as the sample says: it is so far behind that they are k or more, and few enough for each to be compared with each. That
+gives their places in the result. Where they are many, more elements of the sample part them first, and each is compared
+with those of its part.
 
 Nothing is known on the host: where the sample has misled, which random columns make as rare as six standard deviations,
 one program finds the first k of its row (_find_exact).
@@ -21,9 +21,9 @@ _SHORTEST = 2**17  # elements of a row of which a sample pays
 _GROUP = 256       # elements of the sample that a program ranks
 _MINE = 32         # elements that a program ranks among all candidates
 _AT_ONCE = tl.constexpr(256)  # candidates that it compares them with
-_BEHIND = tl.constexpr(16)  # words behind those of a row: the last ones are the threshold, and ahead of it how many
-                            # candidates there are; ahead of these as many for each part, where the first two are its last
-                            # element, and in the columns how many it has
+# Words behind those of a row: the last ones are the threshold, and ahead of it how many candidates there are; ahead of
+# these as many for each part, of which the first two are its last element, and the next column how many it has.
+_BEHIND = tl.constexpr(16)
 
 
 @triton.jit
@@ -99,11 +99,12 @@ def _sample_kernel(x, orders, columns, width, room, sample, nearest, keep, group
 @triton.jit
 def _threshold_kernel(orders, columns, room, nearest, count, programs, gap, PARTS: tl.constexpr, MINE: tl.constexpr,
                       BITS: tl.constexpr):
-    """Finds the last element of each part in what the groups have kept: each `gap`-th one. There is no candidate yet."""
+    """Finds the last element of each part in what groups have kept: each `gap`-th one. There is no candidate yet."""
     row, program = (tl.program_id(0) // programs).to(tl.int64), tl.program_id(0) % programs
     at = row * room + nearest
     i = program * MINE + tl.arange(0, MINE)
-    order, column = tl.load(orders + at + i, mask=i < count, other=0), tl.load(columns + at + i, mask=i < count, other=0)
+    order = tl.load(orders + at + i, mask=i < count, other=0)
+    column = tl.load(columns + at + i, mask=i < count, other=0)
     rank = _rank(orders + at, columns + at, order, column, count, MINE, _AT_ONCE, BITS) + 1
     end = row * room + room
     last = (i < count) & (rank == gap * PARTS)
@@ -217,7 +218,8 @@ def _exact_kernel(x, orders, columns, width, room, capacity, k, BITS: tl.constex
     row = tl.program_id(0).to(tl.int64)
     count = tl.load(columns + row * room + room - 2)
     if (count < k) | (count > capacity):
-        _find_exact(x + row * width, orders + row * room, columns + row * room, width, k, BITS, FLOATS, DESCENDING, CHUNK)
+        _find_exact(x + row * width, orders + row * room, columns + row * room, width, k, BITS, FLOATS, DESCENDING,
+                    CHUNK)
         tl.store(columns + row * room + room - 2, k)
 
 
@@ -293,8 +295,8 @@ def _ranked_parts_kernel(x, orders, columns, values, places, width, room, k, of_
         at += of_parts + mine * capacity
         program = program % (programs // PARTS)
     if (program * MINE < count) & (ahead < k):
-        _put_ranked(x + row * width, orders + at, columns + at, values + row * k, places + row * k, program * MINE, count,
-                    ahead, k, MINE, BITS)
+        _put_ranked(x + row * width, orders + at, columns + at, values + row * k, places + row * k, program * MINE,
+                    count, ahead, k, MINE, BITS)
 
 
 _PARTS = (1, 8, 64, 512)
@@ -303,9 +305,9 @@ _plans = {}
 
 
 class _Plan:
-    """How many elements of the sample there are; in how many parts candidates are, and of how many elements of the sample
-    each is; how many of a group of the sample may be up to the threshold; for how many candidates there is room, in all
-    and in each part; how long all but the pass takes, in comparisons; and where in a row's words what is.
+    """How many elements the sample has; in how many parts candidates are, and of how many elements of the sample each
+    is; how many of a group of the sample may be up to the threshold; for how many candidates there is room, in all and
+    in each part; how long all but the pass takes, in comparisons; and where in a row's words what is.
 
     Of the first k elements, `share` are in the sample on average, as many as a Poisson distribution has. A
     threshold behind all of them but once in 10**9 times, of rank r, has as many elements ahead of it as a gamma
@@ -315,6 +317,8 @@ class _Plan:
         self.cost = None
         for log_size in range(11, min(19, (width // 32).bit_length() - 1) + 1):
             size = 2**log_size
+            if self.cost is not None and size * (_GROUP + 128) > self.cost:
+                break
             share = k / width * size
             least = math.ceil(share + 6 * math.sqrt(share) + 3 + min(3, 10 * share))
             for parts in _PARTS:
