@@ -15,6 +15,7 @@
 #include "compiler/passes/hopper/select_block_loads.h"
 #include "compiler/passes/hopper/select_wgmma.h"
 #include "compiler/passes/util/rewrite.h"
+#include "compiler/target/occupancy.h"
 #include "support/tensor_map.h"
 
 namespace kiln::passes {
@@ -30,6 +31,9 @@ using ir::Value;
 namespace {
 
 constexpr int kRows = 0, kColumns = 1;
+constexpr int64_t kWidestLoad = 16;  // bytes
+/// Bytes of operands that a thread loads at once: half of its registers, which no sum takes yet.
+constexpr int64_t kMostOfOneTrip = 512;
 constexpr int64_t kMostBlock = 4096;  // elements that a program or an iteration goes on by
 /// The size of a dimension that no mask bounds: what lies beyond the tensor is read all the same, as asked.
 constexpr int64_t kUnbounded = std::numeric_limits<int32_t>::max();
@@ -66,6 +70,10 @@ class Recognizer {
     // What is stored may be a block wherever warp groups multiply, also what is staged for them.
     std::erase_if(dots, [&](Op* dot) { return !fits_group(*dot); });
     if (dots.empty()) return;
+    if (std::ranges::all_of(dots, [&](const Op* dot) { return is_one_trip(*dot); }) && has_room_to_stage(dots)) {
+      for (const Op* dot : dots) remark(remarks_, dot->range, Reason::kOneTrip);
+      dots.clear();
+    }
     std::erase_if(dots, [&](Op* dot) { return !recognize(dot); });
     for (Op* store : stores)
       if (auto access = block_access(store);
@@ -93,6 +101,46 @@ class Recognizer {
 
   bool fits_group(const Op& dot) const {
     return fitting_group(dot, module_.num_warps, target_) || fitting_group(dot, module_.num_warps, target_, true);
+  }
+
+  /// Whether the warps have what a dot multiplies as soon as TMA would bring it, without tensor maps and barriers to
+  /// wait at: it is in no loop, so that a producer has nothing to run ahead of, and all its loads are under way at
+  /// once.
+  bool is_one_trip(const Op& dot) const {
+    if (is_in_loop(dot.parent) || module_.num_ctas > 1 || !multiplies_without_tma(dot)) return false;
+    int64_t bytes = 0;
+    for (int side : {0, 1}) {
+      const Op* load = load_of(dot.operand(side));
+      if (!load) continue;
+      if (load->kind != OpKind::kLoad || is_in_loop(load->parent)) return false;
+      if (!loads_widely(*load)) return false;
+      bytes += load->result()->type.shape.numel() * size_of(load->result()->type.dtype);
+    }
+    return bytes <= kMostOfOneTrip * module_.num_warps * target::kWarpSize;
+  }
+
+  bool loads_widely(const Op& load) const {
+    const Value *pointers = load.operand(0), *mask = analysis::mask_of(&load);
+    const int along = axis_.order_of(pointers)[0];
+    int64_t width = axis_.alignment_width(pointers, mask, along);
+    if (mask) width = std::min(width, axis_.of(mask).constancy[static_cast<size_t>(along)]);
+    return width * size_of(pointers->type.dtype) >= kWidestLoad;
+  }
+
+  /// Where only the transposed product fits wgmma, mma.sync of so few rows is as good: one trip waits for memory.
+  bool multiplies_without_tma(const Op& dot) const {
+    if (fitting_group(dot, module_.num_warps, target_)) return operands_to_stage(dot, axis_, target_) > 0;
+    return target::find_mma(target_, dot.operand(0)->type.dtype, dot.operand(1)->type.dtype, dot.result()->type.dtype);
+  }
+
+  bool has_room_to_stage(const std::vector<Op*>& dots) const {
+    std::unordered_set<const Value*> operands;
+    int64_t bytes = 0;
+    for (const Op* dot : dots)
+      for (int side : {0, 1})
+        if (const ir::Type& t = dot->operand(side)->type; operands.insert(dot->operand(side)).second)
+          bytes += t.shape.numel() * size_of(t.dtype);
+    return bytes <= target_.shared_per_block / 2;
   }
 
   bool recognize(Op* dot) {

@@ -193,18 +193,6 @@ std::optional<int> contiguous_dim(const Value* operand, const analysis::AxisAnal
   return turned ? 1 - dim : dim;
 }
 
-/// How many operands of a dot have to be put in shared memory for wgmma, counted from the second; 0 where wgmma cannot
-/// read the second one there.
-int64_t operands_to_stage(const Op& dot, const analysis::AxisAnalysis& axis, const Target& target) {
-  constexpr int kAlongOfA = 1, kAlongOfB = 0;  // the dimensions that the product sums over
-  const bool either = target::lies_either_way(target, dot.operand(0)->type.dtype);
-  const auto a = contiguous_dim(dot.operand(0), axis), b = contiguous_dim(dot.operand(1), axis);
-  // Computed words are stored as the product reads them, one by one; bytes would be too many stores.
-  const bool stores_words = !b && dot.operand(1)->type.element_bits() == 32;
-  if (!either && b != kAlongOfB && !stores_words) return 0;
-  return a && (either || *a == kAlongOfA) ? 2 : 1;
-}
-
 /// What the dots of one place keep in shared memory: those of one loop, at any depth, or those in no loop.
 struct StagedOperands {
   const Target& target;
@@ -335,6 +323,16 @@ Reason way_of(const Candidate& c) {
 }
 
 }  // namespace
+
+int64_t operands_to_stage(const Op& dot, const analysis::AxisAnalysis& axis, const Target& target) {
+  constexpr int kAlongOfA = 1, kAlongOfB = 0;  // the dimensions that the product sums over
+  const bool either = target::lies_either_way(target, dot.operand(0)->type.dtype);
+  const auto a = contiguous_dim(dot.operand(0), axis), b = contiguous_dim(dot.operand(1), axis);
+  // Computed words are stored as the product reads them, one by one; bytes would be too many stores.
+  const bool stores_words = !b && dot.operand(1)->type.element_bits() == 32;
+  if (!either && b != kAlongOfB && !stores_words) return 0;
+  return a && (either || *a == kAlongOfA) ? 2 : 1;
+}
 
 const GroupMma* fitting_group(const Op& dot, int num_warps, const Target& target, bool swapped, Cause* why) {
   auto no = [&](Reason reason, const auto&... values) -> const GroupMma* {

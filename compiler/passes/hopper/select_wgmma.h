@@ -10,6 +10,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include "compiler/analysis/axis_info.h"
 #include "compiler/ir/ir.h"
 #include "compiler/passes/remarks.h"
 #include "compiler/target/mma.h"
@@ -23,6 +24,10 @@ Status select_wgmma(ir::Module& module, const target::Target& target, Remarks* r
 /// `swapped`: the transposed product, trans b · trans a. `why` gets what keeps it from fitting.
 const target::GroupMma* fitting_group(const ir::Op& dot, int num_warps, const target::Target& target,
                                       bool swapped = false, Cause* why = nullptr);
+
+/// How many operands of a dot have to be put in shared memory for wgmma, counted from the second; 0 where wgmma cannot
+/// read the second one there.
+int64_t operands_to_stage(const ir::Op& dot, const analysis::AxisAnalysis& axis, const target::Target& target);
 
 /// Whether the value has no uses but as operands of dots, perhaps transposed.
 bool only_feeds_dots(const ir::Value* v);

@@ -382,5 +382,51 @@ def product(x, y, out, N):
   EXPECT_TRUE(kernel.ok()) << render(kernel.error());
 }
 
+/// TMA would bring what is multiplied once no sooner than loads of 16 bytes do, all at once. It stays where there is a
+/// loop, where a mask would part these loads, and where there are too many of them.
+TEST(DotCompile, OperandsOfOneTripAreLoadedByTheWarps) {
+  constexpr const char* kOnce = R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def product(x, y, out, R, M: tl.constexpr = {}, N: tl.constexpr = {}, K: tl.constexpr = {}, KIND: tl.constexpr = "{}"):
+    m = tl.arange(0, M)[:, None]
+    n = tl.arange(0, N)[None, :]
+    k = tl.arange(0, K)
+    xs = x + m * K + k[None, :]
+    ys = y + k[:, None] * N + n
+    s = tl.zeros((M, N), tl.float32)
+    if KIND == "masked":
+        s = tl.dot(tl.load(xs, mask=k[None, :] < R, other=0), tl.load(ys, mask=k[:, None] < R, other=0))
+    elif KIND == "loop":
+        for i in range(R):
+            s = tl.dot(tl.load(xs + i * K), tl.load(ys + i * K * N), s)
+    else:
+        s = tl.dot(tl.load(xs), tl.load(ys))
+    tl.store(out + m * N + n, s)
+)";
+  struct Row {
+    int m, n, k;
+    const char* kind;
+    bool by_tma;
+    const char* by;
+  };
+  for (const Row& row :
+       {Row{128, 128, 64, "once", false, "wgmma.mma_async"}, Row{32, 128, 64, "once", false, "mma.sync"},
+        Row{128, 128, 64, "masked", true, "wgmma.mma_async"}, Row{128, 128, 64, "loop", true, "wgmma.mma_async"},
+        Row{128, 128, 256, "once", true, "wgmma.mma_async"}}) {
+    SCOPED_TRACE(fmt::format("{} x {} x {}, {}", row.m, row.n, row.k, row.kind));
+    CompileOptions options;
+    options.target = "sm_90a";
+    const std::string text = fmt::format(fmt::runtime(kOnce), row.m, row.n, row.k, row.kind);
+    auto kernel = compile_text(text.c_str(), "*fp16:16, *fp16:16, *fp32:16, i32", options);
+    ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+    EXPECT_EQ(kernel->ptx.find("cp.async.bulk.tensor") != std::string::npos, row.by_tma) << kernel->ptx;
+    EXPECT_EQ(kernel->ptx.find("ld.global.v4") == std::string::npos, row.by_tma) << kernel->ptx;
+    EXPECT_NE(kernel->ptx.find(row.by), std::string::npos) << kernel->ptx;
+  }
+}
+
 }  // namespace
 }  // namespace kiln
