@@ -19,6 +19,8 @@ constexpr int64_t kSectorBytes = 32, kLineBytes = 128, kAccessBytes = 16;
 // From H200's figures per SM and cycle: 21 bytes of memory, 128 of L1 and of shared memory.
 constexpr double kCyclesPerSector = 1.5, kCyclesPerRepeatedSector = 0.25, kCyclesPerRepeatedLine = 0.5,
                  kCyclesPerInstruction = 1.0;
+/// Of what an instruction stores to one line, on its way to the second level: as long as a sector.
+constexpr double kCyclesPerRequest = 1.0;
 // Four warps at a time; a division by a number is a multiplication and a few steps, any other a loop's worth of them.
 constexpr double kCyclesPerOperation = 0.25, kDivisionByConstant = 5, kDivision = 24;
 constexpr double kSharedBytesPerCycle = 128, kCyclesOfBarriers = 100;
@@ -116,7 +118,10 @@ double access_cost(const AxisAnalysis& axis, const ir::Op* access, const LinearL
   // The first-level cache gives a sector again to loads, of a line or two in each cycle; each store of a part of one
   // goes to the second level.
   double again = (ir::writes_memory(access) ? kCyclesPerSector : kCyclesPerRepeatedSector) * sectors.again;
-  if (streams && !ir::writes_memory(access)) again = std::max(again, kCyclesPerRepeatedLine * asked(kLineBytes).again);
+  if (streams && access->kind == ir::OpKind::kStore)
+    again += kCyclesPerRequest * asked(kLineBytes).again;
+  else if (streams && !ir::writes_memory(access))
+    again = std::max(again, kCyclesPerRepeatedLine * asked(kLineBytes).again);
   return kCyclesPerSector * sectors.distinct + again + kCyclesPerInstruction * instructions;
 }
 

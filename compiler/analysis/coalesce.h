@@ -22,7 +22,8 @@ std::vector<layout::LinearLayout> coalesced_layouts(const AxisAnalysis& axis, co
 
 /// Approximate SM cycles of the access: 32-byte sectors that memory must deliver, sectors that are requested again, and
 /// instructions. `streams`: the kernel waits for memory, and for little else, so that the lines of the first-level
-/// cache that are looked up again count too; beside a product those are hidden.
+/// cache that are looked up again count too, and those that are stored to again, each time a request to the second
+/// level; beside the products of a loop those are hidden.
 double access_cost(const AxisAnalysis& axis, const ir::Op* access, const layout::LinearLayout& layout,
                    bool streams = false);
 

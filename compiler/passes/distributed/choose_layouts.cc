@@ -231,7 +231,7 @@ class LayoutChoice::Chooser {
       if (!tile && is_tile(v)) tile = v;
     if (!tile || (op->results.size() == 1 && cheap_.has(op->result()))) return;
 
-    multiplies_ = multiplies_ || op->kind == OpKind::kDot;
+    if (op->kind == OpKind::kDot) (loop_weight(op) > 1 ? multiplies_in_loop_ : multiplies_once_) = true;
     if (op->kind == OpKind::kDot &&
         !is_wgmma(op)) {  // it dictates layouts: where an operand differs, the rewriter converts
       int own = slot_of(op->result());
@@ -592,10 +592,17 @@ class LayoutChoice::Chooser {
     return kCyclesPerShortCopy * static_cast<double>(copies);
   }
 
+  /// Whether the kernel waits for such accesses, and for little else: it multiplies nothing beside a scan, or, of
+  /// stores, what it multiplies it has loaded once.
+  bool waits_for(const Op* access) const {
+    if (access->kind == OpKind::kStore) return multiplies_once_ && !multiplies_in_loop_;
+    return scans_ && !multiplies_once_ && !multiplies_in_loop_;
+  }
+
   double cost_within(const Node& node, const LinearLayout& layout) const {
     double cost = 0;
     for (const Op* access : node.accesses) {
-      cost += loop_weight(access) * analysis::access_cost(axis_, access, layout, /*streams=*/scans_ && !multiplies_);
+      cost += loop_weight(access) * analysis::access_cost(axis_, access, layout, waits_for(access));
       if (by_ring_.contains(access)) cost += loop_weight(access) * copy_cost(access, layout);
     }
     for (const Op* op : node.numbers) cost += loop_weight(op) * analysis::arithmetic_cost(axis_, op, layout);
@@ -646,7 +653,7 @@ class LayoutChoice::Chooser {
   std::vector<int> parent_;
   std::vector<ir::Shape> shapes_;
   std::vector<std::pair<const Op*, int>> ops_, dots_, numbers_;
-  bool scans_ = false, multiplies_ = false;
+  bool scans_ = false, multiplies_once_ = false, multiplies_in_loop_ = false;
   std::vector<const Op*> of_registers_;  // wgmma whose first operand is
   std::vector<PendingEdge> pending_;
   std::vector<std::pair<int, LinearLayout>> anchors_;  // slots whose layout an instruction dictates

@@ -428,5 +428,43 @@ def product(x, y, out, R, M: tl.constexpr = {}, N: tl.constexpr = {}, K: tl.cons
   }
 }
 
+/// Four lanes hold 32 bytes of a fragment's row. What is multiplied once is stored by whole rows, 16 bytes per thread;
+/// behind a loop, floats are stored as they are held.
+TEST(DotCompile, ResultsOfOneTripAreStoredByRows) {
+  constexpr const char* kStored = R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def product(x, y, out, R, S: tl.constexpr = {}, LOOP: tl.constexpr = {}):
+    m = tl.arange(0, S)
+    xs = x + m[:, None] * S + m[None, :]
+    ys = y + m[:, None] * S + m[None, :]
+    if LOOP:
+        s = tl.zeros((S, S), tl.float32)
+        for i in range(R):
+            s = tl.dot(tl.load(xs + i * S), tl.load(ys + i * S * S), s)
+    else:
+        s = tl.dot(tl.load(xs), tl.load(ys))
+    tl.store(out + m[:, None] * S + m[None, :], s.to(out.dtype.element_ty))
+)";
+  struct Row {
+    int size;
+    const char *loop, *out, *stores;
+  };
+  for (const Row& row : {Row{64, "False", "fp32", "st.global.v4.b32"}, Row{64, "True", "fp32", "st.global.v2.b32"},
+                         Row{32, "False", "bf16", "st.global.v4.b32"}})
+    for (const char* target : {"sm_80", "sm_90a"}) {
+      SCOPED_TRACE(fmt::format("{}, {}, {} on {}", row.size, row.loop, row.out, target));
+      CompileOptions options;
+      options.target = target;
+      options.verify_each = true;
+      const std::string text = fmt::format(fmt::runtime(kStored), row.size, row.loop);
+      auto kernel = compile_text(text.c_str(), fmt::format("*bf16:16, *bf16:16, *{}:16, i32", row.out), options);
+      ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+      EXPECT_NE(kernel->ptx.find(row.stores), std::string::npos) << kernel->ptx;
+    }
+}
+
 }  // namespace
 }  // namespace kiln
