@@ -70,7 +70,7 @@ class Recognizer {
     // What is stored may be a block wherever warp groups multiply, also what is staged for them.
     std::erase_if(dots, [&](Op* dot) { return !fits_group(*dot); });
     if (dots.empty()) return;
-    if (std::ranges::all_of(dots, [&](const Op* dot) { return is_one_trip(*dot); }) && has_room_to_stage(dots)) {
+    if (is_one_trip(dots)) {
       for (const Op* dot : dots) remark(remarks_, dot->range, Reason::kOneTrip);
       dots.clear();
     }
@@ -103,20 +103,27 @@ class Recognizer {
     return fitting_group(dot, module_.num_warps, target_) || fitting_group(dot, module_.num_warps, target_, true);
   }
 
-  /// Whether the warps have what a dot multiplies as soon as TMA would bring it, without tensor maps and barriers to
-  /// wait at: it is in no loop, so that a producer has nothing to run ahead of, and all its loads are under way at
-  /// once.
-  bool is_one_trip(const Op& dot) const {
-    if (is_in_loop(dot.parent) || module_.num_ctas > 1 || !multiplies_without_tma(dot)) return false;
+  /// Whether the warps have what these dots multiply as soon as TMA would bring it, without tensor maps and barriers to
+  /// wait at: no loop is around them, so that a producer has nothing to run ahead of, and all their loads are under way
+  /// at once, ahead of the first of them.
+  bool is_one_trip(const std::vector<Op*>& dots) {
+    std::unordered_set<const Op*> loads;
+    for (const Op* dot : dots) {
+      if (is_in_loop(dot->parent) || module_.num_ctas > 1 || !multiplies_without_tma(*dot)) return false;
+      for (int side : {0, 1})
+        if (const Op* load = load_of(dot->operand(side))) loads.insert(load);
+    }
     int64_t bytes = 0;
-    for (int side : {0, 1}) {
-      const Op* load = load_of(dot.operand(side));
-      if (!load) continue;
-      if (load->kind != OpKind::kLoad || is_in_loop(load->parent)) return false;
-      if (!loads_widely(*load)) return false;
+    for (const Op* load : loads) {
+      if (load->kind != OpKind::kLoad || is_in_loop(load->parent) || !loads_widely(*load)) return false;
       bytes += load->result()->type.shape.numel() * size_of(load->result()->type.dtype);
     }
-    return bytes <= kMostOfOneTrip * module_.num_warps * target::kWarpSize;
+    bool waits = false;
+    ir::walk(module_.body(), [&](const Op* op) {
+      waits |=
+          op->kind == OpKind::kDot && std::ranges::any_of(loads, [&](auto* load) { return may_follow(*load, *op); });
+    });
+    return !waits && bytes <= kMostOfOneTrip * module_.num_warps * target::kWarpSize && has_room_to_stage(dots);
   }
 
   bool loads_widely(const Op& load) const {

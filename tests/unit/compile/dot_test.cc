@@ -383,7 +383,7 @@ def product(x, y, out, N):
 }
 
 /// TMA would bring what is multiplied once no sooner than loads of 16 bytes do, all at once. It stays where there is a
-/// loop, where a mask would part these loads, and where there are too many of them.
+/// loop or a product ahead of a load, where a mask would part these loads, and where there are too many of them.
 TEST(DotCompile, OperandsOfOneTripAreLoadedByTheWarps) {
   constexpr const char* kOnce = R"(
 import triton
@@ -404,6 +404,8 @@ def product(x, y, out, R, M: tl.constexpr = {}, N: tl.constexpr = {}, K: tl.cons
             s = tl.dot(tl.load(xs + i * K), tl.load(ys + i * K * N), s)
     else:
         s = tl.dot(tl.load(xs), tl.load(ys))
+        if KIND == "twice":
+            s = tl.dot(tl.load(xs + M * K), tl.load(ys + K * N), s)
     tl.store(out + m * N + n, s)
 )";
   struct Row {
