@@ -203,6 +203,26 @@ Value device_info(Interp& in, NativeArgs&) {
   set("warp_size", device.is_cuda() ? 32 : 0);
   return d;
 }
+/// How many programs run at once is asked before most launches of the library: without a table of all figures.
+Value processors(Interp& in, NativeArgs& a) {
+  const Device device = tensor_object(in, a[0]).device();
+  if (!device.is_cuda() && !a[1].missing()) return a[1];
+  TorchState::Processors& known = torch_state(in).processors;
+  if (!(known.device == device)) known = {device, device.info().compute_units};
+  return Value::integer(known.count);
+}
+/// dimension(dim, rank, extra=0): from 0. Torch lets a tensor without dimensions have -1 and 0.
+Value dimension(Interp& in, NativeArgs& a) {
+  const int64_t rank = in.to_int(a[1], "a rank");
+  const int64_t n = std::max<int64_t>(rank + (a[2].missing() ? 0 : in.to_int(a[2], "dimensions more")), 1);
+  // A bool is an int for Python.
+  if (!a[0].is_small_int() && (a[0].is_bool() || !in.is_instance(a[0], Value(in.type_of(Kind::kInt)))))
+    in.fail(ErrorKind::kType, "a dimension is an int, not {}", in.repr(a[0]));
+  const auto* wide = a[0].get<WideInt>();
+  const int64_t d = wide && !wide->fits() ? n : in.to_int(a[0], "a dimension");
+  if (d < -n || d >= n) in.fail_as("IndexError", "dimension {} of a tensor that has {}", in.repr(a[0]), rank);
+  return Value::integer(d < 0 ? d + n : d);
+}
 Value free_memory(Interp& in, NativeArgs&) {
   const int64_t bytes = torch_state(in).device().free_bytes();
   return bytes >= 0 ? Value::integer(bytes) : Value::none();
@@ -231,6 +251,7 @@ constexpr NativeDef kLibrary[] = {
     {"become(input, view)", become, "the same memory in another shape, in place"},
     {"check_places(places, size, dim, from_end)", check_places, "an IndexError for one outside"},
     {"device_info()", device_info, "figures of the session's device"},
+    {"dimension(dim, rank, extra=0)", dimension, "a dimension from 0"},
     {"free_memory()", free_memory, "bytes of it that nobody has"},
     {"host_reads()", host_reads, "how often tensors were read on the host, for tests"},
     {"iota(n, like, dtype=None)", iota, "0, 1, 2… as part of an expression"},
@@ -239,6 +260,7 @@ constexpr NativeDef kLibrary[] = {
     {"kernel_runs()", kernel_runs, "how often operations that are no expressions ran as kernels, for tests"},
     {"lazily(function)", lazily, "the same function, whose operations are one expression"},
     {"nonzero(input)", nonzero, "where elements are other than 0, per dimension"},
+    {"processors(input, otherwise=)", processors, "multiprocessors of the tensor's GPU, or what it is elsewhere"},
     {"put(input, places, values, how)", put, "stores values at row-major positions (on the host)"},
     {"runs_kernels(input, *others)", runs_kernels_,
      "do operations that are no expressions run as kernels on its device?"},

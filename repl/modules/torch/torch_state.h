@@ -59,6 +59,11 @@ class TorchState {
   int64_t kernel_runs = 0;
   /// Products of float32 may round their operands to tf32.
   bool tf32 = false;
+  /// Of the GPU that was asked about last.
+  struct Processors {
+    Device device;
+    int count = 0;
+  } processors;
   /// Sums have one order in every run.
   bool deterministic = knob_on(Knob::kDeterministic);
 

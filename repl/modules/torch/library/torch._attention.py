@@ -32,7 +32,7 @@ def _fits_floats(query):
     574; 8 of 500 x 64 causal 30, 61 and 62; 16 of 1024 x 128 causal 263, 301 and 177."""
     n, d = query.shape[-2:]
     blocks = triton.cdiv(n, 64) * (query.numel() // (n * d))
-    sms = torch.cuda.get_device_properties(query.device).multi_processor_count
+    sms = _kiln.processors(query)
     return d <= 64 and blocks >= 2 * sms and not torch.backends.cuda.matmul.allow_tf32
 
 
@@ -47,7 +47,7 @@ def attention(query, key, value, scale, causal, mask=None, sums=None):
     q, k, v = _flat(query, key, value)
     out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
     heads, keys, columns = q.shape[0], k.shape[1], triton.next_power_of_2(d)
-    sms = torch.cuda.get_device_properties(q.device).multi_processor_count
+    sms = _kiln.processors(q)
     # Few blocks go to one warp group each, so that all SMs have work; so do those with a mask beside wide sums.
     small = triton.cdiv(n, 128) * heads < sms or columns > 128 and mask is not None
     rows, block, warps, stages = (64, 64, 4, 3) if small else (128, 128 if columns <= 128 else 64, 8, 2)
@@ -110,7 +110,7 @@ def gradients(query, key, value, out, gradient, sums, scale, causal):
     n, d = query.shape[-2:]
     q, k, v, do = _flat(query, key, value, gradient)
     heads, keys, columns = q.shape[0], k.shape[1], triton.next_power_of_2(d)
-    group, sms = heads // k.shape[0], torch.cuda.get_device_properties(q.device).multi_processor_count
+    group, sms = heads // k.shape[0], _kiln.processors(q)
     adds = columns >= 64 and not torch.are_deterministic_algorithms_enabled()
     stride = triton.cdiv(n, _ROWS) * _ROWS
     totals, less = [torch.empty((heads, stride), device=q.device) for _ in range(2)]

@@ -2,6 +2,7 @@
 import torch
 import triton
 import triton.language as tl
+from torch import _kiln
 from torch._sort import _lines, _unlined
 
 _NEAR = tl.constexpr(16.0)  # exponents apart by less are added up as they are
@@ -94,7 +95,7 @@ def _shape(rows, width):
 def _parts(x, rows, together, wide):
     """In how many parts rows are scanned, so that there are programs for all processors: each reads the totals of those
     ahead of it, which a kernel of their own computes."""
-    places = 4 * (torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 4)
+    places = 4 * _kiln.processors(x, 4)
     return max(1, min(places // triton.cdiv(rows, together), triton.cdiv(x.shape[-1], wide), 1024))
 
 

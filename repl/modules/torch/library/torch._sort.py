@@ -390,9 +390,10 @@ _MANY_WARPS = 2048  # of which some always have their elements
 
 def _few(x, rows, together, wide):
     """Rows for a program to take, so that every processor has some."""
-    sms = torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 1
-    while together > 1 and together * wide > 512 and triton.cdiv(rows, together) < 4 * sms:
-        together //= 2
+    if together > 1:
+        least = 4 * _kiln.processors(x, 1)
+        while together > 1 and together * wide > 512 and triton.cdiv(rows, together) < least:
+            together //= 2
     return together
 
 
@@ -518,8 +519,7 @@ def ranked(input, dim, rank, nan_first):
 
 def _shares(x, tiles, rows):
     """How many tiles of a row a program counts, and how many programs of a row there are."""
-    sms = torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 4
-    share = max(1, min(tiles, tiles * rows // (8 * sms)))
+    share = max(1, min(tiles, tiles * rows // (8 * _kiln.processors(x, 4))))
     return share, triton.cdiv(tiles, share)
 
 

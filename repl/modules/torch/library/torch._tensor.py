@@ -5,13 +5,7 @@ from torch import _kiln
 lazily = _kiln.lazily
 
 
-def _dim(dim, rank, extra=0):
-    n = max(rank + extra, 1)  # torch lets a tensor without dimensions have -1 and 0
-    if isinstance(dim, bool) or not isinstance(dim, int):
-        raise TypeError(f"a dimension is an int, not {dim!r}")  # a bool is an int for Python
-    if dim < -n or dim >= n:
-        raise IndexError(f"dimension {dim} of a tensor that has {rank}")
-    return dim % n
+_dim = _kiln.dimension
 
 
 def _dims(dims, rank):
@@ -432,10 +426,15 @@ def _interleaved(input, repeats, dim):
 
 
 def movedim(input, source, destination):
-    source, destination = _dims(source, input.ndim), _dims(destination, input.ndim)
+    rank = input.ndim
+    if isinstance(source, int) and isinstance(destination, int) and rank > 0:  # most calls
+        order = list(range(rank))
+        order.insert(_dim(destination, rank), order.pop(_dim(source, rank)))
+        return input.permute(order)  # the result is never the very tensor
+    source, destination = _dims(source, rank), _dims(destination, rank)
     if len(source) != len(destination):
         raise RuntimeError("movedim() takes as many destinations as sources")
-    if input.ndim == 0:
+    if rank == 0:
         return input
     if source == destination:
         return input.view(input.shape)  # the result is never the very tensor
