@@ -49,7 +49,7 @@ bool Interp::is_library_module(std::string_view path) const {
 }
 
 Ref<ModuleObject> Interp::import_module(std::string_view path) {
-  auto it = modules_.find(std::string(path));
+  auto it = modules_.find(path);
   if (it != modules_.end()) return it->second;
   Ref<ModuleObject> module = find_module_ ? find_module_(path) : Ref<ModuleObject>();
   const ModuleDef* def = nullptr;
@@ -76,7 +76,7 @@ Ref<ModuleObject> Interp::import_source(std::string_view path) {
     parent = import_module(path.substr(0, dot));
     if (!parent) return {};
     // A package's text may have imported it.
-    if (auto it = modules_.find(std::string(path)); it != modules_.end()) return it->second;
+    if (auto it = modules_.find(path); it != modules_.end()) return it->second;
   }
   std::optional<ModuleSource> source = find_source_(*this, path);
   if (!source) return {};

@@ -317,6 +317,8 @@ class Interp {
   void assign(const ast::Expr& target, Value v, Frame& f);
   /// Tells the host what the prompt has assigned.
   void announce(const ast::Stmt& s, Frame& f);
+  /// `a, b = x, y` without the tuple between; false where it is not of this form.
+  bool assign_each(const ast::Expr& target, const ast::Expr& value, Frame& f);
   void unpack(const std::vector<ast::ExprPtr>& targets, const Value& v, const ast::Expr& whole, Frame& f);
   void store(const void* node, Value v, Frame& f);
   Value load(const void* node, std::string_view name, SourceRange range, Frame& f);
@@ -344,9 +346,9 @@ class Interp {
   SourceRange where_;
   std::vector<Call> calls_;
   std::vector<Ref<TypeObject>> types_;
-  std::vector<std::unordered_map<std::string, Ref<Native>>> methods_;
+  std::vector<std::unordered_map<std::string, Ref<Native>, TextHash, std::equal_to<>>> methods_;
   std::unordered_map<std::string, Ref<TypeObject>> exceptions_;
-  std::unordered_map<std::string, Ref<ModuleObject>> modules_;
+  std::unordered_map<std::string, Ref<ModuleObject>, TextHash, std::equal_to<>> modules_;
   std::vector<std::shared_ptr<void>> states_;  // by kStateSlot of their type
   std::vector<Value> handled_;                 // exceptions whose handler is running: what a bare raise raises again
   uintptr_t stack_limit_ = 0;                  // calls end above this address…

@@ -145,25 +145,39 @@ void Interp::gather(const ast::Call& e, CallArgs& out, Frame& f) {
     where_ = a->range;
     for (Value& v : to_vector(many)) out.args.push_back(std::move(v));
   }
-  std::unordered_set<std::string_view> names;  // once there is a '**'
+  // A '**' may repeat a name; the parser has checked the others, and most calls have no '**'.
+  bool has_mapping = false;
+  std::unordered_set<std::string_view> names;  // of many arguments
+  auto is_given = [&](std::string_view name) {
+    constexpr size_t kFew = 24;
+    if (out.keywords.size() < kFew)
+      return std::any_of(out.keywords.begin(), out.keywords.end(), [&](const KeywordArg& k) { return k.name == name; });
+    if (names.empty())
+      for (const KeywordArg& k : out.keywords) names.insert(k.name);
+    return !names.insert(name).second;
+  };
   for (const Keyword& k : e.keywords) {
     Value v = eval(*k.value, f);
     if (!k.name.empty()) {
-      if (!names.empty() && !names.insert(k.name).second)
+      if (has_mapping && is_given(k.name))
         fail(ErrorKind::kType, "the argument '{}' is given twice", k.name);
       out.keywords.push_back({k.name, std::move(v), {}});
       continue;
     }
     where_ = k.range;
-    const bool is_mapping = visit_mapping(*this, v, [&](const Value& key, Value value) {
+    has_mapping = true;
+    auto add = [&](const Value& key, Value value) {
       const std::string& name = to_text(key, "a key of '**'");
-      // Names are hashed only once a '**' is met: the parser has checked the others, and most calls have no '**'.
-      if (names.empty())
-        for (const KeywordArg& other : out.keywords) names.insert(other.name);
-      if (!names.insert(name).second) fail(ErrorKind::kType, "the argument '{}' is given twice", name);
+      if (is_given(name)) fail(ErrorKind::kType, "the argument '{}' is given twice", name);
       out.keywords.push_back({name, std::move(value), key});
-    });
-    if (!is_mapping) fail(ErrorKind::kType, "'**' needs a dict, got '{}'", type_name(v));
+    };
+    if (auto* dict = v.get<Dict>(); dict && !dict->own_type()) {
+      // No code of the script runs while they are added, so the table stays as it is.
+      for (const Table::Entry& e : dict->table.entries())
+        if (!e.key.missing()) add(e.key, e.value);
+      continue;
+    }
+    if (!visit_mapping(*this, v, add)) fail(ErrorKind::kType, "'**' needs a dict, got '{}'", type_name(v));
   }
 }
 

@@ -1,6 +1,7 @@
 // Statements.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 
 #include "repl/script/interp/interp.h"
@@ -109,6 +110,7 @@ Flow Interp::exec_one(const Stmt& s, Frame& f) {
       return Flow::kNormal;
     case StmtKind::kAssign: {
       const auto& n = as<Assign>(s);
+      if (n.targets.size() == 1 && assign_each(*n.targets[0], *n.value, f)) return Flow::kNormal;
       Value v = eval(*n.value, f);
       // Python assigns from left to right.
       for (size_t i = 0; i + 1 < n.targets.size(); ++i) assign(*n.targets[i], v, f);
@@ -289,8 +291,24 @@ void Interp::assign(const Expr& target, Value v, Frame& f) {
   }
 }
 
+bool Interp::assign_each(const Expr& target, const Expr& value, Frame& f) {
+  const auto *to = dyn_as<ast::Tuple>(&target), *from = dyn_as<ast::Tuple>(&value);
+  if (!to || !from || to->items.size() != from->items.size()) return false;
+  auto is_starred = [](const ExprPtr& e) { return e->kind == ExprKind::kStarred; };
+  if (std::ranges::any_of(to->items, is_starred) || std::ranges::any_of(from->items, is_starred)) return false;
+  SmallVector<Value, 4> values;  // all of them before the first is assigned: a, b = b, a
+  for (const ExprPtr& e : from->items) values.push_back(eval(*e, f));
+  for (size_t i = 0; i < values.size(); ++i) assign(*to->items[i], std::move(values[i]), f);
+  return true;
+}
+
 void Interp::unpack(const std::vector<ExprPtr>& targets, const Value& v, const Expr& whole, Frame& f) {
   where_ = whole.range;
+  const bool plain = std::ranges::none_of(targets, [](const ExprPtr& e) { return e->kind == ExprKind::kStarred; });
+  if (auto* t = v.get<Tuple>(); t && plain && t->items.size() == targets.size() && !has_own_iterator(v)) {
+    for (size_t i = 0; i < targets.size(); ++i) assign(*targets[i], t->items[i], f);
+    return;
+  }
   std::vector<Value> items;
   if (auto* t = v.get<Tuple>(); t && !has_own_iterator(v)) {
     items = t->items;
@@ -299,15 +317,14 @@ void Interp::unpack(const std::vector<ExprPtr>& targets, const Value& v, const E
       fail(ErrorKind::kType, "'{}' cannot be unpacked into {} names", type_name(v), targets.size());
     items = to_vector(v);
   }
-  size_t star = targets.size();
-  for (size_t i = 0; i < targets.size(); ++i)
-    if (targets[i]->kind == ExprKind::kStarred) star = i;
-  if (star == targets.size()) {
+  if (plain) {
     if (items.size() != targets.size())
       fail(ErrorKind::kValue, "expected {} values to unpack, got {}", targets.size(), items.size());
     for (size_t i = 0; i < targets.size(); ++i) assign(*targets[i], std::move(items[i]), f);
     return;
   }
+  size_t star = 0;
+  while (targets[star]->kind != ExprKind::kStarred) ++star;
   size_t after = targets.size() - star - 1;
   if (items.size() + 1 < targets.size())
     fail(ErrorKind::kValue, "expected at least {} values to unpack, got {}", targets.size() - 1, items.size());

@@ -15,7 +15,7 @@ uint32_t Globals::index(std::string_view name) {
 }
 
 Globals::Slot* Globals::find(std::string_view name) {
-  auto it = by_name_.find(std::string(name));
+  auto it = by_name_.find(name);
   return it == by_name_.end() ? nullptr : &slots_[it->second];
 }
 

@@ -1,5 +1,6 @@
 // Where each name of a text lives: resolved once, before it runs, so that running looks nothing up by its spelling.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -10,6 +11,12 @@
 #include "repl/script/value/value.h"
 
 namespace kiln::script {
+
+/// For maps that are asked by texts which are no std::string.
+struct TextHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+};
 
 /// Global variables of a session; indices stay valid while it lives.
 class Globals {
@@ -29,7 +36,7 @@ class Globals {
 
  private:
   std::vector<Slot> slots_;
-  std::unordered_map<std::string, uint32_t> by_name_;
+  std::unordered_map<std::string, uint32_t, TextHash, std::equal_to<>> by_name_;
 };
 
 struct NameRef {

@@ -184,7 +184,7 @@ void Interp::add_methods(const MethodTable& table) {
 Native* Interp::method(Kind kind, std::string_view name) const {
   const auto& methods = methods_[static_cast<size_t>(kind)];
   if (methods.empty()) return nullptr;
-  auto it = methods.find(std::string(name));
+  auto it = methods.find(name);
   return it == methods.end() ? nullptr : it->second.get();
 }
 

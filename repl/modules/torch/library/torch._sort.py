@@ -250,9 +250,19 @@ def _rank_long_kernel(x, values, out_places, width, rank, NAN_FIRST: tl.constexp
 
 
 @triton.jit
-def _histogram_kernel(x, counts, width, tiles, share, shares, BITS: tl.constexpr, FLOATS: tl.constexpr,
-                      DESCENDING: tl.constexpr, TILE: tl.constexpr):
-    """How often each digit is in a row, added up over programs that take `share` tiles each."""
+def _parts(work, states, bins_of_all):
+    """What is behind the words of all tiles: the counts of digits, where they start, which passes are useless, and the
+    tickets of passes and rows."""
+    counts = work + states
+    useless = counts + 2 * bins_of_all
+    return counts, counts + bins_of_all, useless, useless + bins_of_all // 256
+
+
+@triton.jit
+def _histogram_kernel(x, work, states, bins_of_all, width, tiles, share, shares, BITS: tl.constexpr,
+                      FLOATS: tl.constexpr, DESCENDING: tl.constexpr, TILE: tl.constexpr):
+    """How often each digit is in a row, added up over programs that take `share` tiles each. The last one of a row says
+    where each digit's elements begin in the sorted row; a pass is useless when all elements have one digit."""
     row = tl.program_id(0) // shares
     first = tl.program_id(0) % shares * share
     at = tl.arange(0, TILE)
@@ -267,17 +277,16 @@ def _histogram_kernel(x, counts, width, tiles, share, shares, BITS: tl.constexpr
         for p in tl.static_range(PASSES):
             digit = tl.where(inside, _digit(key, 8 * p, FLOATS, DESCENDING, BITS), 256)
             found += tl.where(number == p, kl.bucket_place(digit, 256)[1][None, :], 0)
-    tl.atomic_add(counts + row * (PASSES * 256) + number * 256 + bins[None, :], found.to(counts.dtype.element_ty),
-                  sem="relaxed")
-
-
-@triton.jit
-def _starts_kernel(counts, starts, useless, width):
-    """Where each digit's elements begin in the sorted row; a pass is useless when all elements have one digit."""
-    at = tl.program_id(0) * 256 + tl.arange(0, 256)
-    count = tl.load(counts + at)
-    tl.store(starts + at, tl.cumsum(count) - count)
-    tl.store(useless + tl.program_id(0), (tl.max(count) == width).to(tl.int32))
+    counts, starts, useless, tickets = _parts(work, states, bins_of_all)
+    at = row * (PASSES * 256) + number * 256 + bins[None, :]
+    tl.atomic_add(counts + at, found.to(work.dtype.element_ty), sem="relaxed")
+    tl.debug_barrier()
+    done = tickets + PASSES + row
+    if tl.atomic_add(done, 1, sem="acq_rel") == shares - 1:
+        count = tl.load(counts + at)
+        tl.store(starts + at, tl.cumsum(count, 1) - count)
+        one_digit = tl.max(count, 1) == width
+        tl.store(useless + row * PASSES + tl.arange(0, PASSES), one_digit.to(work.dtype.element_ty))
 
 
 @triton.jit
@@ -291,8 +300,8 @@ def _look(word, before, ahead, seen, FLAG: tl.constexpr):
 
 
 @triton.jit
-def _pass_kernel(x, key_buffers, place_buffers, values, out_places, starts, useless, state, tickets, width, tiles, size,
-                 number, BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr, LAST: tl.constexpr,
+def _pass_kernel(x, key_buffers, place_buffers, values, out_places, work, states, bins_of_all, width, tiles, size, number,
+                 BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr, LAST: tl.constexpr,
                  PLACES: tl.constexpr, TILE: tl.constexpr):
     """One digit: a program sorts its tile by it and copies each digit's elements to their place in the row.
 
@@ -300,11 +309,12 @@ def _pass_kernel(x, key_buffers, place_buffers, values, out_places, starts, usel
     `size` keys and places."""
     PASSES: tl.constexpr = BITS // 8
     word: tl.constexpr = tl.uint64 if BITS == 64 else tl.uint32
+    counts, starts, useless, tickets = _parts(work, states, bins_of_all)
     # Tickets give tiles their numbers in the order in which programs begin, so that those ahead have begun.
     ticket = tl.atomic_add(tickets + number, 1, sem="relaxed")
     row, tile = (ticket // tiles).to(tl.int64), ticket % tiles
     p = tl.arange(0, PASSES)
-    skipped = tl.load(useless + row * PASSES + p)
+    skipped = tl.load(useless + row * PASSES + p).to(tl.int32)
     done = tl.sum(tl.where(p < number, 1 - skipped, 0))
     if LAST or tl.sum(tl.where(p == number, skipped, 0)) == 0:
         at = tl.arange(0, TILE)
@@ -321,9 +331,9 @@ def _pass_kernel(x, key_buffers, place_buffers, values, out_places, starts, usel
         to, count, begin = kl.bucket_place(digit, 256)
         bins = tl.arange(0, 256)
         # A word of the state is a count with a flag above it: 0 not there yet, 1 of the tile alone, 2 of all up to it.
-        wide: tl.constexpr = state.dtype.element_ty
+        wide: tl.constexpr = work.dtype.element_ty
         FLAG: tl.constexpr = wide.primitive_bitwidth - 2
-        words = state + (number * (size // width) + row) * tiles * 256 + bins
+        words = work + (number * (size // width) + row) * tiles * 256 + bins
         own = count.to(wide)
         tl.atomic_xchg(words + tile * 256, own | tl.where(tile == 0, 2, 1).to(wide) << FLAG, sem="relaxed")
         before = tl.zeros((256,), wide)
@@ -440,7 +450,7 @@ def sorted_values(input, dim):
     if x.numel() == 0 or not (is_short or width > _WIDEST):
         return None
     values, rows = torch.empty_like(x), x.numel() // width
-    common = dict(BITS=bits, FLOATS=x.is_floating_point(), DESCENDING=False)
+    common = {"BITS": bits, "FLOATS": x.is_floating_point(), "DESCENDING": False}
     if is_short:
         _sort_rows(x, x, values, None, rows, width, width, common, False)
     else:
@@ -472,11 +482,12 @@ def _sort_few(input, dim, descending):
 
 def sort(input, dim, descending):
     """Sorted values, and where they were, int64; equal ones keep their order."""
-    if input.ndim > 0 and 2 <= input.shape[dim] <= _FEW and input.numel() > 0:
+    rank = input.ndim
+    if rank > 0 and 2 <= input.shape[dim] <= _FEW and input.numel() > 0:
         return _sort_few(input, dim, descending)
     bits = 8 * input.element_size()
-    common = dict(BITS=bits, FLOATS=input.is_floating_point(), DESCENDING=bool(descending))
-    beside = math.prod(input.shape[dim + 1:]) if input.ndim else 1
+    common = {"BITS": bits, "FLOATS": input.is_floating_point(), "DESCENDING": bool(descending)}
+    beside = math.prod(input.shape[dim + 1:]) if dim < rank - 1 else 1
     if beside > 1 and input.numel() > 0 and _is_narrow(input.shape[dim], bits):
         x = input.contiguous()
         x = x.view(torch.uint8) if x.dtype is torch.bool else x
@@ -486,7 +497,7 @@ def sort(input, dim, descending):
         return values.view(torch.bool) if input.dtype is torch.bool else values, places
     x = _lines(input, dim)
     width = x.shape[-1]
-    values, places = torch.empty_like(x), torch.empty(x.shape, dtype=torch.int64, device=x.device)
+    values, places = torch.empty_like(x), torch.empty_like(x, dtype=torch.int64)
     if x.numel() > 0:
         rows = x.numel() // width
         if width <= _WIDEST:
@@ -525,22 +536,21 @@ def _shares(x, tiles, rows):
 
 def _sort_long(x, values, places, rows, width, bits, common):
     """places is None where nobody asks for them."""
-    device, size, passes = x.device, x.numel(), bits // 8
+    size, passes = x.numel(), bits // 8
     tiles = triton.cdiv(width, _TILE)
-    word = torch.int32 if width < 2**30 else torch.int64
-    # What begins at 0: the words of each tile in each pass, the counts of digits, and the tickets.
+    # The words of each tile in each pass, and what _parts() says.
     states, bins = passes * rows * tiles * 256, rows * passes * 256
-    zeros = torch.zeros((states + bins + passes, ), dtype=word, device=device)
-    state, counts, tickets = zeros[:states], zeros[states:states + bins], zeros[states + bins:]
-    starts, useless = torch.empty((bins, ), dtype=word, device=device), torch.empty((rows * passes, ),
-                                                                                    dtype=torch.int32, device=device)
+    work = _kiln.zeros(states + 2 * bins + (rows + 1) * passes + rows, torch.int32 if width < 2**30 else torch.int64, x)
     share, shares = _shares(x, tiles, rows)
-    _histogram_kernel[(rows * shares, )](x, counts, width, tiles, share, shares, TILE=_TILE, num_warps=16, **common)
-    _starts_kernel[(rows * passes, )](counts, starts, useless, width)
-    buffers = torch.empty((2 * size, ), dtype=_UNSIGNED[bits], device=device)
-    place_buffers = values if places is None else torch.empty(
-        (2 * size, ), dtype=torch.int32 if width < 2**31 else torch.int64, device=device)
+    _histogram_kernel[(rows * shares, )](x, work, states, bins, width, tiles, share, shares, TILE=_TILE, num_warps=16,
+                                         **common)
+    keys = torch.empty((2 * size, ), dtype=_UNSIGNED[bits], device=x.device)
+    has_places, place_buffers = places is not None, values
+    if has_places:
+        place_buffers = torch.empty((2 * size, ), dtype=torch.int32 if width < 2**31 else torch.int64, device=x.device)
+    else:
+        places = values
     for number in range(passes):
-        _pass_kernel[(rows * tiles, )](x, buffers, place_buffers, values, values if places is None else places, starts,
-                                       useless, state, tickets, width, tiles, size, number, LAST=number == passes - 1,
-                                       PLACES=places is not None, TILE=_TILE, num_warps=8, maxnreg=128, **common)
+        _pass_kernel[(rows * tiles, )](x, keys, place_buffers, values, places, work, states, bins, width, tiles, size,
+                                       number, LAST=number == passes - 1, PLACES=has_places, TILE=_TILE, num_warps=8,
+                                       maxnreg=128, **common)
