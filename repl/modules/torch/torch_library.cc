@@ -1,5 +1,7 @@
 // The part of torch that is written in the language (library/*.py), and what its texts need beside torch itself:
 // torch._kiln.
+#include <unordered_map>
+
 #include "repl/modules/modules.h"
 #include "repl/modules/torch/lazy_scope.h"
 #include "repl/modules/torch/tensor_grad.h"
@@ -247,6 +249,13 @@ Value stay_lazy(Interp& in, NativeArgs& a) {
   return Value::none();
 }
 
+/// For kernels of the library to count in: there at once, without an expression that others might take in.
+Value zeros_in_memory(Interp& in, NativeArgs& a) {
+  const Device device = tensor_object(in, a[2]).device();
+  const int64_t shape[] = {in.to_int(a[0], "a size")};
+  return wrap(taken(in, Tensor::full(device, a[1].dtype(), shape, 0)));
+}
+
 constexpr NativeDef kLibrary[] = {
     {"become(input, view)", become, "the same memory in another shape, in place"},
     {"check_places(places, size, dim, from_end)", check_places, "an IndexError for one outside"},
@@ -270,6 +279,7 @@ constexpr NativeDef kLibrary[] = {
     {"stay_lazy(on)", stay_lazy, "all operations are expressions or kernels, for tests"},
     {"store(input, places, inside, values, adds)", store,
      "an expression's values at places of a tensor's memory, by the kernel that computes them"},
+    {"zeros(n, dtype, like)", zeros_in_memory, "zeros in memory"},
     {"take(input, dims, places, any_outside=False)", take, "elements at places of some dimensions"},
 };
 
@@ -296,15 +306,15 @@ constexpr std::string_view kMethodModules[] = {"torch._tensor", "torch._products
 }  // namespace
 
 std::optional<Value> tensor_library_method(Interp& in, const Value& self, std::string_view name) {
-  static const std::vector<ModuleObject::Text> texts = [] {
-    std::vector<ModuleObject::Text> all;
-    for (std::string_view path : kMethodModules) all.push_back(library_module(path));
+  static const std::unordered_map<std::string, std::string_view, TextHash, std::equal_to<>> path_of = [] {
+    std::unordered_map<std::string, std::string_view, TextHash, std::equal_to<>> all;
+    for (std::string_view path : kMethodModules)
+      for (std::string& method : library_module(path).names) all.emplace(std::move(method), path);
     return all;
   }();
-  for (const ModuleObject::Text& text : texts)
-    if (std::find(text.names.begin(), text.names.end(), name) != text.names.end())
-      return Value(make<BoundMethod>(self, *in.import_module(text.path)->attribute(in, name)));
-  return std::nullopt;
+  const auto known = path_of.find(name);
+  if (known == path_of.end()) return std::nullopt;
+  return Value(make<BoundMethod>(self, *in.import_module(known->second)->attribute(in, name)));
 }
 
 void tensor_library_names(std::vector<std::string>& out) {
