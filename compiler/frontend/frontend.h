@@ -57,6 +57,8 @@ struct JitFunction {
   std::vector<std::string> do_not_specialize;  // parameter names
   /// Module-level names, asked for when the kernel is compiled (so functions may be defined in any order).
   std::function<std::optional<Global>(std::string_view)> lookup;
+  /// Makes a quick look whether a name still has the value that it has now: true only if so. Empty: there is none.
+  std::function<std::function<bool()>(std::string_view)> watch = {};
   /// What else the host has of that name.
   std::function<std::optional<HiddenName>(std::string_view)> hidden = {};
   /// The same for the names of a file that was imported as a module (`from . import helpers`), by its path.

@@ -305,7 +305,9 @@ class ClosureMaker {
       auto value = value_of(*function, name);
       if (!value) continue;  // a builtin of the language, or unknown: the frontend says so
       text += name + " = " + text_of(*value) + "\n";
-      if (!std::holds_alternative<frontend::ModulePath>(*value)) closure.watches.push_back({function, name, *value});
+      if (std::holds_alternative<frontend::ModulePath>(*value)) continue;
+      const bool is_variable = name.find('.') == std::string::npos && function->watch;
+      closure.watches.push_back({function, name, *value, is_variable ? function->watch(name) : nullptr});
     }
     for (const Param& p : function->def->params)
       if (auto value = function->default_of ? function->default_of(p.name) : std::nullopt)
@@ -367,6 +369,7 @@ Closure make_closure(const std::shared_ptr<const JitFunction>& function) {
 
 bool is_current(const Closure& closure) {
   for (const Watch& watch : closure.watches) {
+    if (watch.unchanged && watch.unchanged()) continue;
     // What was there and is gone counts as changed.
     auto now = value_of(*watch.function, watch.name);
     if (!now || !same(*now, watch.value)) return false;

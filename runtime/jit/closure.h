@@ -1,6 +1,7 @@
 // The dependencies of a jit function outside of its own text: the jit functions that it calls and the values of its
 // globals.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@ struct Watch {
   std::shared_ptr<const frontend::JitFunction> function;
   std::string name;
   frontend::Global value;
+  std::function<bool()> unchanged;  // JitFunction::watch
 };
 
 struct Closure {

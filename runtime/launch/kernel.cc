@@ -134,7 +134,7 @@ Result<std::shared_ptr<DeviceImpl>> KernelImpl::device_of(const BoundArgs& bound
 void KernelImpl::refresh_closure() {
   if (closure_ && (globals_are_fixed_ || is_current(*closure_))) return;
   // Code of another meaning of the globals must not be found by the next launch.
-  if (closure_) table_.clear(), checked_.clear();
+  if (closure_) table_.clear(), checked_.clear(), guess_.store(nullptr);
   closure_ = std::make_shared<Closure>(make_closure(function_));
   watching_.store(!globals_are_fixed_ && !closure_->watches.empty());
 }
@@ -184,6 +184,7 @@ Result<const Specialisation*> KernelImpl::specialise(std::span<const std::option
     KILN_TRY(std::unique_ptr<Specialisation> spec, build(args, bound, device, options, *closure));
     spec->steps = KeySteps(rules_, key_end(device->backend(), options), key);
     spec->key = key;
+    spec->closure = closure;
     spec->hash = hash;
     lock.lock();
     if (closure == closure_) {
@@ -225,6 +226,10 @@ Status KernelImpl::launch(const std::array<int64_t, 3>& grid, std::span<const st
   if (trace::Event* event = span.event(); event && trace::on(trace::kShapes)) event->detail = describe_tensors(args);
   const LaunchMark mark(this);
   const Specialisation* guess = guess_.load(std::memory_order_acquire);
+  if (guess && watching_.load(std::memory_order_relaxed)) {
+    std::lock_guard lock(mutex_);
+    if (guess->closure != closure_ || !is_current(*closure_)) guess = nullptr;
+  }
   StreamImpl* stream = options.stream ? options.stream.impl() : chosen_stream;
   if (guess && !stream) stream = guess->default_stream;
   if (guess && &stream->backend() == guess->backend.get() && !stream->is_capturing() && is_launchable(grid)) {
@@ -281,9 +286,8 @@ Status KernelImpl::launch_general(const std::array<int64_t, 3>& grid, std::span<
     KILN_TRY(spec, specialise(args, bound, device->shared_from_this(), options));
   }
   last_.store(spec, std::memory_order_release);
-  // Without a tensor the device may be another one next time, and a global that has changed is seen by look_up() alone.
-  const bool may_guess =
-      bound.first_tensor && bound.num_slots <= kMostFastSlots && !watching_.load(std::memory_order_relaxed);
+  // Without a tensor the device may be another one next time.
+  const bool may_guess = bound.first_tensor && bound.num_slots <= kMostFastSlots;
   guess_.store(may_guess ? spec : nullptr, std::memory_order_release);
   if (&stream != spec->default_stream) note_use(args, stream);
   if (stream.is_capturing())

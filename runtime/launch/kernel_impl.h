@@ -34,6 +34,7 @@ struct Specialisation {
   uint64_t hash = 0;
   mutable std::atomic<uint64_t> used{0};          // when it was looked up last, by the kernel's count of look-ups
   std::shared_ptr<const LaunchedAs> launched_as;  // also keeps the functions alive whose addresses are in the key
+  std::shared_ptr<const Closure> closure;         // that it was compiled with
   std::shared_ptr<const LoadedCode> code;         // what is told of it
   std::shared_ptr<const LoadedCode> roomy_code;   // and of its launches of few blocks; null: the same
   const std::shared_ptr<const LoadedCode>& code_that_ran() const {
@@ -126,7 +127,7 @@ class KernelImpl {
   std::shared_ptr<const Closure> current_closure();
 
   // What a launch reads comes first. guess_ is last_ while a launch may try it before it looks further: null when its
-  // key is none for that (KeySteps::match), or when the globals must be looked at first.
+  // key is none for that (KeySteps::match).
   std::atomic<const Specialisation*> guess_{nullptr};
   std::shared_ptr<const frontend::JitFunction> function_;
   std::string name_;

@@ -9,10 +9,10 @@
 
 #include "compiler/ast/walk.h"
 #include "compiler/frontend/frontend.h"
-#include "compiler/frontend/named_tuple.h"
 #include "kiln/check.h"
 #include "repl/modules/torch/lazy_scope.h"
 #include "repl/modules/torch/tensor_object.h"
+#include "repl/modules/triton/kernel_globals.h"
 #include "repl/modules/triton/language.h"
 #include "repl/modules/triton/launch_state.h"
 #include "repl/modules/triton/options.h"
@@ -28,106 +28,6 @@ namespace {
 // Keywords of a launch that are no part of its code.
 constexpr std::string_view kCheckOption = "check";  // accesses are looked at first
 constexpr std::string_view kTimeoutOption = "timeout";
-
-std::optional<frontend::Global> global_of(const Value& v);
-
-/// A class of NamedTuple as the function that makes one.
-std::optional<frontend::Global> named_tuple_of(TypeObject& type) {
-  const Value *names = type.find("_fields"), *defaults = type.find("_field_defaults");
-  auto* fields = names ? names->get<Tuple>() : nullptr;
-  if (!fields || !defaults || type.base_kind != Kind::kTuple) return std::nullopt;
-  auto known = std::make_shared<std::map<std::string, frontend::Global, std::less<>>>();
-  std::vector<frontend::NamedTupleField> made;
-  for (const Value& field : fields->items) {
-    const auto* name_of = field.get<Str>();
-    if (!name_of) return std::nullopt;
-    const std::string& name = name_of->text;
-    auto* dict = defaults->get<Dict>();
-    const Value* value = dict ? dict->table.find(name) : nullptr;
-    made.push_back({name, value ? "None" : ""});
-    if (!value) continue;
-    const auto constant = value->constant();
-    if (auto global = constant ? std::optional<frontend::Global>(*constant) : global_of(*value))
-      known->emplace(name, *std::move(global));
-  }
-  auto function = frontend::named_tuple(type.name, made, type.name, 1);
-  if (!function.ok()) return std::nullopt;
-  function->default_of = [known](std::string_view name) -> std::optional<frontend::Global> {
-    const auto it = known->find(name);
-    return it == known->end() ? std::nullopt : std::optional(it->second);
-  };
-  return frontend::Global(std::make_shared<const frontend::JitFunction>(*std::move(function)));
-}
-
-/// A value of the script as what a kernel may see of it.
-std::optional<frontend::Global> global_of(const Value& v) {
-  if (v.missing()) return std::nullopt;
-  if (auto* type = v.get<TypeObject>()) return named_tuple_of(*type);
-  if (v.is_dtype()) return frontend::Global(v.dtype());
-  if (auto* k = innermost_kernel(v)) return frontend::Global(k->kernel_function);
-  if (auto* m = v.get<ModuleObject>()) return frontend::Global(frontend::ModulePath{m->path});
-  if (auto* m = v.get<KernelMember>()) return frontend::Global(frontend::ModulePath{m->path});
-  if (auto* c = v.get<ConstexprObject>()) {
-    if (auto constant = c->value.constant()) return frontend::Global(*constant);
-    if (auto* t = c->value.get<Tuple>()) {
-      auto tuple = std::make_shared<frontend::GlobalTuple>();
-      for (const Value& item : t->items) {
-        auto constant = item.constant();
-        auto global = constant ? std::optional<frontend::Global>(*constant) : global_of(item);
-        if (!global) return std::nullopt;
-        tuple->items.push_back(std::move(*global));
-      }
-      return frontend::Global(std::shared_ptr<const frontend::GlobalTuple>(std::move(tuple)));
-    }
-    return global_of(c->value);
-  }
-  // Plain numbers are no constants to Triton: a kernel that was compiled could not know that they changed.
-  return std::nullopt;
-}
-
-/// A kernel's view of the script's variables: those that its function captured, then the globals as they are now.
-class Lookup {
- public:
-  Lookup(Interp& in, Ref<Function> f) : interp_(in.self()), function_(std::move(f)) {}
-  std::optional<frontend::Global> operator()(std::string_view name) const {
-    const Found found = find(name);
-    return found.value ? global_of(*found.value) : std::nullopt;
-  }
-  std::optional<frontend::HiddenName> hidden(std::string_view name) const {
-    const Found found = find(name);
-    std::shared_ptr<Interp*> in = interp_.lock();
-    if (!in || !found.value || found.value->missing()) return std::nullopt;
-    return frontend::HiddenName{(*in)->type_name(*found.value), found.captured, found.builtin};
-  }
-
- private:
-  struct Found {
-    const Value* value = nullptr;
-    bool captured = false, builtin = false;
-  };
-  Found find(std::string_view name) const {
-    for (size_t i = 0; i < function_->free.size(); ++i)
-      if (function_->code->free[i].name == name) return {&function_->free[i]->value, true};
-    std::shared_ptr<Interp*> in = interp_.lock();
-    Globals::Slot* slot = in ? function_->program->globals->find(name) : nullptr;
-    if (!slot) return {};
-    const bool builtin = slot->value.missing();
-    return {builtin ? &slot->builtin : &slot->value, false, builtin};
-  }
-
-  std::weak_ptr<Interp*> interp_;
-  Ref<Function> function_;
-};
-
-/// The names of a module that the script imported (`import helpers as h`; `h.f(x)` in a kernel).
-std::optional<frontend::Global> member_of(const std::weak_ptr<Interp*>& interp, std::string_view path,
-                                          std::string_view name) {
-  std::shared_ptr<Interp*> in = interp.lock();
-  Ref<ModuleObject> module = in ? (*in)->import_module(path) : Ref<ModuleObject>();
-  if (!module) return std::nullopt;
-  std::optional<Value> value = module->attribute(**in, name);
-  return value ? global_of(*value) : std::nullopt;
-}
 
 /// do_not_specialize: names or positions.
 std::vector<std::string> parameter_names(Interp& in, const Function& f, const Value& list) {
@@ -155,12 +55,7 @@ Value make_kernel(Interp& in, const Value& v, const Value& do_not_specialize, bo
   jit->def = f->def;
   jit->constexpr_function = constexpr_function;
   jit->do_not_specialize = parameter_names(in, *f, do_not_specialize);
-  const Lookup names(in, Ref<Function>(f));
-  jit->lookup = names;
-  jit->hidden = [names](std::string_view name) { return names.hidden(name); };
-  jit->member = [interp = in.self()](std::string_view path, std::string_view name) {
-    return member_of(interp, path, name);
-  };
+  give_globals(in, Ref<Function>(f), *jit);
   return make<KernelObject>(Kernel::from_function(jit), Ref<Function>(f), jit);
 }
 
@@ -518,6 +413,15 @@ void KernelObject::attribute_names(std::vector<std::string>& out) const {
   out.insert(out.end(), {"__name__", "fn", "arg_names", "src"});
 }
 
+const KernelObject::KnownKeyword& KernelObject::known_keyword(size_t at, std::string_view name) const {
+  if (at < keywords_.size() && keywords_[at].name == name) return keywords_[at];
+  if (at >= keywords_.size()) keywords_.resize(at + 1);
+  const std::span<const ParamDesc> params = kernel.params();
+  size_t i = 0;
+  while (i < params.size() && params[i].name != name) ++i;
+  return keywords_[at] = {std::string(name), i, find_launch_option(name)};
+}
+
 void KernelObject::bind(Interp& in, CallArgs& args, Bound& out) const {
   auto params = kernel.params();
   for (size_t i = 0; i < params.size(); ++i) out.values.push_back(nullptr);
@@ -527,10 +431,10 @@ void KernelObject::bind(Interp& in, CallArgs& args, Bound& out) const {
                       fmt::format("help: it is {}", signature()), function->def->name_range));
   for (size_t i = 0; i < args.args.size(); ++i) out.values[i] = &args.args[i];
   for (KeywordArg& k : args.keywords) {
-    size_t i = 0;
-    while (i < params.size() && params[i].name != k.name) ++i;
+    const KnownKeyword& known = known_keyword(static_cast<size_t>(&k - args.keywords.begin()), k.name);
+    const size_t i = known.parameter;
     // A kernel may have a parameter of that name as well: both get the value.
-    const LaunchOption* option = find_launch_option(k.name);
+    const LaunchOption* option = known.option;
     if (option) set_option(in, *option, k.value, out.options);
     if (k.name == kCheckOption) out.check = in.truth(k.value);
     if (k.name == kTimeoutOption && i == params.size() && !k.value.is_none()) {

@@ -11,6 +11,7 @@
 #include "profiler/tune/tune.h"
 #include "repl/script/builtins/builtins.h"
 #include "repl/script/interp/interp.h"
+#include "support/launch_options.h"
 
 namespace kiln::script {
 
@@ -66,11 +67,19 @@ class KernelObject : public Launchable {
     bool check = false;  // check=True
   };
   void bind(Interp& in, CallArgs& args, Bound& out) const;
+  /// A keyword of a launch: the parameter of that name, or the number of parameters, and the option, or null.
+  struct KnownKeyword {
+    std::string name;
+    size_t parameter;
+    const LaunchOption* option;
+  };
+  const KnownKeyword& known_keyword(size_t at, std::string_view name) const;
   void convert(Interp& in, const Bound& bound, std::vector<std::optional<Arg>>& out) const;
   std::array<int64_t, 3> grid_of(Interp& in, const Value& grid, const Bound& bound) const;
   Ref<Dict> named(const Bound& bound) const;
 
   std::vector<Value> names_;                         // the parameters' names as strings
+  mutable std::vector<KnownKeyword> keywords_;       // of the launch before: most launches repeat them, in their order
   Table named_;                                      // of each name None: what a grid function gets, but for the values
   std::vector<std::optional<Arg>> scratch_;          // of the launch going on; nothing a script runs can be between
   bool checked_ = false;                             // the last launch ran guarded code

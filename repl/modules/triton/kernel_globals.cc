@@ -1,0 +1,160 @@
+#include "repl/modules/triton/kernel_globals.h"
+
+#include <map>
+#include <utility>
+
+#include "compiler/frontend/named_tuple.h"
+#include "repl/modules/triton/kernel.h"
+#include "repl/modules/triton/language.h"
+
+namespace kiln::script {
+
+namespace {
+
+std::optional<frontend::Global> global_of(const Value& v);
+
+/// A class of NamedTuple as the function that makes one.
+std::optional<frontend::Global> named_tuple_of(TypeObject& type) {
+  const Value *names = type.find("_fields"), *defaults = type.find("_field_defaults");
+  auto* fields = names ? names->get<Tuple>() : nullptr;
+  if (!fields || !defaults || type.base_kind != Kind::kTuple) return std::nullopt;
+  auto known = std::make_shared<std::map<std::string, frontend::Global, std::less<>>>();
+  std::vector<frontend::NamedTupleField> made;
+  for (const Value& field : fields->items) {
+    const auto* name_of = field.get<Str>();
+    if (!name_of) return std::nullopt;
+    const std::string& name = name_of->text;
+    auto* dict = defaults->get<Dict>();
+    const Value* value = dict ? dict->table.find(name) : nullptr;
+    made.push_back({name, value ? "None" : ""});
+    if (!value) continue;
+    const auto constant = value->constant();
+    if (auto global = constant ? std::optional<frontend::Global>(*constant) : global_of(*value))
+      known->emplace(name, *std::move(global));
+  }
+  auto function = frontend::named_tuple(type.name, made, type.name, 1);
+  if (!function.ok()) return std::nullopt;
+  function->default_of = [known](std::string_view name) -> std::optional<frontend::Global> {
+    const auto it = known->find(name);
+    return it == known->end() ? std::nullopt : std::optional(it->second);
+  };
+  return frontend::Global(std::make_shared<const frontend::JitFunction>(*std::move(function)));
+}
+
+/// A value of the script as what a kernel may see of it.
+std::optional<frontend::Global> global_of(const Value& v) {
+  if (v.missing()) return std::nullopt;
+  if (auto* type = v.get<TypeObject>()) return named_tuple_of(*type);
+  if (v.is_dtype()) return frontend::Global(v.dtype());
+  if (auto* k = innermost_kernel(v)) return frontend::Global(k->kernel_function);
+  if (auto* m = v.get<ModuleObject>()) return frontend::Global(frontend::ModulePath{m->path});
+  if (auto* m = v.get<KernelMember>()) return frontend::Global(frontend::ModulePath{m->path});
+  if (auto* c = v.get<ConstexprObject>()) {
+    if (auto constant = c->value.constant()) return frontend::Global(*constant);
+    if (auto* t = c->value.get<Tuple>()) {
+      auto tuple = std::make_shared<frontend::GlobalTuple>();
+      for (const Value& item : t->items) {
+        auto constant = item.constant();
+        auto global = constant ? std::optional<frontend::Global>(*constant) : global_of(item);
+        if (!global) return std::nullopt;
+        tuple->items.push_back(std::move(*global));
+      }
+      return frontend::Global(std::shared_ptr<const frontend::GlobalTuple>(std::move(tuple)));
+    }
+    return global_of(c->value);
+  }
+  // Plain numbers are no constants to Triton: a kernel that was compiled could not know that they changed.
+  return std::nullopt;
+}
+
+/// A kernel's view of the script's variables: those that its function captured, then the globals as they are now.
+class Lookup {
+ public:
+  Lookup(Interp& in, Ref<Function> f) : interp_(in.self()), function_(std::move(f)) {}
+  std::optional<frontend::Global> operator()(std::string_view name) const {
+    const Found found = find(name);
+    return found.value ? global_of(*found.value) : std::nullopt;
+  }
+  std::optional<frontend::HiddenName> hidden(std::string_view name) const {
+    const Found found = find(name);
+    std::shared_ptr<Interp*> in = interp_.lock();
+    if (!in || !found.value || found.value->missing()) return std::nullopt;
+    return frontend::HiddenName{(*in)->type_name(*found.value), found.captured, found.builtin};
+  }
+
+  /// The name's value is the one that it has now: a look at the variable alone, without what a kernel sees of it.
+  /// Empty for values of which that would not say enough.
+  std::function<bool()> watch(std::string_view name) const {
+    for (size_t i = 0; i < function_->free.size(); ++i)
+      if (function_->code->free[i].name == name) {
+        // The cell lives as long as the function, and the function as long as a closure that watches it.
+        auto is_same = same_as(function_->free[i]->value);
+        if (!is_same) return {};
+        return [cell = function_->free[i], is_same] { return is_same(cell->value); };
+      }
+    Globals* globals = function_->program->globals;
+    const Globals::Slot* slot = interp_.expired() ? nullptr : globals->find(name);
+    auto is_same = slot ? same_as(slot->value) : nullptr;
+    if (!is_same) return {};
+    return [interp = interp_, globals, index = globals->index(name), is_same] {
+      return !interp.expired() && is_same((*globals)[index].value);
+    };
+  }
+
+ private:
+  /// Holds no object of the script, which may hold the kernel that holds this.
+  static std::function<bool(const Value&)> same_as(const Value& v) {
+    if (auto* k = v.get<KernelObject>())
+      return [f = k->kernel_function](const Value& now) {
+        auto* other = now.get<KernelObject>();
+        return other && other->kernel_function == f;
+      };
+    auto* c = v.get<ConstexprObject>();
+    if (!c || c->value.is_object()) return {};
+    return [value = c->value](const Value& now) {
+      auto* other = now.get<ConstexprObject>();
+      return other && other->value.same(value);
+    };
+  }
+
+  struct Found {
+    const Value* value = nullptr;
+    bool captured = false, builtin = false;
+  };
+  Found find(std::string_view name) const {
+    for (size_t i = 0; i < function_->free.size(); ++i)
+      if (function_->code->free[i].name == name) return {&function_->free[i]->value, true};
+    std::shared_ptr<Interp*> in = interp_.lock();
+    Globals::Slot* slot = in ? function_->program->globals->find(name) : nullptr;
+    if (!slot) return {};
+    const bool builtin = slot->value.missing();
+    return {builtin ? &slot->builtin : &slot->value, false, builtin};
+  }
+
+  std::weak_ptr<Interp*> interp_;
+  Ref<Function> function_;
+};
+
+/// The names of a module that the script imported (`import helpers as h`; `h.f(x)` in a kernel).
+std::optional<frontend::Global> member_of(const std::weak_ptr<Interp*>& interp, std::string_view path,
+                                          std::string_view name) {
+  std::shared_ptr<Interp*> in = interp.lock();
+  Ref<ModuleObject> module = in ? (*in)->import_module(path) : Ref<ModuleObject>();
+  if (!module) return std::nullopt;
+  std::optional<Value> value = module->attribute(**in, name);
+  return value ? global_of(*value) : std::nullopt;
+}
+
+}  // namespace
+
+void give_globals(Interp& in, Ref<Function> f, frontend::JitFunction& jit) {
+  const Lookup names(in, std::move(f));
+  jit.lookup = names;
+  jit.hidden = [names](std::string_view name) { return names.hidden(name); };
+  jit.watch = [names](std::string_view name) { return names.watch(name); };
+  jit.member = [interp = in.self()](std::string_view path, std::string_view name) {
+    return member_of(interp, path, name);
+  };
+}
+
+}  // namespace kiln::script

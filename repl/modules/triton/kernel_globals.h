@@ -1,0 +1,11 @@
+// What a kernel sees of the script around it: the variables of its text and of the functions around it.
+#pragma once
+#include "compiler/frontend/frontend.h"
+#include "repl/script/interp/interp.h"
+
+namespace kiln::script {
+
+/// Lets the jit function that is made of `f` look them up, as they are whenever it asks.
+void give_globals(Interp& in, Ref<Function> f, frontend::JitFunction& jit);
+
+}  // namespace kiln::script
