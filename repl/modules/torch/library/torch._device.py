@@ -2,44 +2,121 @@
 import torch
 import triton
 import triton.language as tl
+from torch import _kiln
 from triton.language.extra import kiln as kl
 
 
-@triton.jit
-def _count_kernel(x, counts, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    found = tl.load(x + at, mask=at < n, other=0) != 0
-    tl.store(counts + tl.program_id(0), tl.sum(found.to(tl.int32), 0))
+_COUNTED = 1024  # counts of blocks that are added up at once
 
 
 @triton.jit
-def _compact_kernel(x, ends, out, n, BLOCK: tl.constexpr):
+def _found(x, at, n, DISTINCT: tl.constexpr):
+    """Elements other than 0; with DISTINCT those that differ from the one ahead of them."""
+    v = tl.load(x + at, mask=at < n, other=0)
+    if DISTINCT:
+        return (at < n) & ((at == 0) | (v != tl.load(x + at - 1, mask=(at > 0) & (at < n), other=0)))
+    return v != 0
+
+
+@triton.jit
+def _count_kernel(x, ends, turns, n, programs, DISTINCT: tl.constexpr, COUNTED: tl.constexpr, BLOCK: tl.constexpr):
+    """ends[b]: how many are found in the blocks up to b. Each program counts its own, and the last one adds them up."""
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    found = tl.load(x + at, mask=at < n, other=0) != 0
-    rank = tl.cumsum(found.to(tl.int32), 0)
-    # ends[b] is how many the blocks up to b have: its own count off gives where the block starts.
+    tl.store(ends + tl.program_id(0), tl.sum(_found(x, at, n, DISTINCT).to(tl.int32), 0))
+    tl.debug_barrier()
+    if tl.atomic_add(turns, 1, sem="acq_rel") == programs - 1:
+        total = tl.zeros((), tl.int64)
+        for begin in range(0, programs, COUNTED):
+            block = begin + tl.arange(0, COUNTED)
+            count = tl.load(ends + block, mask=block < programs, other=0)
+            tl.store(ends + block, total + tl.cumsum(count, 0), mask=block < programs)
+            total += tl.sum(count, 0)
+
+
+@triton.jit
+def _compact_kernel(x, ends, values, places, columns, numbers, order, n, width, DISTINCT: tl.constexpr,
+                    BLOCK: tl.constexpr):
+    """Of what is found, one behind the other: the values, the places (or rows and columns of a matrix of that width),
+    and for each element of x, at its place or at that in `order`, which of the found it belongs to. What is None is not
+    asked for."""
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    found = _found(x, at, n, DISTINCT)
+    # Its own count off gives where the block starts.
     start = tl.load(ends + tl.program_id(0)) - tl.sum(found.to(tl.int32), 0)
-    tl.store(out + start + rank - 1, at, mask=found)
+    to = start + tl.cumsum(found.to(tl.int32), 0) - 1
+    if values is not None:
+        tl.store(values + to, tl.load(x + at, mask=found, other=0), mask=found)
+    if columns is not None:
+        tl.store(places + to, at // width, mask=found)
+        tl.store(columns + to, at % width, mask=found)
+    elif places is not None:
+        tl.store(places + to, at, mask=found)
+    if numbers is not None:
+        if order is not None:
+            at = tl.load(order + at, mask=at < n, other=n)
+        tl.store(numbers + at, to, mask=at < n)
+
+
+def _blocks_of_found(x, distinct):
+    """Blocks of elements, how many there are, and how many elements are found up to the end of each."""
+    n = x.numel()
+    block = 1024 if n < 2**20 else 4096
+    programs = triton.cdiv(n, block)
+    ends = torch.empty((programs,), dtype=torch.int64, device=x.device)
+    _count_kernel[(programs,)](x, ends, _kiln.zeros(1, torch.int32, x), n, programs, DISTINCT=distinct,
+                               COUNTED=_COUNTED, BLOCK=block, num_warps=block // 256)
+    return block, programs, ends
+
+
+def _places(count, x):
+    return torch.empty((count,), dtype=torch.int64, device=x.device)
 
 
 def nonzero(input):
-    n, block = input.numel(), 1024
+    shape, n, rank = input.shape, input.numel(), input.ndim
     x = input.contiguous().reshape(-1)
     x = x.view(torch.uint8) if x.dtype is torch.bool else x
-    flat = torch.empty((0,), dtype=torch.int64, device=input.device)
-    if n > 0:
-        programs = (n + block - 1) // block
-        counts = torch.empty((programs,), dtype=torch.int64, device=input.device)
-        _count_kernel[(programs,)](x, counts, n, BLOCK=block)
-        ends = counts.cumsum(0)
-        flat = torch.empty((int(ends[-1]),), dtype=torch.int64, device=input.device)
-        if flat.numel() > 0:
-            _compact_kernel[(programs,)](x, ends, flat, n, BLOCK=block)
+    count = 0
+    if n > 0 and rank > 0:
+        block, programs, ends = _blocks_of_found(x, False)
+        count = int(ends[-1])
+    if count == 0:
+        return tuple([_places(0, x) for _ in shape])
+    flat, columns = _places(count, x), _places(count, x) if rank == 2 else None
+    _compact_kernel[(programs,)](x, ends, None, flat, columns, None, None, n, shape[-1], DISTINCT=False, BLOCK=block,
+                                 num_warps=block // 256)
+    if rank <= 2:
+        return (flat, columns)[:rank]
     places, stride = [], 1
-    for size in reversed(list(input.shape)):
-        places.append(flat // stride % size if size > 0 else flat)
-        stride *= size if size > 0 else 1
+    for size in reversed(list(shape)):
+        places.append(flat // stride % size)
+        stride *= size
     return tuple(reversed(places))
+
+
+@triton.jit
+def _lengths_kernel(begins, out, count, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    end = tl.where(at + 1 < count, tl.load(begins + at + 1, mask=at + 1 < count, other=0), n)
+    tl.store(out + at, end - tl.load(begins + at, mask=at < count, other=0), mask=at < count)
+
+
+def distinct(x, order, inverse, counts):
+    """The elements of a vector that differ from the one ahead of them. Then, where asked for, which of these
+    each element belongs to (the element that was at order[i] before x was sorted), and how many belong to each."""
+    n = x.numel()
+    x = x.contiguous()
+    block, programs, ends = _blocks_of_found(x, True)
+    count = int(ends[-1])
+    values = torch.empty((count,), dtype=x.dtype, device=x.device)
+    numbers, begins = _places(n, x) if inverse else None, _places(count, x) if counts else None
+    _compact_kernel[(programs,)](x, ends, values, begins, None, numbers, order, n, 1, DISTINCT=True, BLOCK=block,
+                                 num_warps=block // 256)
+    lengths = None
+    if counts:
+        lengths = torch.empty_like(begins)
+        _lengths_kernel[(triton.cdiv(count, 1024),)](begins, lengths, count, n, BLOCK=1024)
+    return values, numbers, lengths
 
 
 @triton.jit
@@ -125,6 +202,27 @@ def _amounts_kernel(bins, weights, out, n, number, WEIGHTED: tl.constexpr, BLOCK
     tl.atomic_add(out + b, amount, mask=inside, sem="relaxed")
 
 
+@triton.jit
+def _bounds_kernel(x, out, n, blocks, BLOCK: tl.constexpr):
+    """The greatest of integers, at least 0, and whether there are negative ones."""
+    most, least = tl.zeros((BLOCK,), tl.int64), tl.zeros((BLOCK,), tl.int64)
+    for block in range(tl.program_id(0) * blocks, tl.program_id(0) * blocks + blocks):
+        at = block.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+        v = tl.load(x + at, mask=at < n, other=0).to(tl.int64)
+        most, least = tl.maximum(most, v), tl.minimum(least, v)
+    tl.atomic_max(out, tl.max(most, 0), sem="relaxed")
+    tl.atomic_max(out + 1, (tl.min(least, 0) < 0).to(tl.int64), sem="relaxed")
+
+
+def bounds(x):
+    """As ints, read at once: the greatest element, or 0, and 1 if there are negative ones."""
+    x, n, out = x.contiguous(), x.numel(), _kiln.zeros(2, torch.int64, x)
+    programs = triton.cdiv(n, 1024)
+    blocks = triton.cdiv(programs, 1024)
+    _bounds_kernel[(triton.cdiv(programs, blocks),)](x, out, n, blocks, BLOCK=1024)
+    return out.tolist()
+
+
 _MOST_BINS = 1024  # of a program
 
 
@@ -133,7 +231,7 @@ def even_counts(x, number, low, high):
     all bins."""
     if number > _MOST_BINS or x.dtype is torch.float64:
         return None
-    out = torch.zeros((number,), dtype=torch.float32, device=x.device)
+    out = _kiln.zeros(number, torch.float32, x)
     n, x = x.numel(), x.contiguous()
     if n == 0:
         return out
@@ -154,7 +252,7 @@ def counts(bins, weights, number):
         dtype = torch.float32 if weights.dtype is torch.float32 else torch.float64
         if weights.numel() != bins.numel():
             raise RuntimeError("there are as many weights as numbers")
-    out = torch.zeros((number,), dtype=dtype, device=bins.device)
+    out = _kiln.zeros(number, dtype, bins)
     n, block = bins.numel(), 4096
     if n == 0 or number == 0:
         return out

@@ -177,7 +177,15 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
 
 def _distinct(flat, shape, order, return_inverse, return_counts):
     n = flat.numel()
-    if n == 0:
+    has_kernel = n > 0 and (flat.element_size() > 1 or not flat.is_floating_point())
+    if has_kernel and _kiln.runs_kernels(flat):
+        from torch import _device
+        is_bool = flat.dtype is torch.bool
+        values, inverse, counts = _device.distinct(flat.view(torch.uint8) if is_bool else flat, order, return_inverse,
+                                                   return_counts)
+        values = values.view(torch.bool) if is_bool else values
+        inverse = inverse.reshape(shape) if return_inverse else None
+    elif n == 0:
         values, inverse, counts = flat, torch.empty(shape, dtype=torch.int64), torch.empty((0,), dtype=torch.int64)
     else:
         first = torch.cat([torch.ones((1,), dtype=torch.bool, device=flat.device), flat[1:] != flat[:-1]])
@@ -200,8 +208,14 @@ def bincount(input, weights=None, minlength=0):
         raise RuntimeError("bincount() takes a vector of integers")
     if minlength < 0:
         raise RuntimeError("bincount(): minlength is negative")
-    n = 0 if input.numel() == 0 else int(input.max()) + 1
-    if input.numel() > 0 and int(input.min()) < 0:
+    n, negative = 0, False
+    if input.numel() > 0 and _kiln.runs_kernels(input):
+        from torch import _device
+        n, negative = _device.bounds(input)
+        n += 1
+    elif input.numel() > 0:
+        n, negative = int(input.max()) + 1, int(input.min()) < 0
+    if negative:
         raise RuntimeError("bincount() takes integers from 0 on")
     if weights is not None and weights.shape != input.shape:
         raise RuntimeError("bincount() takes as many weights as integers")
@@ -419,12 +433,20 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
         raise RuntimeError("multinomial() takes weights that are finite and not negative")
     if not x.is_cuda and bool((x.sum(-1) == 0).any()):
         raise RuntimeError("multinomial() takes weights of which one is above 0")
+    # Of few weights on a GPU: by kernels, as what is made of them is; none is copied to the host.
+    return (_drawn_lazily if x.is_cuda else _drawn_places)(x, num_samples, replacement, generator)
+
+
+def _drawn_places(x, num_samples, replacement, generator):
     if not replacement:
         race = x / -torch.log(1 - _kiln.uniform(x.shape, x, generator))
         return race.topk(num_samples, -1)[1]
     sums = x.cumsum(-1)
     r = torch.rand(list(x.shape[:-1]) + [num_samples], device=x.device, generator=generator) * sums[..., -1:]
     return torch.searchsorted(sums, r, right=True).clamp(max=x.shape[-1] - 1)
+
+
+_drawn_lazily = lazily(_drawn_places)
 
 
 @lazily

@@ -160,7 +160,7 @@ def nonzero(input, *, as_tuple=False):
     places = _kiln.nonzero(input)
     if not places:
         return torch.empty((int(input != 0), 0), dtype=torch.int64, device=input.device)
-    return torch.stack(list(places), 1)
+    return torch.stack(list(places), 1) if len(places) > 1 else places[0].reshape(-1, 1)
 
 
 def argwhere(input):
