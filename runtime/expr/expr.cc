@@ -151,6 +151,8 @@ bool same_tensor(const Tensor& a, const Tensor& b) {
 
 ExprWalk::ExprWalk(std::span<const ExprNode* const> wanted) {
   const uint64_t visit = next_visit();
+  constexpr size_t kFew = 8;  // nodes of most expressions
+  order.reserve(kFew), leaves.reserve(kFew), is_argument.reserve(kFew), is_of_places.reserve(kFew);
   for (const ExprNode* root : wanted) collect(*root, visit, *this);
   for (const ExprNode* root : wanted) roots.push_back(root->position);
 }
@@ -320,14 +322,28 @@ bool Expr::is_view() const {
 }
 const Tensor* Expr::tensor() const { return node_->value ? &node_->value : nullptr; }
 
+namespace {
+
+/// One operation on what has its value: most are asked about as such, and need no walk.
+bool is_first_operation(const ExprNode& n) {
+  return n.is_pending() && std::ranges::none_of(n.operands, [](const auto& o) { return o->is_pending(); });
+}
+
+}  // namespace
+
 int Expr::operations() const {
+  if (is_first_operation(*node_)) return 1;
   int n = 0;
   for (const ExprNode* node : ExprWalk(*node_).order) n += node->is_pending();
   return n;
 }
 
 int64_t Expr::most_elements() const {
-  int64_t most = 0;
+  int64_t most = fusion::numel(node_->node.shape);
+  if (is_first_operation(*node_)) {
+    for (const auto& operand : node_->operands) most = std::max(most, fusion::numel(operand->node.shape));
+    return most;
+  }
   for (const ExprNode* node : ExprWalk(*node_).order) most = std::max(most, fusion::numel(node->node.shape));
   return most;
 }
@@ -374,6 +390,7 @@ bool Expr::is_cheap_again() const {
 }
 
 std::vector<Expr::Part> Expr::pending_parts() const {
+  if (is_first_operation(*node_)) return {{node_.get(), false}};
   ExprWalk walk(*node_);
   std::vector<Part> parts;
   std::vector<int> part_at(walk.order.size(), -1);

@@ -199,6 +199,7 @@ Result<Binding> bind_plan(std::shared_ptr<const PreparedPlan> prepared, std::spa
                           bool own_turns) {
   trace::Scope span(trace::kSpans, trace::Step::kBind);
   std::vector<Tensor> slots, values;
+  values.reserve(prepared->plan.values.size());
   for (int64_t bytes : prepared->slot_bytes) {
     KILN_TRY(Tensor t, Tensor::empty(device, DType::kU8, std::span<const int64_t>(&bytes, 1)));
     slots.push_back(std::move(t));
@@ -237,6 +238,7 @@ Result<Binding> bind_values(std::shared_ptr<const PreparedPlan> prepared, std::v
     for (const fusion::Argument& a : g.arguments)
       if (auto* t = std::get_if<fusion::TensorArg>(&a.value)) offsets += t->offset != 0;
   out.offsets.reserve(offsets);  // arguments point into it
+  out.steps.reserve(plan.groups.size());
   for (size_t i = 0; i < plan.groups.size(); ++i) {
     const fusion::Group& g = plan.groups[i];
     BoundStep step;
@@ -264,6 +266,7 @@ Result<Binding> bind_values(std::shared_ptr<const PreparedPlan> prepared, std::v
 
 std::vector<Tensor> leaf_tensors(const ExprWalk& walk) {
   std::vector<Tensor> leaves;
+  leaves.reserve(walk.leaves.size());
   for (const ExprNode* n : walk.leaves) leaves.push_back(n->value);
   return leaves;
 }

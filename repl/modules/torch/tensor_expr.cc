@@ -41,7 +41,8 @@ Expr applied(Interp& in, ExprOp op, std::initializer_list<Expr> operands, ExprAt
 }
 
 bool is_for_host(Interp& in, const Expr& expr) {
-  return !torch_state(in).always_lazy && expr.most_elements() < kLazyElements;
+  // Its own elements say it without a look at all that takes part, mostly.
+  return !torch_state(in).always_lazy && expr.numel() < kLazyElements && expr.most_elements() < kLazyElements;
 }
 
 Value settled(Interp& in, const Expr& made) {

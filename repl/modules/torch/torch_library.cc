@@ -225,6 +225,11 @@ Value dimension(Interp& in, NativeArgs& a) {
   if (d < -n || d >= n) in.fail_as("IndexError", "dimension {} of a tensor that has {}", in.repr(a[0]), rank);
   return Value::integer(d < 0 ? d + n : d);
 }
+Value promoted(Interp& in, NativeArgs& a) {
+  for (const Value& v : a.slots)
+    if (!v.is_dtype()) in.fail(ErrorKind::kType, "promote_types() takes two dtypes, got '{}'", in.type_name(v));
+  return Value::dtype(promote(a[0].dtype(), a[1].dtype()));
+}
 Value free_memory(Interp& in, NativeArgs&) {
   const int64_t bytes = torch_state(in).device().free_bytes();
   return bytes >= 0 ? Value::integer(bytes) : Value::none();
@@ -270,6 +275,7 @@ constexpr NativeDef kLibrary[] = {
     {"lazily(function)", lazily, "the same function, whose operations are one expression"},
     {"nonzero(input)", nonzero, "where elements are other than 0, per dimension"},
     {"processors(input, otherwise=)", processors, "multiprocessors of the tensor's GPU, or what it is elsewhere"},
+    {"promoted(type1, type2)", promoted, "the dtype that numbers of both become"},
     {"put(input, places, values, how)", put, "stores values at row-major positions (on the host)"},
     {"runs_kernels(input, *others)", runs_kernels_,
      "do operations that are no expressions run as kernels on its device?"},
