@@ -389,11 +389,15 @@ Device device_of(Interp& in, const Value& v) {
 Shape shape_of(Interp& in, const std::vector<Value>& args) {
   const std::vector<Value>* dims = &args;
   std::vector<Value> inner;
-  if (args.size() == 1 && (args[0].get<Tuple>() || args[0].get<List>())) {
+  auto* tuple = args.size() == 1 ? args[0].get<Tuple>() : nullptr;
+  if (tuple && !Interp::has_own_iterator(args[0])) {
+    dims = &tuple->items;
+  } else if (args.size() == 1 && (tuple || args[0].get<List>())) {
     inner = in.to_vector(args[0]);
     dims = &inner;
   }
   Shape shape;
+  shape.reserve(dims->size());
   for (const Value& v : *dims) shape.push_back(in.to_int(v, "a dimension"));
   return shape;
 }

@@ -19,9 +19,9 @@ namespace {
 /// The shape from `*shape` or `size=`; a dtype may come behind the sizes, as in randn(4, 4, bf16).
 Shape size_of_args(Interp& in, const Value& shape, const Value& named) {
   if (!named.missing()) return shape_of(in, {named});
-  std::vector<Value> sizes = rest_of(shape);
-  if (!sizes.empty() && sizes.back().is_dtype()) sizes.pop_back();
-  return shape_of(in, sizes);
+  const std::vector<Value>& sizes = rest_of(shape);
+  if (sizes.empty() || !sizes.back().is_dtype()) return shape_of(in, sizes);
+  return shape_of(in, {sizes.begin(), sizes.end() - 1});
 }
 /// The dtype from `dtype=`, or from behind the sizes.
 DType dtype_of_args(Interp& in, NativeArgs& a) {

@@ -1,6 +1,8 @@
 // Arguments of calls, and native functions: rows of a table whose signature text binds, checks and documents them.
 #pragma once
+#include <cstddef>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,24 +13,37 @@
 
 namespace kiln::script {
 
-/// A few values without an allocation.
+/// A few values without an allocation. Only those that are there are made: calls have fewer than there is room for.
 template <class T, size_t N>
 class SmallVector {
  public:
   SmallVector() = default;
+  ~SmallVector() {
+    if (size_ <= N) std::destroy_n(room(), size_);
+  }
   SmallVector(const SmallVector&) = delete;
   SmallVector& operator=(const SmallVector&) = delete;
   void push_back(T v) {
     if (size_ < N) {
-      inline_[size_++] = std::move(v);
+      new (room() + size_++) T(std::move(v));
       return;
     }
     if (size_ == N) {
       rest_.reserve(2 * N);
-      for (T& x : inline_) rest_.push_back(std::move(x));
+      for (size_t i = 0; i < N; ++i) rest_.push_back(std::move(room()[i]));
+      std::destroy_n(room(), N);
     }
     rest_.push_back(std::move(v));
     ++size_;
+  }
+  /// Of a vector that is empty: so many values as T() makes them.
+  void fill(size_t count) {
+    if (count > N) {
+      rest_.resize(count);
+    } else {
+      std::uninitialized_value_construct_n(room(), count);
+    }
+    size_ = count;
   }
   void insert_front(T v) {
     push_back(T());
@@ -38,25 +53,30 @@ class SmallVector {
   T take_front() {
     T first = std::move((*this)[0]);
     for (size_t i = 1; i < size_; ++i) (*this)[i - 1] = std::move((*this)[i]);
-    if (size_ > N) rest_.pop_back();
-    if (--size_ == N) {
-      for (size_t i = 0; i < N; ++i) inline_[i] = std::move(rest_[i]);
+    if (size_ > N)
+      rest_.pop_back();
+    else
+      std::destroy_at(room() + size_ - 1);
+    if (--size_ == N && !rest_.empty()) {
+      for (size_t i = 0; i < N; ++i) new (room() + i) T(std::move(rest_[i]));
       rest_.clear();
     }
     return first;
   }
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  T* begin() { return size_ > N ? rest_.data() : inline_; }
+  T* begin() { return size_ > N ? rest_.data() : room(); }
   T* end() { return begin() + size_; }
-  const T* begin() const { return size_ > N ? rest_.data() : inline_; }
+  const T* begin() const { return const_cast<SmallVector*>(this)->begin(); }
   const T* end() const { return begin() + size_; }
   T& operator[](size_t i) { return begin()[i]; }
   const T& operator[](size_t i) const { return begin()[i]; }
 
  private:
-  T inline_[N];
-  std::vector<T> rest_;
+  T* room() { return reinterpret_cast<T*>(inline_); }
+
+  alignas(T) std::byte inline_[N * sizeof(T)];
+  std::vector<T> rest_;  // all of them once there are more than N
   size_t size_ = 0;
 };
 

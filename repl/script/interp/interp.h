@@ -49,6 +49,9 @@ class Function : public Object {
 /// The variables of one running function.
 struct Frame {
   explicit Frame(const Program& p, const Code& c);
+  ~Frame() {
+    if (!heap_) std::destroy_n(slots, count_);
+  }
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
   /// Turns the slots that inner functions share into cells; once, after the arguments are in.
@@ -64,8 +67,9 @@ struct Frame {
   Value result;
 
  private:
-  static constexpr size_t kInline = 12;
-  Value inline_[kInline];
+  static constexpr size_t kInline = 16;
+  const size_t count_;  // of the slots, which alone are made of what there is room for
+  alignas(Value) std::byte inline_[kInline * sizeof(Value)];
   std::unique_ptr<Value[]> heap_;
 };
 

@@ -15,10 +15,14 @@ namespace kiln::script {
 
 using namespace ast;
 
-Frame::Frame(const Program& p, const Code& c) : program(p), code(c), slots(inline_) {
-  if (c.slot_names.size() <= kInline) return;
-  heap_ = std::make_unique<Value[]>(c.slot_names.size());
-  slots = heap_.get();
+Frame::Frame(const Program& p, const Code& c) : program(p), code(c), count_(c.slot_names.size()) {
+  if (count_ > kInline) {
+    heap_ = std::make_unique<Value[]>(count_);
+    slots = heap_.get();
+    return;
+  }
+  slots = reinterpret_cast<Value*>(inline_);
+  std::uninitialized_value_construct_n(slots, count_);
 }
 
 void Frame::make_cells() {

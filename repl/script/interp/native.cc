@@ -69,10 +69,9 @@ std::string shown_signature(const Native& n) {
 }  // namespace
 
 Value Native::call_on(Interp& in, const Value* self, CallArgs& call) {
-  constexpr size_t kInline = 8;
-  Value inline_slots[kInline];
-  std::vector<Value> heap_slots(params_.size() > kInline ? params_.size() : 0);
-  std::span<Value> slots(params_.size() > kInline ? heap_slots.data() : inline_slots, params_.size());
+  SmallVector<Value, 16> values;
+  values.fill(params_.size());
+  const std::span<Value> slots(values.begin(), values.size());
   size_t given = call.args.size();
   if (given > positional_ && rest_args_ < 0)
     in.fail(ErrorKind::kType, "{}() takes {}{} positional argument{}, got {}", name,
