@@ -135,6 +135,9 @@ for right in (False, True):
     same("searchsorted nan", lambda: torch.searchsorted(s, v, right=right))
 s2 = torch.randn(5, 33).sort(-1)[0]
 same("searchsorted lines", lambda: torch.searchsorted(s2, torch.ones(5, 9)))
+x = torch.arange(4_200_000) % 7  # more blocks than are added up at once
+same("nonzero of many", lambda: torch.nonzero(x == 0).reshape(-1)[::997])
+same("unique of many", lambda: [t[::997] for t in torch.unique_consecutive(x // 3, True, True)])
 same("nonzero nan", lambda: torch.nonzero(torch.tensor([nan, 0.0, -0.0, 1.0])))
 same("histc", lambda: torch.histc(torch.arange(100).float(), 7))
 for n in (1, 1000, 5000):
