@@ -107,6 +107,15 @@ constexpr ExprOp kFunctions[] = {ExprOp::kExp,  ExprOp::kExp2,  ExprOp::kExpm1, 
 /// Elements that such a kernel takes at a time: one kernel per function and dtype, whatever the shape.
 constexpr int64_t kFunctionElements = 1024;
 
+/// Whether its value depends on the order of additions, which is the kernel's.
+bool adds_up(const ExprNode& n) {
+  const ExprOp op = n.node.op;
+  const ExprKind kind = info(op).kind;
+  const bool sums = op == ExprOp::kSum || op == ExprOp::kMean || op == ExprOp::kVar || op == ExprOp::kScatterAdd ||
+                    kind == ExprKind::kRow || kind == ExprKind::kMatmul;
+  return sums && is_float(n.node.dtype) && count(n.operands[0]->node.shape) > 0 && count(n.node.shape) > 0;
+}
+
 class Evaluation {
  public:
   Evaluation(const ExprWalk& walk, bool with_error)
@@ -147,7 +156,7 @@ class Evaluation {
         n.node.op == ExprOp::kCast || kind == ExprKind::kReduce || kind == ExprKind::kRow || kind == ExprKind::kMatmul;
     for (size_t i = 0; i < in.size() && rounds && !rounds_each_; ++i)
       if (in[i].is_float() && !n.operands[i]->is_scalar()) settle(in[i].floats, in[i].dtype);
-    if (n.is_pending() && adds_up(n)) {
+    if (n.is_pending() && !with_error_ && adds_up(n)) {
       auto out = whole_by_kernel(n, in);
       // A kernel that cannot be (of types, of places) leaves the work to this code.
       if (out.ok() || out.error().kind != ErrorKind::kUnsupported) return out;
@@ -405,16 +414,6 @@ class Evaluation {
       std::copy_n(values.floats.begin(), chunk, out.floats.begin() + first);
     }
     return out;
-  }
-
-  /// Whether its value depends on the order of additions, which is the kernel's.
-  bool adds_up(const ExprNode& n) const {
-    const ExprOp op = n.node.op;
-    const ExprKind kind = info(op).kind;
-    const bool sums = op == ExprOp::kSum || op == ExprOp::kMean || op == ExprOp::kVar || op == ExprOp::kScatterAdd ||
-                      kind == ExprKind::kRow || kind == ExprKind::kMatmul;
-    return sums && !with_error_ && is_float(n.node.dtype) && count(n.operands[0]->node.shape) > 0 &&
-           count(n.node.shape) > 0;
   }
 
   /// One operation by its kernel.
@@ -730,6 +729,11 @@ Result<Tensor> run_on_host(const Expr& expr) {
       n.set_value(*viewed);
       return *viewed;
     }
+  }
+  if (adds_up(n) && std::ranges::all_of(n.operands, [](const auto& o) { return static_cast<bool>(o->value); })) {
+    // By its kernel anyway, of tensors that are where it reads them: nothing goes to the host and back.
+    auto t = run(expr, ExprVariant::kUnfused);
+    if (t.ok() || t.error().kind != ErrorKind::kUnsupported) return t;
   }
   KILN_TRY(HostArray values, evaluate(n));
   KILN_TRY(Tensor t, host_tensor(n.device, n.node.dtype, values));
