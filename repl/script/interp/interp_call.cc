@@ -163,8 +163,7 @@ void Interp::gather(const ast::Call& e, CallArgs& out, Frame& f) {
   for (const Keyword& k : e.keywords) {
     Value v = eval(*k.value, f);
     if (!k.name.empty()) {
-      if (has_mapping && is_given(k.name))
-        fail(ErrorKind::kType, "the argument '{}' is given twice", k.name);
+      if (has_mapping && is_given(k.name)) fail(ErrorKind::kType, "the argument '{}' is given twice", k.name);
       out.keywords.push_back({k.name, std::move(v), {}});
       continue;
     }

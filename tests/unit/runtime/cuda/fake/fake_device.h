@@ -9,6 +9,7 @@
 
 #include "runtime/cuda/cuda_backend.h"
 #include "runtime/device/device.h"
+#include "runtime/device/runtime.h"
 #include "tests/unit/open_device.h"
 #include "tests/unit/runtime/cuda/fake/fake_cuda.h"
 
