@@ -22,7 +22,7 @@ class Kernel(_kiln.Dispatcher):
 
     grid: an int, a tuple of 1 to 3 ints, or a function of the arguments by name that gives one of these.
     Arguments: tensors of torch, numpy arrays, objects with `__dlpack__` or `__cuda_array_interface__`, numbers, bools,
-    None; anything for `tl.constexpr` parameters. Options: num_warps, num_stages, num_ctas, maxnreg, launch_pdl,
+    None, tuples of these; anything for `tl.constexpr` parameters. Options: num_warps, num_stages, num_ctas, maxnreg, launch_pdl,
     enable_fp_fusion, debug, sanitize_overflow. Tensors on the CPU run on the CPU, those on a GPU on torch's current
     stream.
     """
@@ -56,9 +56,9 @@ class Kernel(_kiln.Dispatcher):
         names = _Names()
         number = names.add(self)
         arguments = []
-        for parameter, (kind, value) in zip(inspect.signature(self.fn).parameters, descriptions):
+        for parameter, description in zip(inspect.signature(self.fn).parameters, descriptions):
             try:
-                arguments.append(("value", names.value(value)) if kind == "constexpr" else (kind, value))
+                arguments.append(names.argument(description))
             except _Unknown as e:
                 raise TypeError(f"kernel '{self.__name__}': argument '{parameter}': {e}") from None
         return names.table.compile(number, arguments, target, options, device)
@@ -101,6 +101,12 @@ class _Names:
         self._ids: dict[int, int] = {}
         self._kept: list[Any] = []  # keeps id() of each unique
         self._members: set[tuple[str, str]] = set()
+
+    def argument(self, description: tuple) -> tuple:
+        kind, value = description[:2]
+        if kind == "constexpr": return ("value", self.value(value))
+        if kind == "tuple": return ("tuple", [self.argument(d) for d in value], description[2])
+        return description
 
     def value(self, value: Any) -> Any:
         value = _plain(value)

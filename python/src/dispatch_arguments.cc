@@ -1,5 +1,7 @@
 #include <bit>
+#include <cmath>
 #include <optional>
+#include <utility>
 
 #include "kiln/tensor.h"
 #include "python/src/dispatcher.h"
@@ -24,6 +26,14 @@ std::string type_of(PyObject* object) {
   return std::string(text_of(name.get()));
 }
 
+/// The names of a NamedTuple, or None of another tuple.
+Ref fields_of(PyObject* tuple) {
+  PyObject* found = PyObject_GetAttrString(tuple, "_fields");
+  if (found) return Ref::take(found);
+  PyErr_Clear();
+  return none();
+}
+
 }  // namespace
 
 void DispatchArguments::refuse(const DispatchParam& param, PyObject* type, const std::string& problem) const {
@@ -40,7 +50,39 @@ void DispatchArguments::add(const DispatchParam& param, PyObject* object) {
   if (PyLong_CheckExact(object)) return integer(param, object);
   if (PyFloat_CheckExact(object))
     return scalar(DType::kF32, std::bit_cast<uint32_t>(static_cast<float>(PyFloat_AsDouble(object))), false);
+  if (PyTuple_Check(object)) return items(param, object);
   foreign(param, object);
+}
+
+void DispatchArguments::identity(const DispatchParam& param, PyObject* object) {
+  // Equal objects of one type are one key: the dictionary keeps the first of them alive, and its address stands in the
+  // key. Of other types they may mean something else, as numpy's 2 and 2.0.
+  const Ref typed = Ref::take(PyTuple_Pack(2, Py_TYPE(object), object));
+  PyObject* known = PyDict_GetItemWithError(objects_, typed.get());
+  if (!known) {
+    if (PyErr_Occurred()) {
+      PyErr_Clear();
+      refuse(param, PyExc_TypeError, "is a tl.constexpr and got an unhashable " + type_of(object));
+    }
+    check(PyDict_SetItem(objects_, typed.get(), object));
+    known = object;
+  }
+  raw(known);
+}
+
+void DispatchArguments::named_fields(const DispatchParam& param, PyObject* tuple) {
+  // A NamedTuple's type stands for its names.
+  if (PyTuple_CheckExact(tuple)) return tag(DispatchTag::kNone);
+  tag(DispatchTag::kObject), identity(param, reinterpret_cast<PyObject*>(Py_TYPE(tuple)));
+}
+
+void DispatchArguments::items(const DispatchParam& param, PyObject* tuple) {
+  const Deeper deeper(" in a tuple of arguments");
+  const Py_ssize_t n = length(tuple);
+  tag(DispatchTag::kItems), raw(n), named_fields(param, tuple);
+  const bool outer = std::exchange(in_tuple_, true);
+  for (Py_ssize_t i = 0; i < n; ++i) add(param, item(tuple, i));
+  in_tuple_ = outer;
 }
 
 void DispatchArguments::constant(const DispatchParam& param, PyObject* object) {
@@ -58,24 +100,17 @@ void DispatchArguments::constant(const DispatchParam& param, PyObject* object) {
     const std::string_view text = text_of(object);
     tag(DispatchTag::kText), raw(text.size()), raw(text.data(), text.size());
     return;
-  } else if (PyTuple_CheckExact(object)) {
+  } else if (PyTuple_Check(object)) {
+    const Deeper deeper(" in a tuple of constants");
     const Py_ssize_t n = length(object);
-    tag(DispatchTag::kTuple), raw(n);
+    tag(DispatchTag::kTuple), raw(n), named_fields(param, object);
     for (Py_ssize_t i = 0; i < n; ++i) constant(param, item(object, i));
     value_ = object;
     return;
   }
-  // Equal objects are one key: the dictionary keeps the first of them alive, and its address stands in the key.
-  PyObject* known = PyDict_GetItemWithError(objects_, object);
-  if (!known) {
-    if (PyErr_Occurred()) {
-      PyErr_Clear();
-      refuse(param, PyExc_TypeError, "is a tl.constexpr and got an unhashable " + type_of(object));
-    }
-    check(PyDict_SetItem(objects_, object, object));
-    known = object;
-  }
-  tag(DispatchTag::kObject), raw(known);
+  tag(DispatchTag::kObject), identity(param, object);
+  // 0.0 and -0.0 are equal.
+  if (receiver_of(object) == Receiver::kReal || PyFloat_Check(object)) raw(std::signbit(real_of(object)));
 }
 
 void DispatchArguments::scalar(DType dtype, uint64_t slot, bool divisible) {
@@ -176,12 +211,14 @@ void DispatchArguments::foreign(const DispatchParam& param, PyObject* object) {
     case Receiver::kReal:
       return scalar(DType::kF32, std::bit_cast<uint32_t>(static_cast<float>(real_of(object))), false);
     case Receiver::kOther:
+      // What a parameter would have to be annotated for: a tuple's items say by what they are that they are constants.
+      if (in_tuple_ && !PyList_Check(object) && !PyDict_Check(object)) return constant(param, object);
       break;
   }
   refuse(param, PyExc_TypeError,
          "got a " + type_of(object) +
-             "; a kernel takes tensors, arrays (DLPack, __cuda_array_interface__), numbers, bools and None, and "
-             "others as tl.constexpr");
+             "; a kernel takes tensors, arrays (DLPack, __cuda_array_interface__), numbers, bools, None and tuples "
+             "of these, and others as tl.constexpr");
 }
 
 void DispatchArguments::torch_tensor(const DispatchParam& param, PyObject* object) {
@@ -264,7 +301,17 @@ void DispatchArguments::finish(const CodeOptions& options) {
   raw(device_);
 }
 
-Ref DispatchArguments::description() const {
+Ref DispatchArguments::described(const DispatchParam& param, PyObject* object) {
+  if (PyTuple_Check(object) && !param.is_constexpr && !param.is_annotated) {
+    const Ref list = Ref::take(PyList_New(0));
+    in_tuple_ = true;
+    for (Py_ssize_t i = 0; i < length(object); ++i)
+      check(PyList_Append(list.get(), described(param, item(object, i)).get()));
+    Ref fields = none();
+    if (!PyTuple_CheckExact(object)) fields = fields_of(object);
+    return Ref::take(PyTuple_Pack(3, text("tuple").get(), list.get(), fields.get()));
+  }
+  add(param, object);
   if (value_) return Ref::take(PyTuple_Pack(2, text("constexpr").get(), value_));
   std::string type = (is_pointer_ ? "*" : "") + std::string(name(dtype_)) + (divisible_ ? ":16" : "");
   return Ref::take(PyTuple_Pack(2, text("type").get(), text(type).get()));

@@ -86,8 +86,7 @@ LoadedImage compiled(Dispatcher& kernel, PyObject* compile, std::span<PyObject* 
   for (size_t i = 0; i < values.size(); ++i) {
     // One by one, since a key does not say which argument its bytes belong to.
     DispatchArguments one(kernel.name, kernel.objects.get());
-    one.add(kernel.params[i], values[i]);
-    check(PyList_Append(descriptions.get(), one.description().get()));
+    check(PyList_Append(descriptions.get(), one.described(kernel.params[i], values[i]).get()));
   }
 #define KILN_LAUNCH_OPTION(NAME, ...) \
   check(PyDict_SetItemString(chosen.get(), #NAME, number(static_cast<long long>(options.NAME)).get()));

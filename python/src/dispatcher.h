@@ -24,7 +24,19 @@ struct DispatchParam {
 };
 
 /// What stands in the key in front of a value.
-enum class DispatchTag : uint8_t { kNone, kFalse, kTrue, kInt, kDouble, kText, kObject, kTuple, kScalar, kPointer };
+enum class DispatchTag : uint8_t {
+  kNone,
+  kFalse,
+  kTrue,
+  kInt,
+  kDouble,
+  kText,
+  kObject,
+  kTuple,
+  kItems,
+  kScalar,
+  kPointer
+};
 
 /// One launch's arguments, bound.
 class DispatchArguments {
@@ -50,11 +62,17 @@ class DispatchArguments {
   std::span<const ReadOnly> read_only() const { return read_only_; }
   bool has_tensor() const { return first_ != nullptr; }
   void set_device(int device) { device_ = device; }
-  /// What the compiler is told of the argument that add() was last called with: ("type", text) or ("constexpr", value).
-  Ref description() const;
+  /// add()s an argument and gives what the compiler is told of it: ("type", text), ("constexpr", value), or ("tuple",
+  /// these of its items, names or None).
+  Ref described(const DispatchParam& param, PyObject* object);
 
  private:
   void constant(const DispatchParam& param, PyObject* object);
+  /// What stands for an object in the key.
+  void identity(const DispatchParam& param, PyObject* object);
+  void named_fields(const DispatchParam& param, PyObject* tuple);
+  /// A tuple of tensors, numbers and constants: each is as an argument of its own.
+  void items(const DispatchParam& param, PyObject* tuple);
   void integer(const DispatchParam& param, PyObject* object);
   void annotated(const DispatchParam& param, PyObject* object);
   void scalar(DType dtype, uint64_t slot, bool divisible);
@@ -90,9 +108,9 @@ class DispatchArguments {
   int device_ = -1;
   const DispatchParam* first_ = nullptr;  // of the arguments that are tensors
   PyObject* value_ = nullptr;             // of a constexpr
-  std::string type_;                      // made by description()
   DType dtype_{};
   bool is_pointer_ = false, divisible_ = false;
+  bool in_tuple_ = false;
 };
 
 }  // namespace kiln::python

@@ -122,6 +122,17 @@ PyObject* guarded(Fn fn) {
   }
 }
 
+/// One call more on the stack that Python's limit of recursion is about; RecursionError where that is too many.
+class Deeper {
+ public:
+  explicit Deeper(const char* where) {
+    if (Py_EnterRecursiveCall(where)) throw Raised();
+  }
+  ~Deeper() { Py_LeaveRecursiveCall(); }
+  Deeper(const Deeper&) = delete;
+  Deeper& operator=(const Deeper&) = delete;
+};
+
 inline Ref none() { return Ref::share(Py_None); }
 inline Ref text(std::string_view s) {
   return Ref::take(PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace"));

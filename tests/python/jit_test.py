@@ -1,4 +1,5 @@
 """kiln.jit on the CPU, with whatever arrays this Python has."""
+import collections
 import copy
 import enum
 import gc
@@ -97,6 +98,29 @@ def scaled_product(a, a_scale, b, b_scale, out, M: tl.constexpr, N: tl.constexpr
     tl.store(out + m[:, None] * N + n[None, :], tl.dot_scaled(x, sx, "e2m1", y, sy, "e2m1", acc))
 
 
+Rows = collections.namedtuple("Rows", "start n")
+Sized = collections.namedtuple("Sized", "n start")
+
+
+@kiln.jit
+def add_all(inputs, out, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK, ), tl.float32)
+    for k in tl.static_range(len(inputs)):
+        total += tl.load(inputs[k] + i, mask=i < out.n)
+    tl.store(out.start + i, total, mask=i < out.n)
+
+
+@kiln.jit
+def put_item(out, pair):
+    tl.store(out, pair[0](pair[1][0]) if pair[0] is not None else pair[1][0] + 0.5)
+
+
+@kiln.jit
+def put_start(out, rows: tl.constexpr):
+    tl.store(out, rows.start)
+
+
 class Launches(unittest.TestCase):
 
     def test_grids(self):
@@ -163,6 +187,55 @@ class Launches(unittest.TestCase):
         self.assertEqual(kernel.variants, 7)
         for value in (2, True, 2): kernel[1](out, tl.constexpr(value))
         self.assertEqual((float(out[0]), kernel.variants), (2, 9))
+
+    @unittest.skipUnless(np, "no numpy")
+    def test_constants_of_types_are_told_apart(self):
+        kernel, out = kiln.jit(put_constant.fn), zeros(1, "float64")
+        # Equal in numpy and, as 2 / 3 and 2.0 / 3, not in a kernel.
+        for value in (np.int64(2), np.float64(2), np.float32(2), np.float64(0.0), np.float64(-0.0)):
+            kernel[1](out, value)
+            self.assertEqual((float(out[0]), np.signbit(out[0])), (float(value), np.signbit(value)))
+        self.assertEqual(kernel.variants, 5)
+
+    def test_names_of_a_constant_tuple_count(self):
+        out = zeros(1)
+        for rows, start in ((Rows(3, 4), 3), (Sized(3, 4), 4), (Rows(3, 4), 3)):
+            put_start[1](out, rows)
+            self.assertEqual(out.tolist(), [start])
+
+    def test_tuples(self):
+        x, out, kernel = zeros(100) + 3, zeros(100), kiln.jit(add_all.fn)
+        for inputs, rows, total in (((x, x), Rows(out, 100), 6), ((x, x, x), Rows(out, 100), 9), ((), Rows(out, 100), 0),
+                                    ((x, x), Sized(100, out), 6), ((x, x), Rows(out, 100), 6)):
+            kernel[2](inputs, rows, BLOCK=64)
+            self.assertEqual(out.tolist(), [total] * 100)
+        self.assertEqual(kernel.variants, 4)
+        # Nested, None, 1 as a constant, functions.
+        for pair, value in (((doubled, (2, )), 4), ((doubled, (2.5, )), 5), ((None, (1, )), 1.5), ((None, [3]), None),
+                            ((tl.exp, (0.0, )), 1)):
+            if value is None:
+                with self.assertRaisesRegex(TypeError, "argument 'pair' got a list"): put_item[1](out, pair)
+            else:
+                put_item[1](out, pair)
+                self.assertEqual(float(out[0]), value)
+        with self.assertRaisesRegex(TypeError, "argument 'pair': <object.* means nothing to a kernel"):
+            put_item[1](out, (object(), (1, )))
+        with self.assertRaisesRegex(kiln.Error, "has no attribute n"): kernel[2]((x, ), (out, 100), BLOCK=64)
+
+    @unittest.skipUnless(np, "no numpy")
+    def test_tuples_hold_read_only_arrays(self):
+        x, out = zeros(100), zeros(100)
+        out.flags.writeable = False
+        with self.assertRaisesRegex(ValueError, "'out' is an array that may not be written to"):
+            add_all[2]((x, ), Rows(out, 100), BLOCK=64)
+
+    def test_deep_tuples(self):
+        deep = 1
+        for _ in range(100000): deep = (deep, )
+        for kernel in (put, put_constant):
+            with self.assertRaises(RecursionError): kernel[1](zeros(1), deep)
+        # The limit is where it was.
+        put[1](zeros(1), 2)
 
     def test_constexpr_kinds(self):
         out = zeros(1)
