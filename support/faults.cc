@@ -11,7 +11,10 @@
 
 #include <atomic>
 #include <exception>
+#include <mutex>
 #include <new>
+
+#include "kiln/faults.h"
 
 namespace kiln::faults {
 namespace {
@@ -126,6 +129,28 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   siglongjmp(landing->buffer, 1);
 }
 
+/// What handled the signals before catch_kernel_faults().
+struct sigaction handlers_before[std::size(kSignals)];
+
+/// A fault of code that is not ours, or of ours: as if we were not here.
+void hand_on(int signal, siginfo_t* info, void* context) {
+  size_t at = 0;
+  while (kSignals[at] != signal) ++at;
+  const struct sigaction& before = handlers_before[at];
+  if (before.sa_flags & SA_SIGINFO) return before.sa_sigaction(signal, info, context);
+  if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) return before.sa_handler(signal);
+  sigaction(signal, &before, nullptr);
+  // The instruction runs again and ends the process, with its own place in the core dump. What another process sent
+  // does not come again by itself.
+  if (info->si_code <= 0) raise(signal);
+}
+
+void on_kernel_fault(int signal, siginfo_t* info, void* context) {
+  if (!landing || unguarded > 0) return hand_on(signal, info, context);
+  landing->fault = read_fault(signal, *info, *static_cast<ucontext_t*>(context));
+  siglongjmp(landing->buffer, 1);
+}
+
 /// Of an assertion that fails, and of the C library where it gets no memory; both have said why.
 void on_abort(int) {
   if (auto act = last_act.load()) act();
@@ -209,3 +234,21 @@ Unguarded::Unguarded() { ++unguarded; }
 Unguarded::~Unguarded() { --unguarded; }
 
 }  // namespace kiln::faults
+
+namespace kiln {
+
+void catch_kernel_faults() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    if (faults::installed.load()) return;  // the program's own, which catches them too
+    struct sigaction action {};
+    action.sa_sigaction = faults::on_kernel_fault;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < std::size(faults::kSignals); ++i)
+      sigaction(faults::kSignals[i], &action, &faults::handlers_before[i]);
+    faults::installed.store(true);
+  });
+}
+
+}  // namespace kiln

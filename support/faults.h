@@ -1,6 +1,6 @@
 // Faults of the CPU (SIGSEGV, SIGBUS, SIGFPE, SIGILL) as values, where code that is not ours runs, and a last word
 // elsewhere, as for exceptions that nobody catches. A process has one handler of each, so the program installs them,
-// not the library.
+// not the library; programs that are not ours ask for theirs by kiln/faults.h.
 #pragma once
 #include <cstdint>
 #include <optional>

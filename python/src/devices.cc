@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "kiln/faults.h"
 #include "kiln/interop.h"
 #include "python/src/torch_abi.h"
 
@@ -16,6 +17,8 @@ KnownDevice& device_at(int index) {
   static auto& known = *new std::map<int, KnownDevice>();  // as the runtime
   auto it = known.find(index);
   if (it != known.end()) return it->second;
+  // A wild access of a kernel should cost its launch, not the notebook.
+  if (index < 0) catch_kernel_faults();
   Result<Device> opened = [&] {
     WithoutGil without;
     return runtime_of_module().open(index < 0 ? "cpu" : "cuda:" + std::to_string(index));

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "kiln/faults.h"
 #include "kiln/interop.h"
 #include "kiln/session.h"
 #include "python/src/devices.h"
@@ -213,6 +214,7 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject* keywords) {
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|sppO", const_cast<char**>(names), &output, &device, &shell,
                                      &takes_sigint, &progress))
       throw Raised();
+    catch_kernel_faults();
     Session::Options options;
     options.runtime = runtime_of_module();
     options.device = device;

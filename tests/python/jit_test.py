@@ -6,10 +6,12 @@ import gc
 import importlib.util
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import unittest.mock
 import warnings
@@ -119,6 +121,19 @@ def put_item(out, pair):
 @kiln.jit
 def put_start(out, rows: tl.constexpr):
     tl.store(out, rows.start)
+
+
+@kiln.jit
+def spin(out, n):
+    total = 0.0
+    for i in range(n):
+        total = total * 0.5 + i
+    tl.store(out + tl.program_id(0), total)
+
+
+@kiln.jit
+def put_far(out, at):
+    tl.store(out + at + tl.program_id(0), 1.0)
 
 
 class Launches(unittest.TestCase):
@@ -275,6 +290,40 @@ class Launches(unittest.TestCase):
         for t in threads: t.join()
         # The three kinds of values that there are among 0 to 39.
         self.assertEqual((wrong, kernel.variants), ([], 3))
+
+    def test_interrupts(self):
+        out = zeros(1000)
+
+        def later(work):
+            timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+            timer.start()
+            work()
+            timer.join()
+
+        begin = time.perf_counter()
+        for _ in range(2):
+            with self.assertRaises(KeyboardInterrupt): later(lambda: spin[(1000, )](out, 2**31 - 1))
+        # A handler of the program's own is called too; what was to be computed is lost all the same.
+        heard = []
+        before = signal.signal(signal.SIGINT, lambda *_: heard.append(1))
+        try:
+            with self.assertRaisesRegex(KeyboardInterrupt, "'spin' was stopped; what it wrote is incomplete"):
+                later(lambda: spin[(1000, )](out, 2**31 - 1))
+        finally:
+            signal.signal(signal.SIGINT, before)
+        self.assertEqual(heard, [1])
+        self.assertLess(time.perf_counter() - begin, 60)  # they would take hours
+        put[1](out, 2.5)
+        self.assertEqual(float(out[0]), 2.5)
+
+    def test_faults_are_errors(self):
+        far = 1 << 46  # outside of all memory, and an address all the same
+        out = zeros(64)
+        for _ in range(2):
+            with self.assertRaisesRegex(kiln.Error, "kernel 'put_far' .*\n.*by this statement") as caught: put_far[4](out, far)
+            self.assertEqual(caught.exception.kind, "launch")
+        put[1](out, 2.5)
+        self.assertEqual(float(out[0]), 2.5)
 
     def test_daemon_threads_do_not_stop_the_end(self):
         code = f"""

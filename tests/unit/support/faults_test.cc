@@ -4,9 +4,12 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <new>
 #include <stdexcept>
 #include <thread>
+
+#include "kiln/faults.h"
 
 namespace kiln::faults {
 namespace {
@@ -62,6 +65,25 @@ TEST(FaultsDeathTest, ElsewhereEndTheProcessWithAMessage) {
   };
   EXPECT_EXIT((install(), run_guarded(own_code, nullptr)), ::testing::KilledBySignal(SIGSEGV), "kiln: ended by");
   EXPECT_EXIT((install(), deeper(1)), ::testing::KilledBySignal(SIGSEGV), "the stack has run out");
+}
+
+TEST(FaultsDeathTest, OfKernelsAloneLeaveOthersAsTheyWere) {
+  auto write = [](void*) { write_nowhere(); };
+  // In a process of its own: this one may have install()ed by now.
+  auto in_a_program = [&](auto more) {
+    catch_kernel_faults();
+    for (int turn = 0; turn < 2; ++turn)
+      if (run_guarded(write, nullptr)) std::fputs("[caught]", stderr);
+    more();
+  };
+  EXPECT_EXIT(in_a_program([] { write_nowhere(); }), ::testing::KilledBySignal(SIGSEGV), "^\\[caught\\]\\[caught\\]$");
+  EXPECT_EXIT(in_a_program([] { raise(SIGFPE); }), ::testing::KilledBySignal(SIGFPE), "^\\[caught\\]\\[caught\\]$");
+  auto before = [](int) {
+    std::fputs("[before]", stderr);
+    _exit(3);
+  };
+  EXPECT_EXIT((signal(SIGSEGV, before), in_a_program([] { write_nowhere(); })), ::testing::ExitedWithCode(3),
+              "^\\[caught\\]\\[caught\\]\\[before\\]$");
 }
 
 TEST(FaultsDeathTest, AnUncaughtExceptionEndsWithOneLine) {
