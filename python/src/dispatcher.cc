@@ -9,6 +9,7 @@
 #include "kiln/image.h"
 #include "python/src/devices.h"
 #include "python/src/image.h"
+#include "python/src/sigint.h"
 
 namespace kiln::python {
 
@@ -163,11 +164,7 @@ PyObject* run(PyObject* object, PyObject* const* args, Py_ssize_t given, PyObjec
               "kernel '%s': argument '%U' is an array that may not be written to, and the kernel does",
               kernel.name.c_str(), param->name.get());
     const Stream stream = stream_at(known, index);
-    const Status status = [&] {
-      WithoutGil without;
-      return code->launch(grid, arguments.slots(), stream);
-    }();
-    check(status);
+    launch_without_gil(index, [&] { return code->launch(grid, arguments.slots(), stream); });
     return none();
   });
 }

@@ -7,6 +7,7 @@
 #include "python/src/devices.h"
 #include "python/src/expr.h"
 #include "python/src/foreign.h"
+#include "python/src/sigint.h"
 
 namespace kiln::python {
 
@@ -74,11 +75,7 @@ PyGetSetDef program_getters[] = {
 void launch_program(const ExprProgram& program, int device, std::span<const uint64_t> inputs,
                     std::span<const uint64_t> buffers, uint64_t workspace) {
   const Stream stream = stream_at(device_at(device), device);
-  const Status status = [&] {
-    const WithoutGil free;
-    return program.launch(inputs, buffers, workspace, stream);
-  }();
-  check(status);
+  launch_without_gil(device, [&] { return program.launch(inputs, buffers, workspace, stream); });
 }
 
 /// launch(inputs, buffers, workspace): tensors of the framework's
