@@ -1,9 +1,10 @@
 /* Kiln in C: kernels of the Triton language, compiled at run time and launched on a GPU or on the CPU
  * (docs/embedding.md).
  *
- * Every function that can fail returns NULL, or an error that the caller frees with kiln_error_free(). No C++ exception
- * leaves the library. Handles are opaque; each is freed by its own function, which takes NULL too, and may be used from
- * several threads at once. Texts that are returned live as long as the handle they came from.
+ * Every function that can fail returns NULL, or an error that the caller frees with kiln_error_free(); the handle that
+ * it gives is NULL then. No C++ exception leaves the library. Handles are opaque; each is freed by its own function,
+ * and may be used from several threads at once. Texts that are returned live as long as the handle they came from.
+ * Functions that free a handle or tell something of it take NULL too, of which they tell "", 0 or NULL.
  *
  * Structures begin with their size, which the caller sets (KILN_INIT does): a later library reads no further, and fills
  * in defaults. What is declared here stays as it is while KILN_API_VERSION is the same. */

@@ -86,6 +86,13 @@ kiln_error* guarded(const Work& work) noexcept {
 
 Diagnostic missing(const char* what) { return kiln::error(ErrorKind::kValue, "{} is NULL", what); }
 
+/// The same for work that gives a handle: `*out` is NULL where it fails, so that callers may free it in any case.
+template <class Handle, class Work>
+kiln_error* guarded(Handle** out, const Work& work) noexcept {
+  if (out) *out = nullptr;
+  return guarded(work);
+}
+
 /// As much of a caller's structure as it has; the rest is 0.
 template <class T>
 kiln::Result<T> read_sized(const T* given, const char* name) {
@@ -168,20 +175,21 @@ void kiln_set_log(kiln_log_function function, void* context) {
   });
 }
 
+// Of NULL, which is what success returns, they tell nothing.
 kiln_error_kind kiln_error_get_kind(const kiln_error* error) {
-  return static_cast<kiln_error_kind>(error->diagnostic.kind);
+  return error ? static_cast<kiln_error_kind>(error->diagnostic.kind) : KILN_ERROR_INTERNAL;
 }
-const char* kiln_error_message(const kiln_error* error) { return error->diagnostic.message.c_str(); }
-const char* kiln_error_text(const kiln_error* error) { return error->text.c_str(); }
-const char* kiln_error_file(const kiln_error* error) { return error->diagnostic.place.file.c_str(); }
-int kiln_error_line(const kiln_error* error) { return error->diagnostic.place.line; }
-int kiln_error_column(const kiln_error* error) { return error->diagnostic.place.column; }
+const char* kiln_error_message(const kiln_error* error) { return error ? error->diagnostic.message.c_str() : ""; }
+const char* kiln_error_text(const kiln_error* error) { return error ? error->text.c_str() : ""; }
+const char* kiln_error_file(const kiln_error* error) { return error ? error->diagnostic.place.file.c_str() : ""; }
+int kiln_error_line(const kiln_error* error) { return error ? error->diagnostic.place.line : 0; }
+int kiln_error_column(const kiln_error* error) { return error ? error->diagnostic.place.column : 0; }
 void kiln_error_free(kiln_error* error) {
   if (error != no_memory()) delete error;
 }
 
 kiln_error* kiln_device_open(const char* name, kiln_device** device) {
-  return guarded([&]() -> Status {
+  return guarded(device, [&]() -> Status {
     if (!device) return missing("device");
     KILN_TRY(kiln::Device opened, name ? runtime_of_c().open(name) : runtime_of_c().open_default());
     *device = new kiln_device{opened, opened.info().target};
@@ -189,19 +197,19 @@ kiln_error* kiln_device_open(const char* name, kiln_device** device) {
   });
 }
 kiln_error* kiln_device_from_cuda(void* cu_context, kiln_device** device) {
-  return guarded([&]() -> Status {
+  return guarded(device, [&]() -> Status {
     if (!device) return missing("device");
     KILN_TRY(kiln::Device opened, kiln::device_from_cuda(runtime_of_c(), cu_context));
     *device = new kiln_device{opened, opened.info().target};
     return {};
   });
 }
-const char* kiln_device_name(const kiln_device* device) { return device->device.name().c_str(); }
-const char* kiln_device_target(const kiln_device* device) { return device->target.c_str(); }
+const char* kiln_device_name(const kiln_device* device) { return device ? device->device.name().c_str() : ""; }
+const char* kiln_device_target(const kiln_device* device) { return device ? device->target.c_str() : ""; }
 void kiln_device_free(kiln_device* device) { delete device; }
 
 kiln_error* kiln_kernel_parse(const char* source, const char* file_name, const char* function, kiln_kernel** kernel) {
-  return guarded([&]() -> Status {
+  return guarded(kernel, [&]() -> Status {
     if (!source || !kernel) return missing(source ? "kernel" : "source");
     KILN_TRY(kiln::Kernel parsed,
              kiln::Kernel::from_source(source, file_name ? file_name : "kernel.py", function ? function : ""));
@@ -209,11 +217,11 @@ kiln_error* kiln_kernel_parse(const char* source, const char* file_name, const c
     return {};
   });
 }
-const char* kiln_kernel_name(const kiln_kernel* kernel) { return kernel->kernel.name().c_str(); }
+const char* kiln_kernel_name(const kiln_kernel* kernel) { return kernel ? kernel->kernel.name().c_str() : ""; }
 void kiln_kernel_free(kiln_kernel* kernel) { delete kernel; }
 
 kiln_error* kiln_compile(const kiln_kernel* kernel, const kiln_compile_options* options, kiln_image** image) {
-  return guarded([&]() -> Status {
+  return guarded(image, [&]() -> Status {
     if (!kernel || !image) return missing(kernel ? "image" : "kernel");
     KILN_TRY(const kiln::ImageRequest request, read_request(options));
     KILN_TRY(kiln::Image made, kiln::compile_image(runtime_of_c(), kernel->kernel, request));
@@ -239,14 +247,16 @@ kiln_error* kiln_compile_async(const kiln_kernel* kernel, const kiln_compile_opt
     return {};
   });
 }
-const char* kiln_image_ptx(const kiln_image* image) { return image->image.info().ptx.c_str(); }
+const char* kiln_image_ptx(const kiln_image* image) { return image ? image->image.info().ptx.c_str() : ""; }
 const void* kiln_image_cubin(const kiln_image* image, size_t* size) {
+  if (size) *size = 0;
+  if (!image) return nullptr;
   const std::string& cubin = image->image.info().cubin;
   // A kernel for the CPU, or one that nothing assembled, has none.
   if (size) *size = cubin.size();
   return cubin.empty() ? nullptr : cubin.data();
 }
-const char* kiln_image_json(const kiln_image* image) { return image->json.c_str(); }
+const char* kiln_image_json(const kiln_image* image) { return image ? image->json.c_str() : ""; }
 void kiln_image_free(kiln_image* image) { delete image; }
 
 kiln_error* kiln_image_launch_info(const kiln_image* image, kiln_launch_info* info) {
@@ -270,7 +280,7 @@ kiln_error* kiln_image_launch_info(const kiln_image* image, kiln_launch_info* in
 kiln_error* kiln_image_tensor_map(const kiln_image* image, int index, const uint64_t* slots, size_t num_slots,
                                   kiln_tensor_map* map) {
   return guarded([&]() -> Status {
-    if (!image) return missing("image");
+    if (!image || (num_slots && !slots)) return missing(image ? "slots" : "image");
     KILN_TRY(const kiln::TensorMapArguments from, image->image.tensor_map(index, {slots, num_slots}));
     kiln_tensor_map out{};
     out.data_type = from.data_type;
@@ -287,7 +297,7 @@ kiln_error* kiln_image_tensor_map(const kiln_image* image, int index, const uint
 }
 
 kiln_error* kiln_load(const kiln_image* image, const kiln_device* device, kiln_function** function) {
-  return guarded([&]() -> Status {
+  return guarded(function, [&]() -> Status {
     if (!image || !device || !function) return missing(!image ? "image" : !device ? "device" : "function");
     KILN_TRY(kiln::LoadedImage loaded, kiln::LoadedImage::load(image->image, device->device));
     auto made = std::make_unique<kiln_function>();
@@ -300,7 +310,7 @@ kiln_error* kiln_load(const kiln_image* image, const kiln_device* device, kiln_f
 kiln_error* kiln_launch(const kiln_function* function, uint32_t x, uint32_t y, uint32_t z, const uint64_t* slots,
                         size_t num_slots, void* cu_stream) {
   return guarded([&]() -> Status {
-    if (!function) return missing("function");
+    if (!function || (num_slots && !slots)) return missing(function ? "slots" : "function");
     const kiln::LoadedImage& loaded = function->loaded;
     const std::array<int64_t, 3> grid = {x, y, z};
     if (const auto* last = function->last_stream.load(std::memory_order_acquire); last && last->first == cu_stream)

@@ -57,6 +57,26 @@ static kiln_kernel* parse(const char* function) {
   return kernel;
 }
 
+static void nulls_are_told(void) {
+  /* A handle that was not given is NULL, whatever stood there, so that a caller may free it in any case. */
+  kiln_device* device = (kiln_device*)&kSource;
+  kiln_kernel* kernel = (kiln_kernel*)&kSource;
+  kiln_image* image = (kiln_image*)&kSource;
+  kiln_function* function = (kiln_function*)&kSource;
+  kiln_compile_options options = KILN_INIT(kiln_compile_options);
+  FAILS(KILN_ERROR_DEVICE, kiln_device_open("gpu", &device));
+  FAILS(KILN_ERROR_SYNTAX, kiln_kernel_parse("def", NULL, NULL, &kernel));
+  FAILS(KILN_ERROR_VALUE, kiln_compile(NULL, &options, &image));
+  FAILS(KILN_ERROR_VALUE, kiln_load(NULL, NULL, &function));
+  CHECK(!device && !kernel && !image && !function);
+  /* What is told of NULL. */
+  size_t size = 7;
+  CHECK(!*kiln_error_message(NULL) && !*kiln_error_text(NULL) && !*kiln_error_file(NULL));
+  CHECK(kiln_error_line(NULL) == 0 && kiln_error_column(NULL) == 0);
+  CHECK(!*kiln_device_name(NULL) && !*kiln_device_target(NULL) && !*kiln_kernel_name(NULL));
+  CHECK(!*kiln_image_ptx(NULL) && !*kiln_image_json(NULL) && !kiln_image_cubin(NULL, &size) && size == 0);
+}
+
 static void errors_have_a_place(void) {
   kiln_kernel* kernel = NULL;
   kiln_error* error = kiln_kernel_parse("@triton.jit\ndef f(x:\n    pass\n", "broken.py", NULL, &kernel);
@@ -141,6 +161,7 @@ static void launches_on_the_cpu(void) {
   FAILS(KILN_ERROR_LAUNCH, kiln_launch(function, 1, 1, 1, slots, 2, NULL));
   FAILS(KILN_ERROR_LAUNCH, kiln_launch(function, 1, 65536, 1, slots, 3, NULL));
   FAILS(KILN_ERROR_VALUE, kiln_launch(function, 1, 1, 1, slots, 3, memory));
+  FAILS(KILN_ERROR_VALUE, kiln_launch(function, 1, 1, 1, NULL, 3, NULL));
   kiln_image_free(image); /* nor the function the image */
   OK(kiln_launch(function, 1, 1, 1, slots, 3, NULL));
   kiln_function_free(function);
@@ -250,6 +271,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   CHECK(kiln_api_version() == KILN_API_VERSION && strlen(kiln_version()) > 0);
+  nulls_are_told();
   errors_have_a_place();
   launches_on_the_cpu();
   tells_a_launcher_all();
