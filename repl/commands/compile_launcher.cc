@@ -29,16 +29,21 @@ std::string c_type(const ir::Type& type) {
   return c_int_type(8 * size_of(type.dtype), is_int(type.dtype) && is_signed(type.dtype));
 }
 
-// A parameter may be called like a word of C or like something of ours.
-std::string c_name(const std::string& name) {
+// A parameter may be called like a word of C or like something of ours, and an item of a tuple is "a.0". What ends in _
+// already gets another one, so that no two are the same.
+std::string c_name(std::string name) {
   static const std::set<std::string> kTaken = {
       "auto",   "break",    "case",      "char",     "const",    "continue", "default", "do",       "double",
       "else",   "enum",     "extern",    "float",    "for",      "goto",     "if",      "inline",   "int",
       "long",   "register", "restrict",  "return",   "short",    "signed",   "sizeof",  "static",   "struct",
       "switch", "typedef",  "union",     "unsigned", "void",     "volatile", "while",   "bool",     "class",
       "delete", "false",    "namespace", "new",      "operator", "private",  "public",  "template", "this",
-      "true",   "typename", "virtual",   "kernel",   "stream",   "grid_x",   "grid_y",  "grid_z"};
-  return kTaken.contains(name) ? name + "_" : name;
+      "true",   "typename", "virtual",   "kernel",   "stream",   "grid_x",   "grid_y",  "grid_z",   "NULL"};
+  const bool is_item = name.find('.') != std::string::npos;
+  std::ranges::replace(name, '.', '_');
+  const bool is_taken = kTaken.contains(name) || is_item || name.starts_with("CU") || name.starts_with("cu") ||
+                        name.starts_with("kiln_") || name.starts_with("INT") || name.starts_with("UINT");
+  return is_taken || name.ends_with("_t") || name.ends_with('_') ? name + "_" : name;
 }
 
 std::string normalised(const std::string& value, DType type) {

@@ -136,6 +136,21 @@ TEST(CompileLauncher, ExpressionsInCHaveTheValuesOfALaunch) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(CompileLauncher, ParametersHaveNamesOfC) {
+  CompiledKernel kernel;
+  kernel.name = "k", kernel.target = "sm_80", kernel.ptx = "x";
+  for (const char* name : {"x", "double", "double_", "NULL", "int32_t", "CUstream", "cuLaunchKernelEx", "a.0", "a.1"}) {
+    kernel.params.push_back({name, {}});
+    kernel.params.back().type.dtype = DType::kF32;
+  }
+  auto text = c_launcher({&kernel, 1}, "k.py");
+  ASSERT_TRUE(text.ok());
+  EXPECT_NE(text->find("float x, float double_, float double__, float NULL_, float int32_t_, float CUstream_, "
+                       "float cuLaunchKernelEx_, float a_0_, float a_1_)"),
+            std::string::npos)
+      << *text;
+}
+
 TEST(CompileLauncher, RefusesTheHost) {
   CompiledKernel host;
   host.target = "host";
