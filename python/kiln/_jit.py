@@ -61,7 +61,9 @@ class Kernel(_kiln.Dispatcher):
                 arguments.append(names.argument(description))
             except _Unknown as e:
                 raise TypeError(f"kernel '{self.__name__}': argument '{parameter}': {e}") from None
-        return names.table.compile(number, arguments, target, options, device)
+        image = names.table.compile(number, arguments, target, options, device)
+        self.saw(names.seen)
+        return image
 
 
 def jit(fn: Callable | None = None, *, do_not_specialize: Sequence[Any] = ()) -> Any:
@@ -101,6 +103,7 @@ class _Names:
         self._ids: dict[int, int] = {}
         self._kept: list[Any] = []  # keeps id() of each unique
         self._members: set[tuple[str, str]] = set()
+        self.seen: list[tuple[dict, str, Any]] = []  # names of modules and what they mean now, but for modules
 
     def argument(self, description: tuple) -> tuple:
         kind, value = description[:2]
@@ -144,7 +147,7 @@ class _Names:
             if found is not _MISSING and not _is_visible(found):
                 self.table.hide(number, root, type(found).__name__, root in nonlocals)
             try:
-                self._bind(number, root, rest, found)
+                self._bind(number, root, rest, found, None if root in nonlocals else fn.__globals__)
             except _Unknown:
                 pass  # the compiler says so where the name is needed
         for name, parameter in inspect.signature(fn).parameters.items():
@@ -155,10 +158,11 @@ class _Names:
                 pass
         return number
 
-    def _bind(self, number: int, root: str, rest: list, found: Any) -> None:
+    def _bind(self, number: int, root: str, rest: list, found: Any, names: dict | None) -> None:
         if found is _MISSING or not _is_visible(found): return
         if not rest:
             self.table.bind(number, root, self.value(found))
+            if names is not None and not isinstance(found, types.ModuleType): self.seen.append((names, root, found))
             return
         for name in rest[:-1]: found = getattr(found, name, None) if isinstance(found, types.ModuleType) else None
         if not isinstance(found, types.ModuleType): return
@@ -166,7 +170,9 @@ class _Names:
         if (module, name) in self._members or _kiln.FunctionTable.knows(f"{module}.{name}"): return
         self._members.add((module, name))
         member = getattr(found, name, _MISSING)
-        if member is not _MISSING: self.table.bind_member(module, name, self.value(member))
+        if member is _MISSING: return
+        self.table.bind_member(module, name, self.value(member))
+        self.seen.append((vars(found), name, member))
 
 
 def _module_path(module: types.ModuleType) -> str:

@@ -294,11 +294,12 @@ void DispatchArguments::dlpack(const DispatchParam& param, PyObject* object) {
   pointer(param, *dtype, reinterpret_cast<uint64_t>(t.data) + t.byte_offset, kind == kCuda ? t.device.id : -1);
 }
 
-void DispatchArguments::finish(const CodeOptions& options) {
+void DispatchArguments::finish(const CodeOptions& options, uint32_t generation) {
 // The options as bytes: each is a number of fixed size, so no two keys run together.
 #define KILN_LAUNCH_OPTION(NAME, ...) raw(options.NAME);
 #include "kiln/launch_option.def"
   raw(device_);
+  raw(generation);
 }
 
 Ref DispatchArguments::described(const DispatchParam& param, PyObject* object) {

@@ -23,11 +23,57 @@ struct Dispatcher {
   Ref objects;  // of constexprs
   Ref launch;   // what kernel[grid] gave last, for the next one
   std::unordered_map<std::string, LoadedImage> code;
+  /// What a global name meant to the code, of the kernel or of a function that it calls.
+  struct Seen {
+    Ref names, name, value;  // the module's dict
+  };
+  std::vector<Seen> seen;
+  uint32_t generation = 0;  // counts what changed of them: a part of the keys, as code of before may still be launched
   const std::string* last_key = nullptr;  // keys and values of the map stay where they are
   const LoadedImage* last = nullptr;
 };
 
 Dispatcher& dispatcher_of(PyObject* self) { return *unboxed<std::unique_ptr<Dispatcher>>(self); }
+
+/// Whether a name means what it did. 2 for the constant 2 is no change.
+bool is_unchanged(std::vector<Dispatcher::Seen>& all, size_t at) {
+  PyObject* now = PyDict_GetItemWithError(all[at].names.get(), all[at].name.get());
+  if (now == all[at].value.get()) return true;
+  if (!now || Py_TYPE(now) != Py_TYPE(all[at].value.get())) return PyErr_Clear(), false;
+  // __eq__ may be Python code, while which all of this may change.
+  const Ref kept = Ref::share(now), before = all[at].value;
+  const int is_equal = PyObject_RichCompareBool(now, before.get(), Py_EQ);
+  if (is_equal < 0) PyErr_Clear();
+  if (is_equal == 1 && at < all.size() && all[at].value.get() == before.get()) all[at].value = kept;
+  return is_equal == 1;
+}
+
+/// Code whose names mean something else by now is not launched again: a cell of a notebook may have run again.
+void notice_changes(Dispatcher& kernel) {
+  for (size_t i = 0; i < kernel.seen.size(); ++i) {
+    if (is_unchanged(kernel.seen, i)) continue;
+    const std::vector<Dispatcher::Seen> gone = std::move(kernel.seen);  // what ends may run Python code
+    kernel.seen.clear();
+    ++kernel.generation;
+    kernel.last = nullptr;
+    return;
+  }
+}
+
+/// saw([(dict, name, value)])
+PyObject* saw(PyObject* self, PyObject* list) {
+  return guarded([&] {
+    Dispatcher& kernel = dispatcher_of(self);
+    for (Py_ssize_t i = 0; i < length(list); ++i) {
+      PyObject *row = item(list, i), *names = item(row, 0), *name = item(row, 1);
+      const bool known = std::ranges::any_of(kernel.seen, [&](const Dispatcher::Seen& s) {
+        return s.names.get() == names && PyUnicode_Compare(s.name.get(), name) == 0;
+      });
+      if (!known) kernel.seen.push_back({Ref::share(names), Ref::share(name), Ref::share(item(row, 2))});
+    }
+    return none();
+  });
+}
 
 /// What kernel[grid] launches.
 struct Bound {
@@ -145,7 +191,8 @@ PyObject* run(PyObject* object, PyObject* const* args, Py_ssize_t given, PyObjec
     const std::array<int64_t, 3> grid = grid_of(kernel, bound.grid.get(), values);
     if (!arguments.has_tensor())
       raise(PyExc_TypeError, "kernel '%s' got no tensor, which would say on what device it runs", kernel.name.c_str());
-    arguments.finish(options);
+    notice_changes(kernel);
+    arguments.finish(options, kernel.generation);
     const int index = arguments.device();
     KnownDevice& known = device_at(index);
     const LoadedImage* code = kernel.last;
@@ -229,12 +276,18 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(kernel->objects.get());
   Py_VISIT(kernel->launch.get());
   for (const DispatchParam& p : kernel->params) Py_VISIT(p.default_value.get());
+  for (const Dispatcher::Seen& s : kernel->seen) {
+    Py_VISIT(s.names.get());
+    Py_VISIT(s.value.get());
+  }
   return 0;
 }
 int clear(PyObject* self) {
   Dispatcher& kernel = dispatcher_of(self);
   kernel.compile = none();
   kernel.launch = Ref();
+  const std::vector<Dispatcher::Seen> gone = std::move(kernel.seen);
+  kernel.seen.clear();
   return 0;
 }
 int traverse_bound(PyObject* self, visitproc visit, void* arg) {
@@ -252,6 +305,8 @@ void destroy_collected(PyObject* self) {
 PyObject* variants(PyObject* self, void*) {
   return guarded([&] { return number(static_cast<long long>(dispatcher_of(self).code.size())); });
 }
+PyMethodDef methods[] = {{"saw", saw, METH_O, "saw([(names, name, value)]): what names of modules meant to the code"},
+                         {}};
 PyGetSetDef getters[] = {{"variants", variants, nullptr, "how many specialisations are loaded", nullptr}, {}};
 
 PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(make_dispatcher)},
@@ -260,6 +315,7 @@ PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(make_dispatcher)},
                        {Py_tp_clear, reinterpret_cast<void*>(clear)},
                        {Py_mp_subscript, reinterpret_cast<void*>(subscript)},
                        {Py_tp_getset, getters},
+                       {Py_tp_methods, methods},
                        {Py_tp_doc, const_cast<char*>("Dispatcher(name, parameters, compile)")},
                        {}};
 PyType_Spec spec = {"kiln._kiln.Dispatcher", sizeof(Boxed<std::unique_ptr<Dispatcher>>), 0,

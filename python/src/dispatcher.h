@@ -44,8 +44,8 @@ class DispatchArguments {
   DispatchArguments(std::string_view kernel, PyObject* objects) : kernel_(kernel), objects_(objects) {}
 
   void add(const DispatchParam& param, PyObject* object);
-  /// The options and the device end the key.
-  void finish(const CodeOptions& options);
+  /// The options, the device and what the kernel's names meant end the key.
+  void finish(const CodeOptions& options, uint32_t generation);
 
   std::string_view key() const {
     const std::span<const char> bytes = key_;

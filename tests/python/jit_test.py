@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+import types
 import unittest
 import unittest.mock
 import warnings
@@ -121,6 +122,21 @@ def put_item(out, pair):
 @kiln.jit
 def put_start(out, rows: tl.constexpr):
     tl.store(out, rows.start)
+
+
+@kiln.jit
+def with_one(v):
+    return v + 1
+
+
+@kiln.jit
+def calls_with_one(v):
+    return with_one(v)
+
+
+@kiln.jit
+def reads_globals(out, v):
+    tl.store(out, calls_with_one(v) * TWO + other.add_some(v))
 
 
 @kiln.jit
@@ -407,6 +423,35 @@ time.sleep(0.3)
         with self.assertRaisesRegex(kiln.Error, "factor is a variable of the function around the kernel"):
             around(3, doubled)[1](out)
         with self.assertRaises(TypeError): kiln.jit(3)
+
+    def test_globals_may_change(self):
+        global TWO
+        out, kernel = zeros(1), kiln.jit(reads_globals.fn)
+        other = types.ModuleType("other")
+        module, found = sys.modules[__name__], []
+        other.add_some = doubled
+        module.other = other
+
+        def launch():
+            kernel[1](out, 3.0)
+            found.append(float(out[0]))
+
+        try:
+            launch()
+            TWO = tl.constexpr(2)  # the same
+            launch()
+            self.assertEqual(kernel.variants, 1)
+            TWO = tl.constexpr(5)
+            launch()
+            other.add_some = with_one
+            launch()
+            module.with_one, before = doubled, with_one  # what a function that is called calls
+            launch()
+        finally:
+            TWO, module.with_one = tl.constexpr(2), before
+        self.assertEqual(found, [14, 14, 26, 24, 34])
+        del module.other
+        with self.assertRaises(kiln.Error): launch()
 
     def test_copies_and_pickles_are_the_kernel(self):
         for again in (copy.copy(scale), copy.deepcopy({"k": [scale]})["k"][0], pickle.loads(pickle.dumps(scale))):
