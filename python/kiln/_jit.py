@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 import re
 import types
 from typing import Any, Callable, Sequence
@@ -22,9 +23,9 @@ class Kernel(_kiln.Dispatcher):
 
     grid: an int, a tuple of 1 to 3 ints, or a function of the arguments by name that gives one of these.
     Arguments: tensors of torch, numpy arrays, objects with `__dlpack__` or `__cuda_array_interface__`, numbers, bools,
-    None, tuples of these; anything for `tl.constexpr` parameters. Options: num_warps, num_stages, num_ctas, maxnreg, launch_pdl,
-    enable_fp_fusion, debug, sanitize_overflow. Tensors on the CPU run on the CPU, those on a GPU on torch's current
-    stream.
+    None, tuples of these; anything for `tl.constexpr` parameters. Options: num_warps, num_stages, num_ctas, maxnreg,
+    launch_pdl, enable_fp_fusion, debug, sanitize_overflow; check=True checks each access to memory and waits for the
+    end. Tensors on the CPU run on the CPU, those on a GPU on torch's current stream.
     """
 
     def __new__(cls, fn: Callable, do_not_specialize: Sequence[Any] = ()) -> "Kernel":
@@ -39,7 +40,7 @@ class Kernel(_kiln.Dispatcher):
         self = super().__new__(cls, fn.__name__, rows, lambda *args: compile[0](*args))
         self.fn, self.__name__, self.__doc__, self.__module__ = fn, fn.__name__, fn.__doc__, fn.__module__
         self.__wrapped__, self.__qualname__ = fn, fn.__qualname__
-        self._constexprs = [r[1] for r in rows]
+        self._checks: _Names | None = None
         compile.append(self._compile)
         return self
 
@@ -64,6 +65,53 @@ class Kernel(_kiln.Dispatcher):
         image = names.table.compile(number, arguments, target, options, device)
         self.saw(names.seen)
         return image
+
+    def _launch_checked(self, arguments: list, grid: tuple[int, int, int], options: dict, device: int) -> None:
+        names = self._checks
+        if names is None or names.have_changed(): names = _Names()
+        number = names.add(self)
+        told = self._told(names, arguments)
+        if names.checked is not None and len(names) != names.checked[1]:  # a function among the constants is new to it
+            names = _Names()
+            number = names.add(self)
+            told = self._told(names, arguments)
+        if names.checked is None: names.checked = names.table.checked(number), len(names)
+        self._checks = names
+        names.checked[0].launch(told, grid, options, device)
+
+    def _told(self, names: _Names, arguments: list) -> list:
+        told = []
+        for parameter, argument in zip(inspect.signature(self.fn).parameters, arguments):
+            if argument[0] == "tensor":
+                _, tensor, dtype, address = argument
+                told.append(("tensor", dtype, address, *_extent(tensor, address)))
+                continue
+            value = argument[1]
+            try:
+                told.append(("value", names.value(value)))
+            except _Unknown as e:
+                if hasattr(value, "__index__"): told.append(("value", operator.index(value)))
+                elif hasattr(value, "__float__"): told.append(("value", float(value)))
+                else:
+                    why = "a checked launch takes no tuples of these" if isinstance(value, tuple) else e
+                    raise TypeError(f"kernel '{self.__name__}': argument '{parameter}': {why}") from None
+        return told
+
+
+def _extent(tensor: Any, address: int) -> tuple[int, int]:
+    """The memory that a kernel may use of a tensor: for a view, that of the tensor that it is of."""
+    if hasattr(tensor, "untyped_storage"):
+        storage = tensor.untyped_storage()
+        return storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+    all = tensor
+    while hasattr(getattr(all, "base", None), "__array_interface__"): all = all.base
+    for one in (all, tensor):
+        try:
+            begin, end = _kiln.extent(one)
+        except (TypeError, ValueError):  # of elements that kernels do not have, as a view of bytes may be
+            continue
+        if begin <= address <= end: return begin, end
+    return address, address
 
 
 def jit(fn: Callable | None = None, *, do_not_specialize: Sequence[Any] = ()) -> Any:
@@ -103,7 +151,14 @@ class _Names:
         self._ids: dict[int, int] = {}
         self._kept: list[Any] = []  # keeps id() of each unique
         self._members: set[tuple[str, str]] = set()
+        self.checked: tuple[Any, int] | None = None  # a kernel of the table, and how many functions it had then
         self.seen: list[tuple[dict, str, Any]] = []  # names of modules and what they mean now, but for modules
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def have_changed(self) -> bool:
+        return any(names.get(name, _MISSING) is not value for names, name, value in self.seen)
 
     def argument(self, description: tuple) -> tuple:
         kind, value = description[:2]

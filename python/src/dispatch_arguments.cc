@@ -318,4 +318,12 @@ Ref DispatchArguments::described(const DispatchParam& param, PyObject* object) {
   return Ref::take(PyTuple_Pack(2, text("type").get(), text(type).get()));
 }
 
+Ref DispatchArguments::told(const DispatchParam& param, PyObject* object) {
+  add(param, object);
+  const bool is_items = PyTuple_Check(object) && !param.is_constexpr && !param.is_annotated;
+  if (value_ || is_items || !is_pointer_) return Ref::take(PyTuple_Pack(2, text("value").get(), object));
+  return Ref::take(PyTuple_Pack(4, text("tensor").get(), object, text(name(dtype_)).get(),
+                                Ref::take(PyLong_FromUnsignedLongLong(slots_[0])).get()));
+}
+
 }  // namespace kiln::python

@@ -127,17 +127,22 @@ std::array<int64_t, 3> grid_of(const Dispatcher& kernel, PyObject* grid, std::sp
   return out;
 }
 
+Ref options_dict(const CodeOptions& options) {
+  Ref chosen = Ref::take(PyDict_New());
+#define KILN_LAUNCH_OPTION(NAME, ...) \
+  check(PyDict_SetItemString(chosen.get(), #NAME, number(static_cast<long long>(options.NAME)).get()));
+#include "kiln/launch_option.def"
+  return chosen;
+}
+
 LoadedImage compiled(Dispatcher& kernel, PyObject* compile, std::span<PyObject* const> values,
                      const CodeOptions& options, const KnownDevice& known) {
-  const Ref descriptions = Ref::take(PyList_New(0)), chosen = Ref::take(PyDict_New());
+  const Ref descriptions = Ref::take(PyList_New(0)), chosen = options_dict(options);
   for (size_t i = 0; i < values.size(); ++i) {
     // One by one, since a key does not say which argument its bytes belong to.
     DispatchArguments one(kernel.name, kernel.objects.get());
     check(PyList_Append(descriptions.get(), one.described(kernel.params[i], values[i]).get()));
   }
-#define KILN_LAUNCH_OPTION(NAME, ...) \
-  check(PyDict_SetItemString(chosen.get(), #NAME, number(static_cast<long long>(options.NAME)).get()));
-#include "kiln/launch_option.def"
   const Ref target = text(known.target), device = text(known.device.name());
   const Ref image = Ref::take(
       PyObject_CallFunctionObjArgs(compile, descriptions.get(), chosen.get(), target.get(), device.get(), nullptr));
@@ -147,6 +152,20 @@ LoadedImage compiled(Dispatcher& kernel, PyObject* compile, std::span<PyObject* 
     return LoadedImage::load(code, known.device);
   }();
   return value_of(std::move(loaded));
+}
+
+/// The launch by the kernel's method in Python: _launch_checked(arguments, grid, options, device). Arguments are
+/// ("tensor", object, dtype, address) or ("value", object).
+void launch_checked(Dispatcher& kernel, PyObject* self, std::span<PyObject* const> values,
+                    const std::array<int64_t, 3>& grid, const CodeOptions& options, int device) {
+  const Ref arguments = Ref::take(PyList_New(0)), chosen = options_dict(options);
+  for (size_t i = 0; i < values.size(); ++i) {
+    DispatchArguments one(kernel.name, kernel.objects.get());
+    check(PyList_Append(arguments.get(), one.told(kernel.params[i], values[i]).get()));
+  }
+  Ref::take(PyObject_CallMethod(self, "_launch_checked", "O(LLL)Oi", arguments.get(), static_cast<long long>(grid[0]),
+                                static_cast<long long>(grid[1]), static_cast<long long>(grid[2]), chosen.get(),
+                                device));
 }
 
 PyObject* run(PyObject* object, PyObject* const* args, Py_ssize_t given, PyObject* names) {
@@ -164,6 +183,7 @@ PyObject* run(PyObject* object, PyObject* const* args, Py_ssize_t given, PyObjec
     CodeOptions options;
     // Asserts of the source are off unless debug=True asks, as in Triton.
     options.debug = false;
+    bool is_checked = false;
     const Py_ssize_t named = names ? length(names) : 0;
     for (Py_ssize_t k = 0; k < named; ++k) {
       PyObject *keyword = item(names, k), *value = args[given + k];
@@ -173,7 +193,10 @@ PyObject* run(PyObject* object, PyObject* const* args, Py_ssize_t given, PyObjec
       if (at == count)  // not interned: **{"a" + "b": …}
         for (at = 0; at < count && PyUnicode_Compare(kernel.params[at].name.get(), keyword) != 0;) ++at;
       if (at == count) {
-        set_option(options, kernel, keyword, value);
+        if (text_of(keyword) == "check")
+          is_checked = PyObject_IsTrue(value) == 1;
+        else
+          set_option(options, kernel, keyword, value);
       } else if (values[at]) {
         raise(PyExc_TypeError, "kernel '%s' got two values for argument '%U'", kernel.name.c_str(), keyword);
       } else {
@@ -210,6 +233,10 @@ PyObject* run(PyObject* object, PyObject* const* args, Py_ssize_t given, PyObjec
         raise(PyExc_ValueError,
               "kernel '%s': argument '%U' is an array that may not be written to, and the kernel does",
               kernel.name.c_str(), param->name.get());
+    if (is_checked) {
+      launch_checked(kernel, bound.kernel.get(), {values.begin(), count}, grid, options, index);
+      return none();
+    }
     const Stream stream = stream_at(known, index);
     launch_without_gil(index, [&] { return code->launch(grid, arguments.slots(), stream); });
     return none();

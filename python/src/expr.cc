@@ -257,7 +257,16 @@ PyObject* is_apart(PyObject*, PyObject* args) {
     return Ref::share(apart ? Py_True : Py_False);
   });
 }
-PyMethodDef expr_functions[] = {{"is_apart", is_apart, METH_VARARGS, "is_apart(out, tensors)"},
+/// extent(tensor) -> (begin, end), addresses
+PyObject* extent(PyObject*, PyObject* object) {
+  return guarded([&] {
+    const auto [begin, end] = extent_of(read_foreign(object));
+    return Ref::take(
+        Py_BuildValue("(KK)", static_cast<unsigned long long>(begin), static_cast<unsigned long long>(end)));
+  });
+}
+PyMethodDef expr_functions[] = {{"extent", extent, METH_O, "extent(tensor) -> (begin, end) of its elements"},
+                                {"is_apart", is_apart, METH_VARARGS, "is_apart(out, tensors)"},
                                 {"expr_ops", expr_ops, METH_NOARGS, "The table of operations: (name, arity, kind)."},
                                 {}};
 

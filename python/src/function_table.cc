@@ -1,5 +1,6 @@
 #include "kiln/function_table.h"
 
+#include "python/src/checked.h"
 #include "python/src/devices.h"
 #include "python/src/image.h"
 #include "python/src/values.h"
@@ -149,6 +150,10 @@ PyObject* compile(PyObject* self, PyObject* args) {
   });
 }
 
+PyObject* checked(PyObject* self, PyObject* id) {
+  return guarded([&] { return checked_kernel(table(self), static_cast<FunctionId>(integer_of(id))); });
+}
+
 PyObject* knows(PyObject*, PyObject* path) {
   return guarded([&] { return Ref::share(FunctionTable::knows(text_of(path)) ? Py_True : Py_False); });
 }
@@ -164,6 +169,7 @@ PyMethodDef methods[] = {
     {"bind_member", bind_member, METH_VARARGS, "bind_member(module, name, value)"},
     {"compile", compile, METH_VARARGS,
      "compile(id, arguments, target, options, device) -> Image; the device's driver assembles where one is named"},
+    {"checked", checked, METH_O, "checked(id) -> CheckedKernel; the table must not change any more"},
     {"knows", knows, METH_O | METH_STATIC, "knows(path) -> whether Kiln has that name of triton"},
     {}};
 

@@ -110,6 +110,7 @@ PyMODINIT_FUNC PyInit__kiln() {  // NOLINT(bugprone-reserved-identifier): the na
     Ref module = Ref::take(PyModule_Create(&definition));
     add_errors(module.get());
     add_image(module.get());
+    add_checked(module.get());
     add_dispatcher(module.get());
     add_expr(module.get());
     add_expr_program(module.get());

@@ -206,6 +206,7 @@ void destroy(PyObject* self) {
 }
 
 /// The module's types; each adds itself to the module.
+void add_checked(PyObject* module);
 void add_dispatcher(PyObject* module);
 void add_errors(PyObject* module);
 void add_expr(PyObject* module);

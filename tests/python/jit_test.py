@@ -4,6 +4,7 @@ import copy
 import enum
 import gc
 import importlib.util
+import math
 import os
 import pickle
 import signal
@@ -137,6 +138,11 @@ def calls_with_one(v):
 @kiln.jit
 def reads_globals(out, v):
     tl.store(out, calls_with_one(v) * TWO + other.add_some(v))
+
+
+@kiln.jit
+def put_f(out, x, f: tl.constexpr, at: tl.int64, nothing):
+    if nothing is None: tl.store(out, f(tl.load(x + at)))
 
 
 @kiln.jit
@@ -340,6 +346,40 @@ class Launches(unittest.TestCase):
             self.assertEqual(caught.exception.kind, "launch")
         put[1](out, 2.5)
         self.assertEqual(float(out[0]), 2.5)
+
+    def test_checked_launches(self):
+        x, out = zeros(100) + 3, zeros(100)
+        scale[2](x, out, 100, check=True)
+        self.assertEqual(out.tolist(), [6] * 100)
+        said = "'scale' reads element 100 of 'x', which has 100 elements, in program 1"
+        with self.assertRaisesRegex(kiln.Error, said) as caught: scale[2](x, out, 128, check=True)
+        with open(__file__) as f: self.assertIn("tl.load(x + i", f.read().splitlines()[caught.exception.line - 1])
+        # A view may use the memory of all of its tensor.
+        scale[1](x[50:], out, 50, check=True)
+        with self.assertRaisesRegex(kiln.Error, "element 50 of 'x', whose memory ends after 50 elements"):
+            scale[1](x[50:], out, 51, check=True)
+        with self.assertRaisesRegex(kiln.Error, "'x', which has 0 elements"): scale[1](zeros(0), out, 1, check=True)
+        # Constants of all kinds, also those that the checked code has not met.
+        for f, value in ((doubled, 6), (with_one, 4), (doubled, 6), (tl.exp, math.exp(3))):
+            put_f[1](out, x, f, 0, None, check=True)
+            self.assertAlmostEqual(float(out[0]), value, 3)
+        with self.assertRaisesRegex(TypeError, "argument 'inputs': a checked launch takes no tuples"):
+            add_all[2]((x, ), Rows(out, 100), BLOCK=64, check=True)
+        with self.assertRaisesRegex(TypeError, "'n' got a str"): scale[1](x, out, "n", check=True)
+
+    @unittest.skipUnless(np, "no numpy")
+    def test_checked_launches_of_numpy(self):
+        x, out = np.arange(100, dtype=np.float32), zeros(100)
+        scale[1](x[::-1], out, 1, check=True)
+        self.assertEqual(float(out[0]), 198)
+        with self.assertRaisesRegex(kiln.Error, "element 1 of 'x', whose memory ends after 1 element"):
+            scale[1](x[::-1], out, 2, check=True)
+        # Views of other types.
+        scale[1](np.zeros(404, np.uint8)[4:].view(np.float32), out, 100, check=True)
+        with self.assertRaisesRegex(kiln.Error, "element 20 of 'x'"):
+            scale[1](np.zeros(10, np.complex64).view(np.float32), out, 64, check=True)
+        out.flags.writeable = False
+        with self.assertRaisesRegex(ValueError, "may not be written to"): scale[1](x, out, 1, check=True)
 
     def test_daemon_threads_do_not_stop_the_end(self):
         code = f"""
