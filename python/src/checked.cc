@@ -22,7 +22,8 @@ Arg tensor_argument(const Device& device, DType dtype, uint64_t address, uint64_
   const auto size = static_cast<uint64_t>(size_of(dtype));
   // Of elements that lie as those of the tensor.
   begin = address - (address - begin) / size * size;
-  const auto before = static_cast<int64_t>((address - begin) / size), after = static_cast<int64_t>((end - address) / size);
+  const auto before = static_cast<int64_t>((address - begin) / size),
+             after = static_cast<int64_t>((end - address) / size);
   const int64_t all = before + after;
   const ForeignMemory memory = {begin, all * static_cast<int64_t>(size)};
   const Tensor whole = value_of(tensor_from_memory(device, dtype, {&all, 1}, {}, memory));

@@ -314,13 +314,17 @@ class HostBackend : public Backend {
     trace::Scope span(trace::kSpans, trace::Step::kHostKernel, kernel.name(), 0, stream.id());
     if (trace::Event* event = span.event()) event->grid = grid;
     Running running(kernel, slots, sizes, timeout_s > 0 ? timeout_s : timeout_s_);
-    if (kernel.scratch_bytes > 0) {
+    if (kernel.scratch_bytes > 0 && pool_.is_orphaned()) {
+      // The mutex may be that of a thread which only the parent has.
+      Scratch own;
+      if (!own.get(kernel.scratch_bytes)) return no_scratch(kernel);
+      running.scratch = &own;
+      pool_.run({&Running::run_range, &running, &kernel.program_ns, &running.ended}, programs);
+    } else if (kernel.scratch_bytes > 0) {
       // Scratch belongs to the pool's threads, so two callers must not launch at once.
       std::lock_guard lock(scratch_mutex_);
       for (Scratch& scratch : scratch_)
-        if (!scratch.get(kernel.scratch_bytes))
-          return error(ErrorKind::kMemory, "out of memory: kernel '{}' needs {} bytes of scratch per thread",
-                       kernel.name(), kernel.scratch_bytes);
+        if (!scratch.get(kernel.scratch_bytes)) return no_scratch(kernel);
       running.scratch = scratch_.data();
       pool_.run({&Running::run_range, &running, &kernel.program_ns, &running.ended}, programs);
     } else {
@@ -347,6 +351,10 @@ class HostBackend : public Backend {
   }
 
  private:
+  static Diagnostic no_scratch(const HostKernel& kernel) {
+    return error(ErrorKind::kMemory, "out of memory: kernel '{}' needs {} bytes of scratch per thread", kernel.name(),
+                 kernel.scratch_bytes);
+  }
   static void* pointer(DeviceAddress address) { return reinterpret_cast<void*>(address); }
 
   Status record(const HostKernel& kernel, const Grid& grid, const uint64_t* slots, StreamImpl& stream,

@@ -1,5 +1,7 @@
 #include "runtime/host/thread_pool.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <chrono>
 #include <system_error>
@@ -16,6 +18,14 @@ constexpr int64_t kChunkNs = 20'000;
 // A thread spins before it sleeps, as jobs often follow one another within microseconds.
 constexpr int kSpins = 2'000;
 
+/// How many forks lie between this process and the first.
+std::atomic<uint32_t> forks{0};
+uint32_t count_forks() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
+  (void)registered;  // without memory for it, a child waits for ever, as it did
+  return forks.load();
+}
+
 inline void pause_cpu() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -26,7 +36,7 @@ inline void pause_cpu() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) {
+ThreadPool::ThreadPool(int threads) : made_in_(count_forks()) {
   try {
     for (int t = 1; t < threads; ++t) workers_.emplace_back([this, t] { worker_loop(t); });
   } catch (const std::system_error&) {
@@ -34,7 +44,13 @@ ThreadPool::ThreadPool(int threads) {
   }
 }
 
+bool ThreadPool::is_orphaned() const { return forks.load(std::memory_order_relaxed) != made_in_; }
+
 ThreadPool::~ThreadPool() {
+  if (is_orphaned()) {
+    for (std::thread& worker : workers_) worker.detach();
+    return;
+  }
   stop_.store(true);
   state_.fetch_add(1ull << 32);
   state_.notify_all();
@@ -43,7 +59,7 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::run(Job job, int64_t count) {
   if (count <= 0) return;
-  if (workers_.empty() || count == 1) return job.fn(job.context, 0, count, 0);
+  if (workers_.empty() || count == 1 || is_orphaned()) return job.fn(job.context, 0, count, 0);
   auto start = Clock::now();
   auto note_time = [&](int64_t items) {
     if (!job.item_ns || items == 0) return;

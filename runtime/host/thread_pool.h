@@ -26,8 +26,11 @@ class ThreadPool {
   ~ThreadPool();
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
+  /// Whether this is a child of the process that made the pool: its threads are not there, and what another thread of
+  /// the parent was at never ends.
+  bool is_orphaned() const;
   /// Runs all items [0, count) (but see Job::ended) and returns when they are done. A job known to take less than
-  /// waking a worker costs is done by the caller alone.
+  /// waking a worker costs is done by the caller alone, as is every job of a child.
   void run(Job job, int64_t count);
 
  private:
@@ -37,6 +40,7 @@ class ThreadPool {
   int64_t work(int thread);  // gives the number of items done
   void worker_loop(int thread);
 
+  const uint32_t made_in_;  // which process
   std::mutex run_mutex_;
   Job job_;
   int64_t count_ = 0, chunk_ = 1;

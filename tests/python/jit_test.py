@@ -381,6 +381,35 @@ class Launches(unittest.TestCase):
         out.flags.writeable = False
         with self.assertRaisesRegex(ValueError, "may not be written to"): scale[1](x, out, 1, check=True)
 
+    @unittest.skipUnless(hasattr(os, "fork"), "no fork")
+    def test_children_of_a_fork_launch(self):
+        # Also where another thread was in a launch, which the child then has not: of kernels with and without scratch.
+        x, out, ends, squared = zeros(1 << 16) + 1, zeros(1 << 16), False, kiln.jit(square.fn)
+
+        def launch(out):
+            scale[1024](x, out, 1 << 16)
+            squared[100](x, out)
+
+        def work():
+            mine = zeros(1 << 16)
+            while not ends: launch(mine)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # of Python's, about threads
+                for _ in range(10):
+                    child = os.fork()
+                    if child == 0:
+                        signal.alarm(30)
+                        launch(out)
+                        os._exit(0 if out.tolist()[-1] == 2 and out.tolist()[0] == 16 else 3)
+                    self.assertEqual(os.waitpid(child, 0)[1], 0)
+        finally:
+            ends = True
+            thread.join()
+
     def test_daemon_threads_do_not_stop_the_end(self):
         code = f"""
 import importlib.util, sys, threading, time
