@@ -93,6 +93,9 @@ class Expr:
     def __bool__(self) -> bool:
         raise TypeError("an expression has no truth value before it is computed: eval() gives a tensor, which may")
 
+    def __array__(self, *args: Any, **keywords: Any) -> Any:  # else numpy would take it for a list of expressions
+        raise TypeError("an expression is no array before it is computed: eval() gives one")
+
     # --- what it gives
 
     def eval(self, out: Any = None, *, variant: str = "fused") -> Any:
@@ -461,6 +464,11 @@ def _cat(parts: list[Expr], dim: int) -> Expr:
 
 def _index(e: Expr, index: tuple) -> Expr:
     """Integers, slices with positive steps, None and ...; and tensors of integers, in neighbouring dimensions."""
+    if sum(1 for i in index if i is Ellipsis) > 1: raise IndexError("an index has one ... at most")
+    for i in index:
+        # Not 0 and 1, which they are equal to: they choose all or nothing elsewhere.
+        if isinstance(i, (bool, float)) or type(i).__name__ in ("bool_", "bool") and not getattr(i, "shape", ()):
+            raise IndexError(f"{i!r} is no index of an expression")
     given = sum(1 for i in index if i is not None and i is not Ellipsis)
     if given > e.ndim: raise IndexError(f"{given} indices of an expression that has {e.ndim} dimensions")
     full: list[Any] = []
@@ -482,7 +490,7 @@ def _index(e: Expr, index: tuple) -> Expr:
             if step < 0: raise ValueError("a slice with a negative step; flip() turns a dimension around")
             count = max(0, -(-(stop - start) // step))
             starts.append(start if count else 0), steps.append(step), sizes.append(count), shape.append(count)
-        elif hasattr(i, "__index__") and not hasattr(i, "shape"):
+        elif hasattr(i, "__index__") and not hasattr(i, "__len__"):  # tensors have both, numpy's integers a shape
             at = i.__index__()
             if not -n <= at < n: raise IndexError(f"index {at} of a dimension that has {n}")
             starts.append(at % n), steps.append(1), sizes.append(1)

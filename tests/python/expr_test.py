@@ -151,6 +151,12 @@ class Numpy(unittest.TestCase):
         with self.assertRaisesRegex(kiln.Error, "dimension 2 of a tensor that has 2"): e.sum(2)
         with self.assertRaisesRegex(IndexError, "index 6"): e[6]
         with self.assertRaisesRegex(IndexError, "3 indices"): e[0, 0, 0]
+        # True is no 1, and would be an array's first row.
+        for index in (True, np.bool_(False), 1.0):
+            with self.assertRaisesRegex(IndexError, "is no index of an expression"): e[index]
+        with self.assertRaisesRegex(IndexError, "one ... at most"): e[..., ...]
+        self.assertEqual(e[np.int64(1)].shape, e[1].shape)
+        with self.assertRaisesRegex(TypeError, "eval\\(\\) gives one"): np.asarray(e)
         with self.assertRaisesRegex(TypeError, "takes 2 operands"): e.maximum()
 
     def test_threads(self):
