@@ -33,10 +33,18 @@ struct LanguageFunction {
   bool operator==(const LanguageFunction&) const = default;
 };
 
+struct ArgTuple;
+
 /// One argument of a launch, as Triton's host side would take it. `monostate` is None; uint64_t is for integers of 2^63
 /// and above. A `const Tensor*` is a tensor that the caller keeps until the call returns: nothing is copied.
-using Arg = std::variant<std::monostate, bool, int64_t, double, std::string, DType, Tensor, Kernel, uint64_t,
-                         const Tensor*, std::shared_ptr<const TensorDescriptor>, LanguageFunction>;
+using Arg =
+    std::variant<std::monostate, bool, int64_t, double, std::string, DType, Tensor, Kernel, uint64_t, const Tensor*,
+                 std::shared_ptr<const TensorDescriptor>, LanguageFunction, std::shared_ptr<const ArgTuple>>;
+/// A tuple as an argument: each item is as an argument of its own.
+struct ArgTuple {
+  std::vector<Arg> items;
+  std::vector<std::string> fields = {};  // of a NamedTuple, a name for each item
+};
 
 struct ParamDesc {
   std::string name;

@@ -75,7 +75,9 @@ Result<Tuning> tune(const Kernel& kernel, const std::function<std::array<int64_t
   // The first tensor decides, as in a launch.
   Device device;
   for (const auto& arg : args)
-    if (const Tensor* t = arg ? runtime::tensor_in(*arg) : nullptr; t && *t && !device) device = t->device();
+    runtime::each_tensor(arg, [&](const Tensor& t) {
+      if (t && !device) device = t.device();
+    });
   if (!device)
     return error(ErrorKind::kValue, "the kernel '{}' got no tensor, which would say on what device it is tuned",
                  kernel.name());

@@ -49,6 +49,11 @@ std::string describe(const Arg& arg) {
     std::string operator()(const Tensor* t) const { return operator()(*t); }
     std::string operator()(const Kernel& k) const { return k ? k.name() : "None"; }
     std::string operator()(const LanguageFunction& f) const { return f.path; }
+    std::string operator()(const std::shared_ptr<const ArgTuple>& t) const {
+      std::string items;
+      for (const Arg& item : t->items) items += describe(item) + ", ";
+      return fmt::format("({}) {}", items, fmt::join(t->fields, " "));
+    }
     std::string operator()(const std::shared_ptr<const TensorDescriptor>& d) const {
       return fmt::format("descriptor {}", static_cast<const void*>(d.get()));
     }

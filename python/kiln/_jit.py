@@ -82,20 +82,25 @@ class Kernel(_kiln.Dispatcher):
     def _told(self, names: _Names, arguments: list) -> list:
         told = []
         for parameter, argument in zip(inspect.signature(self.fn).parameters, arguments):
-            if argument[0] == "tensor":
-                _, tensor, dtype, address = argument
-                told.append(("tensor", dtype, address, *_extent(tensor, address)))
-                continue
-            value = argument[1]
             try:
-                told.append(("value", names.value(value)))
+                told.append(_checked_argument(names, argument))
             except _Unknown as e:
-                if hasattr(value, "__index__"): told.append(("value", operator.index(value)))
-                elif hasattr(value, "__float__"): told.append(("value", float(value)))
-                else:
-                    why = "a checked launch takes no tuples of these" if isinstance(value, tuple) else e
-                    raise TypeError(f"kernel '{self.__name__}': argument '{parameter}': {why}") from None
+                raise TypeError(f"kernel '{self.__name__}': argument '{parameter}': {e}") from None
         return told
+
+
+def _checked_argument(names: _Names, argument: tuple) -> tuple:
+    if argument[0] == "tuple": return ("tuple", [_checked_argument(names, a) for a in argument[1]], argument[2])
+    if argument[0] == "tensor":
+        _, tensor, dtype, address = argument
+        return ("tensor", dtype, address, *_extent(tensor, address))
+    value = argument[1]
+    try:
+        return ("value", names.value(value))
+    except _Unknown:
+        if hasattr(value, "__index__"): return ("value", operator.index(value))
+        if hasattr(value, "__float__"): return ("value", float(value))
+        raise
 
 
 def _extent(tensor: Any, address: int) -> tuple[int, int]:

@@ -59,7 +59,8 @@ class FunctionTable:
     def knows(path: str, /) -> bool: ...
 
 class CheckedKernel:
-    """A kernel whose launches are checked. An argument: ("tensor", dtype, address, begin, end) or ("value", value)."""
+    """A kernel whose launches are checked. An argument: ("tensor", dtype, address, begin, end), ("value", value),
+    or ("tuple", these, names)."""
     def launch(self, arguments: list, grid: tuple[int, int, int], options: dict[str, int], device: int, /) -> None: ...
 
 class Bound:

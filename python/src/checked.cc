@@ -44,14 +44,37 @@ Arg to_arg(const FunctionTable& table, const NameValue& value) {
     Arg operator()(const ModuleName& v) const { return LanguageFunction{v.path}; }
     Arg operator()(FunctionId v) const { return table.kernel(v); }
     Arg operator()(PointerType) const { raise(PyExc_TypeError, "a pointer type is no argument of a checked launch"); }
-    Arg operator()(const std::shared_ptr<const TupleValue>&) const {
-      raise(PyExc_TypeError, "a checked launch takes no tuples");
+    Arg operator()(const std::shared_ptr<const TupleValue>& v) const {
+      auto tuple = std::make_shared<ArgTuple>();
+      for (const NameValue& item : v->items) tuple->items.push_back(to_arg(table, item));
+      tuple->fields = v->fields;
+      return std::shared_ptr<const ArgTuple>(std::move(tuple));
     }
   };
   return std::visit(Visitor{table}, value);
 }
 
-/// launch(arguments, grid, options, device): arguments are ("tensor", dtype, address, begin, end) or ("value", value)
+/// ("tensor", dtype, address, begin, end), ("value", value) or ("tuple", these, names)
+Arg argument(const FunctionTable& table, const Device& device, PyObject* row) {
+  const std::string_view kind = text_of(item(row, 0));
+  if (kind == "value") return to_arg(table, to_value(item(row, 1)));
+  if (kind == "tuple") {
+    auto tuple = std::make_shared<ArgTuple>();
+    for (Py_ssize_t i = 0; i < length(item(row, 1)); ++i)
+      tuple->items.push_back(argument(table, device, item(item(row, 1), i)));
+    tuple->fields = to_texts(item(row, 2));
+    return std::shared_ptr<const ArgTuple>(std::move(tuple));
+  }
+  PyObject* name = nullptr;
+  const char* dtype = nullptr;
+  unsigned long long address = 0, begin = 0, end = 0;
+  if (!PyArg_ParseTuple(row, "OsKKK", &name, &dtype, &address, &begin, &end)) throw Raised();
+  const std::optional<DType> element = parse_dtype(dtype);
+  if (!element) raise(PyExc_ValueError, "Kiln has no element type '%s'", dtype);
+  return tensor_argument(device, *element, address, begin, end);
+}
+
+/// launch(arguments, grid, options, device): see argument()
 PyObject* launch(PyObject* self, PyObject* args) {
   return guarded([&] {
     PyObject *given = nullptr, *chosen = nullptr;
@@ -61,19 +84,8 @@ PyObject* launch(PyObject* self, PyObject* args) {
     const Checked checked = unboxed<Checked>(self);
     KnownDevice& known = device_at(index);
     std::vector<std::optional<Arg>> list;
-    for (Py_ssize_t i = 0; i < length(given); ++i) {
-      PyObject* row = item(given, i);
-      if (text_of(item(row, 0)) == "value") {
-        list.emplace_back(to_arg(checked.table, to_value(item(row, 1))));
-        continue;
-      }
-      const char* dtype = nullptr;
-      unsigned long long address = 0, begin = 0, end = 0;
-      if (!PyArg_ParseTuple(row, "OsKKK", &args, &dtype, &address, &begin, &end)) throw Raised();
-      const std::optional<DType> element = parse_dtype(dtype);
-      if (!element) raise(PyExc_ValueError, "Kiln has no element type '%s'", dtype);
-      list.emplace_back(tensor_argument(known.device, *element, address, begin, end));
-    }
+    for (Py_ssize_t i = 0; i < length(given); ++i)
+      list.emplace_back(argument(checked.table, known.device, item(given, i)));
     LaunchOptions options;
     PyObject *key = nullptr, *value = nullptr;
     for (Py_ssize_t at = 0; PyDict_Next(chosen, &at, &key, &value);) {

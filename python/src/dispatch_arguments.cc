@@ -308,9 +308,7 @@ Ref DispatchArguments::described(const DispatchParam& param, PyObject* object) {
     in_tuple_ = true;
     for (Py_ssize_t i = 0; i < length(object); ++i)
       check(PyList_Append(list.get(), described(param, item(object, i)).get()));
-    Ref fields = none();
-    if (!PyTuple_CheckExact(object)) fields = fields_of(object);
-    return Ref::take(PyTuple_Pack(3, text("tuple").get(), list.get(), fields.get()));
+    return Ref::take(PyTuple_Pack(3, text("tuple").get(), list.get(), fields_of(object).get()));
   }
   add(param, object);
   if (value_) return Ref::take(PyTuple_Pack(2, text("constexpr").get(), value_));
@@ -319,11 +317,18 @@ Ref DispatchArguments::described(const DispatchParam& param, PyObject* object) {
 }
 
 Ref DispatchArguments::told(const DispatchParam& param, PyObject* object) {
+  if (PyTuple_Check(object) && !param.is_constexpr && !param.is_annotated) {
+    const Ref list = Ref::take(PyList_New(0));
+    in_tuple_ = true;
+    for (Py_ssize_t i = 0; i < length(object); ++i)
+      check(PyList_Append(list.get(), told(param, item(object, i)).get()));
+    return Ref::take(PyTuple_Pack(3, text("tuple").get(), list.get(), fields_of(object).get()));
+  }
   add(param, object);
-  const bool is_items = PyTuple_Check(object) && !param.is_constexpr && !param.is_annotated;
-  if (value_ || is_items || !is_pointer_) return Ref::take(PyTuple_Pack(2, text("value").get(), object));
+  if (value_ || !is_pointer_) return Ref::take(PyTuple_Pack(2, text("value").get(), object));
+  // The address is the last slot, since items of a tuple come one after another.
   return Ref::take(PyTuple_Pack(4, text("tensor").get(), object, text(name(dtype_)).get(),
-                                Ref::take(PyLong_FromUnsignedLongLong(slots_[0])).get()));
+                                Ref::take(PyLong_FromUnsignedLongLong(slots().back())).get()));
 }
 
 }  // namespace kiln::python

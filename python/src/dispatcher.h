@@ -65,8 +65,8 @@ class DispatchArguments {
   /// add()s an argument and gives what the compiler is told of it: ("type", text), ("constexpr", value), or ("tuple",
   /// these of its items, names or None).
   Ref described(const DispatchParam& param, PyObject* object);
-  /// add()s an argument and gives what a checked launch is told of it: ("tensor", object, dtype, address) or ("value",
-  /// object).
+  /// add()s an argument and gives what a checked launch is told of it: ("tensor", object, dtype, address), ("value",
+  /// object), or ("tuple", these of its items, names or None).
   Ref told(const DispatchParam& param, PyObject* object);
 
  private:

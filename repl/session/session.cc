@@ -400,8 +400,9 @@ Result<std::vector<Launched>> Session::launches_of(const std::function<Status()>
     Launched launch{std::move(*info), {}};
     for (const auto& arg : args)
       // A handle without a tensor has no bytes to count.
-      if (const Tensor* tensor = arg ? runtime::tensor_in(*arg) : nullptr; tensor && *tensor)
-        launch.tensors.push_back(*tensor);
+      runtime::each_tensor(arg, [&](const Tensor& tensor) {
+        if (tensor) launch.tensors.push_back(tensor);
+      });
     seen.push_back(std::move(launch));
   };
   Status status = run();

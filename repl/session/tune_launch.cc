@@ -16,6 +16,7 @@
 #include "repl/modules/triton/options.h"
 #include "repl/modules/triton/session_records.h"
 #include "repl/script/interp/interp.h"
+#include "runtime/launch/args.h"
 #include "support/diag.h"
 
 namespace kiln::script {
@@ -358,7 +359,11 @@ class LaunchTuner {
     std::vector<Tensor> outputs;
     for (size_t i = 0; i < params.size() && i < first.args.size(); ++i) {
       const Arg* arg = first.args[i] ? &*first.args[i] : nullptr;
-      if (const auto* t = arg ? std::get_if<Tensor>(arg) : nullptr) {
+      if (arg && std::holds_alternative<std::shared_ptr<const ArgTuple>>(*arg)) {
+        runtime::each_tensor(*arg, [&](const Tensor& t) {
+          if (request_.outputs.empty()) outputs.push_back(t);
+        });
+      } else if (const auto* t = arg ? std::get_if<Tensor>(arg) : nullptr) {
         names.push_back(params[i].name);
         const auto& wanted = request_.outputs;
         if (wanted.empty() || std::find(wanted.begin(), wanted.end(), params[i].name) != wanted.end())

@@ -29,6 +29,7 @@ enum Tag : uint8_t {
   kDtype,
   kFunction,
   kLanguageFunction,
+  kTuple,             // the number of its items and their names follow, then the items
   kRuntime = 0x20,    // + dtype: a scalar by value
   kPointer = 0x40,    // + dtype
   kBlocks = 0x60,     // + dtype: a tensor descriptor; its rank and block follow
@@ -72,9 +73,10 @@ enum ArgIndex : size_t {
   kArgUint,
   kArgTensorPointer,
   kArgDescriptor,
-  kArgLanguageFunction
+  kArgLanguageFunction,
+  kArgTuple
 };
-static_assert(std::variant_size_v<Arg> == kArgLanguageFunction + 1);
+static_assert(std::variant_size_v<Arg> == kArgTuple + 1);
 
 std::string_view type_text(const Arg& arg) {
   static constexpr std::string_view kNames[] = {"None",
@@ -88,7 +90,8 @@ std::string_view type_text(const Arg& arg) {
                                                 "an int",
                                                 "a tensor",
                                                 "a tensor descriptor",
-                                                "a function of the language"};
+                                                "a function of the language",
+                                                "a tuple"};
   return kNames[arg.index()];
 }
 
@@ -244,6 +247,16 @@ class KeyMatcher {
   uint64_t* slots_;
 };
 
+const ArgTuple& tuple_of(const Arg& arg) { return *std::get<std::shared_ptr<const ArgTuple>>(arg); }
+
+/// What stands in front of a tuple's items.
+template <class Sink>
+bool bind_head(const ArgTuple& tuple, Sink& sink) {
+  std::string names;
+  for (const std::string& f : tuple.fields) names += f + " ";
+  return sink.tag(kTuple) && sink.word(tuple.items.size()) && sink.word(names.size()) && sink.bytes(names);
+}
+
 template <class Sink>
 bool bind_constexpr(const ParamInfo& param, const Arg& arg, Sink& sink) {
   switch (arg.index()) {
@@ -274,6 +287,10 @@ bool bind_constexpr(const ParamInfo& param, const Arg& arg, Sink& sink) {
       const std::string& path = std::get<LanguageFunction>(arg).path;
       return sink.tag(kLanguageFunction) && sink.word(path.size()) && sink.bytes(path);
     }
+    case kArgTuple:
+      return bind_head(tuple_of(arg), sink) && std::ranges::all_of(tuple_of(arg).items, [&](const Arg& item) {
+               return bind_constexpr(param, item, sink);
+             });
     default:
       return sink.fail(arg_error(sink.kernel, param, ErrorKind::kType,
                                  fmt::format("is a tl.constexpr parameter and got {}", type_text(arg))));
@@ -324,6 +341,9 @@ bool bind_descriptor(const ParamInfo& param, const std::shared_ptr<const TensorD
   return true;
 }
 
+template <class Sink>
+bool bind_argument(const ParamInfo& param, ParamRule rule, const Arg& arg, Sink& sink);
+
 /// What is neither a tensor by pointer nor an int without an annotation.
 template <class Sink>
 [[gnu::noinline]] bool bind_other(const ParamInfo& param, ParamRule rule, const Arg& arg, Sink& sink) {
@@ -338,6 +358,10 @@ template <class Sink>
     return scalar.ok() ? bind_scalar(*scalar, sink) : sink.fail(std::move(scalar.error()));
   }
   switch (arg.index()) {
+    case kArgTuple:
+      return bind_head(tuple_of(arg), sink) && std::ranges::all_of(tuple_of(arg).items, [&](const Arg& item) {
+               return bind_argument(param, rule, item, sink);
+             });
     case kArgBool:
       return bind_scalar({kRuntime + static_cast<uint8_t>(DType::kI1), std::get<bool>(arg)}, sink);
     case kArgUint:
@@ -387,6 +411,12 @@ frontend::Global global_of(const Arg& arg) {
       return function_of(std::get<Kernel>(arg));
     case kArgLanguageFunction:
       return frontend::ModulePath{std::get<LanguageFunction>(arg).path};
+    case kArgTuple: {
+      auto tuple = std::make_shared<frontend::GlobalTuple>();
+      for (const Arg& item : tuple_of(arg).items) tuple->items.push_back(global_of(item));
+      tuple->fields = tuple_of(arg).fields;
+      return std::shared_ptr<const frontend::GlobalTuple>(std::move(tuple));
+    }
     default:
       KILN_UNREACHABLE("a tensor is no constexpr");
   }
@@ -456,6 +486,14 @@ size_t piece_bytes(std::string_view key) {
   const auto tag = static_cast<uint8_t>(key[0]);
   if ((tag & kBlocks) == kBlocks) return 2 + 8 * static_cast<size_t>(key[1]);
   if (tag >= kRuntime || tag <= kTrue) return 1;
+  if (tag == kTuple) {
+    uint64_t items = 0, names = 0;
+    std::memcpy(&items, key.data() + 1, sizeof items);
+    std::memcpy(&names, key.data() + 9, sizeof names);
+    size_t at = 17 + names;
+    for (; items > 0; --items) at += piece_bytes(key.substr(at));
+    return at;
+  }
   if (tag == kDtype) return 2;
   uint64_t text = 0;
   if (tag == kString || tag == kLanguageFunction) std::memcpy(&text, key.data() + 1, sizeof text);
@@ -628,31 +666,42 @@ bool KeySteps::match(std::span<const ParamInfo> params, std::span<const ParamRul
   return arg && bind_argument(param, rule, *arg, matcher) ? matcher.next_slot() : nullptr;
 }
 
+namespace {
+
+frontend::ArgSpec arg_spec(const ParamInfo& param, const Arg& arg) {
+  frontend::ArgSpec spec;
+  if (arg.index() == kArgTuple && !param.is_constexpr) {
+    spec.is_tuple = true;
+    for (const Arg& item : tuple_of(arg).items) spec.items.push_back(arg_spec(param, item));
+    spec.fields = tuple_of(arg).fields;
+    return spec;
+  }
+  // The tag that the launch put into the key says it all.
+  BoundArgs one;
+  const std::optional<Arg> given = arg;
+  Status bound = bind_args("", {&param, 1}, {&given, 1}, one);
+  KILN_ASSERT(bound.ok(), "{}", bound.ok() ? "" : bound.error().message);
+  auto tag = static_cast<uint8_t>(one.key.view()[0]);
+  if (tag < kRuntime) {
+    spec.is_constexpr = true;
+    spec.value = global_of(arg);
+  } else if ((tag & kBlocks) == kBlocks) {
+    const TensorDescriptor& d = *std::get<std::shared_ptr<const TensorDescriptor>>(arg);
+    spec.type = ir::pointer_type(d.tensor.dtype());
+    spec.block = d.block_shape;
+  } else {
+    spec.divisibility = divisor_of(tag);
+    auto dtype = static_cast<DType>(tag & kDTypeBits);
+    spec.type = tag & kPointer ? ir::pointer_type(dtype) : ir::scalar_type(dtype);
+  }
+  return spec;
+}
+
+}  // namespace
+
 std::vector<frontend::ArgSpec> arg_specs(std::span<const ParamInfo> params, std::span<const std::optional<Arg>> args) {
   std::vector<frontend::ArgSpec> specs;
-  for (size_t i = 0; i < params.size(); ++i) {
-    const ParamInfo& param = params[i];
-    const Arg& arg = *value_of(param, args[i]);
-    // The tag that the launch put into the key says it all.
-    BoundArgs one;
-    Status bound = bind_args("", {&param, 1}, {&args[i], 1}, one);
-    KILN_ASSERT(bound.ok(), "{}", bound.ok() ? "" : bound.error().message);
-    auto tag = static_cast<uint8_t>(one.key.view()[0]);
-    frontend::ArgSpec spec;
-    if (tag < kRuntime) {
-      spec.is_constexpr = true;
-      spec.value = global_of(arg);
-    } else if ((tag & kBlocks) == kBlocks) {
-      const TensorDescriptor& d = *std::get<std::shared_ptr<const TensorDescriptor>>(arg);
-      spec.type = ir::pointer_type(d.tensor.dtype());
-      spec.block = d.block_shape;
-    } else {
-      spec.divisibility = divisor_of(tag);
-      auto dtype = static_cast<DType>(tag & kDTypeBits);
-      spec.type = tag & kPointer ? ir::pointer_type(dtype) : ir::scalar_type(dtype);
-    }
-    specs.push_back(std::move(spec));
-  }
+  for (size_t i = 0; i < params.size(); ++i) specs.push_back(arg_spec(params[i], *value_of(params[i], args[i])));
   return specs;
 }
 

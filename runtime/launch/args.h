@@ -72,6 +72,20 @@ class SpecKey {
 /// The tensor that an argument holds or points to (an empty handle when it points to none); nullptr for other kinds.
 const Tensor* tensor_in(const Arg& arg);
 
+/// fn(tensor) for the tensors of an argument, which are several in a tuple; their handles may be empty.
+template <class Fn>
+void each_tensor(const Arg& arg, const Fn& fn) {
+  if (const auto* tuple = std::get_if<std::shared_ptr<const ArgTuple>>(&arg)) {
+    for (const Arg& item : (*tuple)->items) each_tensor(item, fn);
+  } else if (const Tensor* tensor = tensor_in(arg)) {
+    fn(*tensor);
+  }
+}
+template <class Fn>
+void each_tensor(const std::optional<Arg>& arg, const Fn& fn) {
+  if (arg) each_tensor(*arg, fn);
+}
+
 /// Launches with more slots than this take the general path.
 inline constexpr int kMostFastSlots = 96;
 

@@ -30,16 +30,16 @@ constexpr size_t kFirstSlots = 16;
 std::string describe_tensors(std::span<const std::optional<Arg>> args) {
   std::string out;
   for (const auto& arg : args)
-    if (const Tensor* tensor = arg ? tensor_in(*arg) : nullptr)
-      fmt::format_to(std::back_inserter(out), "{}{}[{}]", out.empty() ? "" : ", ", name(tensor->dtype()),
-                     fmt::join(tensor->shape(), ", "));
+    each_tensor(arg, [&](const Tensor& tensor) {
+      fmt::format_to(std::back_inserter(out), "{}{}[{}]", out.empty() ? "" : ", ", name(tensor.dtype()),
+                     fmt::join(tensor.shape(), ", "));
+    });
   return out;
 }
 
 // Memory of the arguments is not reused before the stream's work is done.
 void note_use(std::span<const std::optional<Arg>> args, StreamImpl& stream) {
-  for (const auto& arg : args)
-    if (const Tensor* tensor = arg ? tensor_in(*arg) : nullptr) tensor->storage()->used_on(stream);
+  for (const auto& arg : args) each_tensor(arg, [&](const Tensor& tensor) { tensor.storage()->used_on(stream); });
 }
 
 }  // namespace
@@ -292,7 +292,7 @@ Status KernelImpl::launch_general(const std::array<int64_t, 3>& grid, std::span<
   if (&stream != spec->default_stream) note_use(args, stream);
   if (stream.is_capturing())
     for (const auto& arg : args)
-      if (const Tensor* tensor = arg ? tensor_in(*arg) : nullptr) stream.keep_for_graph(tensor->storage());
+      each_tensor(arg, [&](const Tensor& tensor) { stream.keep_for_graph(tensor.storage()); });
   return spec->backend->launch(*spec->loaded, programs_of(grid), bound.slots(), stream, options.timeout_s);
 }
 

@@ -35,10 +35,13 @@ Extent extent_of(const Tensor& tensor) {
 
 /// Of the memory that a pointer argument points into; a null pointer has none.
 Extent extent_at(DeviceAddress address, std::span<const std::optional<Arg>> args) {
+  Extent found = {address, address, address, false};
+  bool is_found = false;
   for (const auto& arg : args)
-    if (const Tensor* t = arg ? tensor_in(*arg) : nullptr; t && !t->is_freed() && t->address() == address)
-      return extent_of(*t);
-  return {address, address, address, false};
+    each_tensor(arg, [&](const Tensor& t) {
+      if (!is_found && t && !t.is_freed() && t.address() == address) found = extent_of(t), is_found = true;
+    });
+  return found;
 }
 
 std::string_view verb(GuardKind kind) {

@@ -363,8 +363,10 @@ class Launches(unittest.TestCase):
         for f, value in ((doubled, 6), (with_one, 4), (doubled, 6), (tl.exp, math.exp(3))):
             put_f[1](out, x, f, 0, None, check=True)
             self.assertAlmostEqual(float(out[0]), value, 3)
-        with self.assertRaisesRegex(TypeError, "argument 'inputs': a checked launch takes no tuples"):
-            add_all[2]((x, ), Rows(out, 100), BLOCK=64, check=True)
+        add_all[2]((x, x), Rows(out, 100), BLOCK=64, check=True)
+        self.assertEqual(out.tolist(), [6] * 100)
+        with self.assertRaisesRegex(kiln.Error, "element 100 of 'inputs.1', which has 100 elements, in program 1"):
+            add_all[2]((zeros(128), x), Rows(zeros(128), 128), BLOCK=64, check=True)
         with self.assertRaisesRegex(TypeError, "'n' got a str"): scale[1](x, out, "n", check=True)
 
     @unittest.skipUnless(np, "no numpy")

@@ -468,51 +468,61 @@ void KernelObject::bind(Interp& in, CallArgs& args, Bound& out) const {
                         fmt::format("help: it is {}", signature()), function->def->name_range));
 }
 
+Arg KernelObject::argument(Interp& in, size_t param, const Value& value, int depth) const {
+  const Value* v = &value;
+  if (auto* c = v->get<ConstexprObject>()) v = &c->value;
+  if (auto* t = v->get<TensorObject>()) {
+    // A kernel may write to it.
+    const Tensor& tensor = t->records() ? t->constant(in, "the kernel " + kernel.name()) : t->changing(in);
+    return depth ? Arg(tensor) : Arg(&tensor);
+  }
+  if (v->is_small_int()) return v->integer();
+  if (auto* w = v->get<WideInt>()) {
+    if (w->value > 0 && w->value <= ast::Int{UINT64_MAX}) return static_cast<uint64_t>(w->value);
+    in.fail(ErrorKind::kValue, "the argument '{}' of the kernel {} is {}, which does not fit 64 bits",
+            kernel.params()[param].name, kernel.name(), in.repr(*v));
+  }
+  if (v->is_float()) return v->real();
+  if (v->is_bool()) return v->boolean();
+  if (v->is_none()) return std::monostate();
+  if (v->is_dtype()) return v->dtype();
+  if (auto* s = v->get<Str>()) return s->text;
+  if (auto* k = innermost_kernel(*v)) return k->kernel;
+  if (auto* m = v->get<KernelMember>()) return LanguageFunction{m->path};
+  if (auto* d = v->get<TensorDescriptorObject>()) {
+    PendingTensors& pending = *torch_state(in).pending();
+    if (!pending.empty()) pending.run_readers(in, d->descriptor->tensor.storage().get());
+    return d->descriptor;
+  }
+  if (auto* t = v->get<Tuple>()) {
+    constexpr int kDeepest = 32;
+    if (depth == kDeepest)
+      in.fail(ErrorKind::kValue, "the argument '{}' of the kernel {} has tuples in more than {} tuples",
+              kernel.params()[param].name, kernel.name(), kDeepest);
+    auto tuple = std::make_shared<ArgTuple>();
+    // What computes a pending tensor may run code that changes nothing of a tuple.
+    for (const Value& item : t->items) tuple->items.push_back(argument(in, param, item, depth + 1));
+    const Ref<TypeObject>* type = t->own_type();
+    const Value* names = type ? (*type)->find("_fields") : nullptr;
+    if (const auto* fields = names ? names->get<Tuple>() : nullptr; fields && fields->items.size() == t->items.size())
+      for (const Value& field : fields->items)
+        if (const auto* text = field.get<Str>()) tuple->fields.push_back(text->text);
+    if (tuple->fields.size() != tuple->items.size()) tuple->fields.clear();
+    return std::shared_ptr<const ArgTuple>(std::move(tuple));
+  }
+  in.fail(with_note(error(ErrorKind::kType, "the argument '{}' of the kernel {} cannot be of type '{}'",
+                          kernel.params()[param].name, kernel.name(), in.type_name(*v)),
+                    "help: kernels take tensors, tensor descriptors, numbers, bools, None, strings, dtypes, kernels, "
+                    "functions of the language and tuples of these"));
+}
+
 void KernelObject::convert(Interp& in, const Bound& bound, std::vector<std::optional<Arg>>& out) const {
   out.resize(bound.values.size());
-  for (size_t i = 0; i < bound.values.size(); ++i) {
-    std::optional<Arg>& arg = out[i];
-    if (!bound.values[i]) {
-      arg.reset();
-      continue;
-    }
-    const Value* v = bound.values[i];
-    if (auto* c = v->get<ConstexprObject>()) v = &c->value;
-    if (auto* t = v->get<TensorObject>())
-      // A kernel may write to it.
-      arg.emplace(t->records() ? &t->constant(in, "the kernel " + kernel.name()) : &t->changing(in));
-    else if (v->is_small_int())
-      arg.emplace(v->integer());
-    else if (auto* w = v->get<WideInt>(); w && w->value > 0 && w->value <= ast::Int{UINT64_MAX})
-      arg.emplace(static_cast<uint64_t>(w->value));
-    else if (w)
-      in.fail(ErrorKind::kValue, "the argument '{}' of the kernel {} is {}, which does not fit 64 bits",
-              kernel.params()[i].name, kernel.name(), in.repr(*v));
-    else if (v->is_float())
-      arg.emplace(v->real());
-    else if (v->is_bool())
-      arg.emplace(v->boolean());
-    else if (v->is_none())
-      arg.emplace(std::monostate());
-    else if (v->is_dtype())
-      arg.emplace(v->dtype());
-    else if (auto* s = v->get<Str>())
-      arg.emplace(s->text);
-    else if (auto* k = innermost_kernel(*v))
-      arg.emplace(k->kernel);
-    else if (auto* m = v->get<KernelMember>())
-      arg.emplace(LanguageFunction{m->path});
-    else if (auto* d = v->get<TensorDescriptorObject>()) {
-      PendingTensors& pending = *torch_state(in).pending();
-      if (!pending.empty()) pending.run_readers(in, d->descriptor->tensor.storage().get());
-      arg.emplace(d->descriptor);
-    } else
-      in.fail(
-          with_note(error(ErrorKind::kType, "the argument '{}' of the kernel {} cannot be of type '{}'",
-                          kernel.params()[i].name, kernel.name(), in.type_name(*v)),
-                    "help: kernels take tensors, tensor descriptors, numbers, bools, None, strings, dtypes, kernels "
-                    "and functions of the language"));
-  }
+  for (size_t i = 0; i < bound.values.size(); ++i)
+    if (bound.values[i])
+      out[i].emplace(argument(in, i, *bound.values[i], 0));
+    else
+      out[i].reset();
 }
 
 Ref<Dict> KernelObject::named(const Bound& bound) const {
@@ -573,8 +583,8 @@ void add_once(std::vector<T>& list, T item, Same same) {
 
 /// Without a tensor among its arguments a kernel runs where the session makes tensors.
 void choose_device(Interp& in, std::span<const std::optional<Arg>> args, LaunchOptions& options) {
-  const bool has_tensor = std::ranges::any_of(
-      args, [](const std::optional<Arg>& arg) { return arg && runtime::tensor_in(*arg) != nullptr; });
+  bool has_tensor = false;
+  for (const std::optional<Arg>& arg : args) runtime::each_tensor(arg, [&](const Tensor&) { has_tensor = true; });
   if (!has_tensor) options.device = torch_state(in).device();
 }
 
@@ -602,9 +612,11 @@ size_t form_of(const std::array<int64_t, 3>& grid, std::span<const std::optional
   size_t hash = 0;
   auto add = [&]<class T>(const T& value) { hash = (hash ^ std::hash<T>{}(value)) * 0x9E3779B97F4A7C15u; };
   for (int64_t d : grid) add(d);
-  for (const std::optional<Arg>& arg : args) {
+  auto add_argument = [&](const auto& self, const std::optional<Arg>& arg) -> void {
     add(arg ? arg->index() : SIZE_MAX);
-    if (!arg) continue;
+    if (!arg) return;
+    if (const auto* tuple = std::get_if<std::shared_ptr<const ArgTuple>>(&*arg))
+      for (const Arg& item : (*tuple)->items) self(self, item);
     const Tensor* tensor = std::get_if<Tensor>(&*arg);
     if (const auto* p = std::get_if<const Tensor*>(&*arg)) tensor = *p;
     if (tensor) {
@@ -616,15 +628,18 @@ size_t form_of(const std::array<int64_t, 3>& grid, std::span<const std::optional
     if (const auto* d = std::get_if<double>(&*arg)) add(*d);
     if (const auto* s = std::get_if<std::string>(&*arg)) add(*s);
     if (const auto* t = std::get_if<DType>(&*arg)) add(static_cast<int>(*t));
-  }
+  };
+  for (const std::optional<Arg>& arg : args) add_argument(add_argument, arg);
   return hash;
 }
 
 bool is_on_cpu(std::span<const std::optional<Arg>> args) {
-  return std::ranges::any_of(args, [](const std::optional<Arg>& arg) {
-    const auto* tensor = arg ? std::get_if<const Tensor*>(&*arg) : nullptr;
-    return tensor && !(*tensor)->device().is_cuda();
-  });
+  bool found = false;
+  for (const std::optional<Arg>& arg : args) {
+    if (arg && std::holds_alternative<std::shared_ptr<const TensorDescriptor>>(*arg)) continue;
+    runtime::each_tensor(arg, [&](const Tensor& tensor) { found = found || !tensor.device().is_cuda(); });
+  }
+  return found;
 }
 
 Status launch_first(Interp& in, const Kernel& kernel, const std::array<int64_t, 3>& grid,

@@ -74,6 +74,8 @@ class KernelObject : public Launchable {
     const LaunchOption* option;
   };
   const KnownKeyword& known_keyword(size_t at, std::string_view name) const;
+  /// `depth` tuples are around the value.
+  Arg argument(Interp& in, size_t param, const Value& value, int depth) const;
   void convert(Interp& in, const Bound& bound, std::vector<std::optional<Arg>>& out) const;
   std::array<int64_t, 3> grid_of(Interp& in, const Value& grid, const Bound& bound) const;
   Ref<Dict> named(const Bound& bound) const;

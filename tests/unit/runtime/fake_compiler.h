@@ -57,6 +57,12 @@ struct FakeCode : HostCode {
   Place place_at(uintptr_t) const override { return {}; }
 };
 
+/// The parameters that are left of an argument: several of a tuple.
+inline void add_params(const std::string& name, const frontend::ArgSpec& arg, CompiledKernel& kernel) {
+  for (const frontend::ArgSpec& item : arg.items) add_params(name, item, kernel);
+  if (!arg.is_tuple && !arg.is_constexpr) kernel.params.push_back({name, arg.type});
+}
+
 inline Compiler fake_compiler(Recorder& recorder) {
   Recorder::current() = &recorder;
   return {[&recorder](const frontend::JitFunction& function, std::span<const frontend::ArgSpec> args,
@@ -73,8 +79,7 @@ inline Compiler fake_compiler(Recorder& recorder) {
             k.name = function.def->name;
             k.target = options.target;
             k.num_warps = options.frontend.num_warps;
-            for (size_t i = 0; i < args.size(); ++i)
-              if (!args[i].is_constexpr) k.params.push_back({function.def->params[i].name, args[i].type});
+            for (size_t i = 0; i < args.size(); ++i) add_params(function.def->params[i].name, args[i], k);
             k.object = "object of " + k.name;
             k.ptx = options.target == "host" ? "" : "// ptx of " + k.name;
             k.phases = {{"frontend", 1.5}};

@@ -378,7 +378,7 @@ TEST_F(KernelTest, AThreadThatWaitedForAFailureTriesItself) {
 }
 
 // A launch first tries the specialisation of the one before it. Here most launches change something: an alignment, a
-// width, a divisibility, a type, a constexpr, a default, an option.
+// width, a divisibility, a type, a constexpr, a default, an option, an item of a tuple.
 TEST_F(KernelTest, ARepeatedSpecialisationIsNeverMistaken) {
   const auto seed = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
   SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -400,14 +400,31 @@ TEST_F(KernelTest, ARepeatedSpecialisationIsNeverMistaken) {
   const Arg constants[] = {
       int64_t{1}, int64_t{64}, std::string("relu"), std::string("tanh"), std::string("tan"), 1.0, DType::kF16,
       true,       helper,      std::monostate{}};
-  auto text = [](const frontend::ArgSpec& a) {
-    return a.is_constexpr ? describe(a.value) : fmt::format("{}:{}", ir::to_string(a.type), a.divisibility);
+  auto text_of = [](const auto& self, const frontend::ArgSpec& a) -> std::string {
+    if (!a.is_tuple)
+      return a.is_constexpr ? describe(a.value) : fmt::format("{}:{}", ir::to_string(a.type), a.divisibility);
+    std::string items;
+    for (const frontend::ArgSpec& item : a.items) items += self(self, item) + ", ";
+    return fmt::format("({}) {}", items, fmt::join(a.fields, " "));
+  };
+  auto text = [&](const frontend::ArgSpec& a) { return text_of(text_of, a); };
+  // With names or without, and others within.
+  auto tuple = [&](const auto& self, const auto& choices, int depth) -> Arg {
+    auto made = std::make_shared<ArgTuple>();
+    for (size_t n = random() % 4; n > 0; --n)
+      made->items.push_back(depth < 2 && random() % 4 == 0 ? self(self, choices, depth + 1) : pick(choices));
+    if (random() % 2)
+      for (size_t k = 0; k < made->items.size(); ++k)
+        made->fields.push_back(fmt::format("{}{}", random() % 2 ? 'a' : 'b', k));
+    return std::shared_ptr<const ArgTuple>(std::move(made));
   };
   std::set<std::string> seen;
   for (int i = 0; i < 1000; ++i) {
     Args args{pick(tensors), pick(integers), pick(tensors),   pick(scalars),
               pick(wide),    pick(integers), pick(constants), std::nullopt};
     if (random() % 3 == 0) args[7] = pick(integers);
+    if (random() % 3 == 0) args[3] = tuple(tuple, scalars, 0);
+    if (random() % 3 == 0) args[6] = tuple(tuple, constants, 0);
     LaunchOptions options;
     if (random() % 4 == 0) options.num_warps = 8;
     std::string expected = fmt::format("{} warps", options.num_warps), launched = expected;
