@@ -41,7 +41,8 @@ class Table:
 
     Attributes: columns (keys), rows (a dict for each; None: no such figure), units (by key), title, notes, and
     `tables`, the command's other tables by name. A figure of the whole table, as `best` of %tune, is an attribute too.
-    t["time"] is a column, t[0] a row.
+    t["time"] is a column, t[0] a row. One that was pickled is without its session: it is shown, written and drawn with
+    ax=, and not sorted or compared.
     """
 
     def __init__(self, session: Any, value: Any, form: dict | None = None) -> None:
@@ -56,6 +57,15 @@ class Table:
         self.columns: list[str] = self._form["columns"]
         self.tables = {} if form else {f["name"]: Table(session, value, f) for f in forms[1:]}
         self._path = f"_kiln_table.tables[{self._form['name']!r}]" if form else "_kiln_table"
+
+    def __copy__(self) -> Table:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> Table:
+        return self
+
+    def __reduce__(self) -> tuple:
+        return _of_forms, ([self._form, *(t._form for t in self.tables.values())], self.text_before)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -72,6 +82,7 @@ class Table:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not name.isidentifier(): raise AttributeError(name)
         from kiln import _kiln
+        if self._session is None: raise AttributeError(f"the table has no '{name}'")
         try:
             return self._session._python(self._ask(f"{self._path}.{name}"))
         except _kiln.Error as e:
@@ -88,11 +99,14 @@ class Table:
 
     def sort(self, by: str, reverse: bool = False) -> "Table":
         """The same table with its rows in the order of a column."""
+        self._needs_session()
         return self._session._python(self._ask(f"{self._path}.sort({by!r}, reverse={bool(reverse)})"))
 
     def compare(self, earlier: "Table") -> "Table":
         """The numbers that differ from an earlier table's."""
         if not isinstance(earlier, Table): raise TypeError(f"a table is compared with a table, not {earlier!r}")
+        self._needs_session()
+        earlier._needs_session()
         return self._session._python(
             self._session._with({"_kiln_table": self._value, "_kiln_earlier": earlier._value},
                                 f"{self._path}.compare(_kiln_earlier)"))
@@ -163,5 +177,21 @@ class Table:
         with open(path, "w", encoding="utf-8") as file: file.write(self._form[form])
         return None
 
+    def _needs_session(self) -> None:
+        if self._session is None: raise ValueError("a table that was pickled has no session to do that")
+
     def _ask(self, expression: str) -> Any:
+        self._needs_session()
         return self._session._with({"_kiln_table": self._value}, expression)
+
+
+class _Forms:
+
+    def __init__(self, tables: list[dict]) -> None:
+        self.tables = tables
+
+
+def _of_forms(forms: list[dict], text_before: str) -> Table:
+    table = Table(None, _Forms(forms))
+    table.text_before = text_before
+    return table

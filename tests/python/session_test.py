@@ -1,6 +1,7 @@
 """kiln.Session, the functions over it, and `%load_ext kiln`, on the CPU, with what arrays and IPython there are."""
 import concurrent.futures
 import contextlib
+import copy
 import functools
 import gc
 import importlib.util
@@ -495,6 +496,16 @@ class Sessions(unittest.TestCase):
 
 
 class Functions(unittest.TestCase):
+
+    def test_tables_are_pickled(self):
+        table = kiln.session().command("devices", {})
+        self.assertIs(copy.deepcopy([table])[0], table)
+        again = pickle.loads(pickle.dumps(table))
+        self.assertEqual((again.rows, again.columns, repr(again), again.to_csv(), again._repr_html_()),
+                         (table.rows, table.columns, repr(table), table.to_csv(), table._repr_html_()))
+        for call in (lambda: again.sort(table.columns[0]), lambda: again - table, lambda: table - again, again.plot):
+            with self.assertRaisesRegex(ValueError, "was pickled has no session"): call()
+        with self.assertRaises(AttributeError): again.best
 
     @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "needs matplotlib")
     def test_tables_draw_into_axes(self):
