@@ -174,7 +174,8 @@ class Recognizer {
         if (!left_out_by_stores(dot->result(), side, access->starts[d], access->sizes[d]))
           return refuse(*dot, side, because(Reason::kWrapsIntoResult));
       }
-      found.push_back(std::move(*access));
+      // A tile times its own transpose is one block.
+      if (found.empty() || found[0].op != access->op) found.push_back(std::move(*access));
     }
     for (const BlockAccess& access : found) rewrite(access);
     recognized_.insert(dot);

@@ -134,6 +134,41 @@ TEST(OperandOrders, WordsAreStoredAlongEachDimensionThatIsSummedOver) {
       }
 }
 
+/// One tile may be both operands, and be brought once: by a producer, a loop's ring or the warps.
+TEST(OperandOrders, ATileTimesItsTranspose) {
+  constexpr const char* kForms[] = {
+      R"(k = tl.arange(0, BK)
+    x = tl.load(a + m[:, None] * K + k[None, :], mask=m[:, None] < M, other=0.0)
+    acc = tl.dot(x, tl.trans(x)))",
+      R"(for t in range(0, tl.cdiv(L, BK)):
+        k = t * BK + tl.arange(0, BK)
+        x = tl.load(a + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < L), other=0.0)
+        acc = tl.dot(x, tl.trans(x), acc))",
+      R"(rows = tl.make_tensor_descriptor(a, [M, L], [K, 1], [BM, BK])
+    for t in range(0, tl.cdiv(L, BK)):
+        x = rows.load([tl.program_id(0) * BM, t * BK])
+        acc += tl.dot(x, x.T))",
+      R"(at = tl.load(index + m, mask=m < M, other=0)
+    for t in range(0, tl.cdiv(L, BK)):
+        k = t * BK + tl.arange(0, BK)
+        x = tl.load(a + at[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < L), other=0.0)
+        y = tl.load(a + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < L), other=0.0)
+        acc = tl.dot(x, tl.trans(x), acc)
+        acc = tl.dot(y, tl.trans(y), acc)
+        acc = tl.dot(x, tl.trans(y), acc))",
+  };
+  for (const char* form : kForms)
+    for (const int64_t rows : {16, 32, 64}) {
+      SCOPED_TRACE(fmt::format("{} rows: {}", rows, form));
+      ProductCase c;
+      c.block_m = c.block_n = rows, c.block_k = 64;
+      std::unique_ptr<Module> tile;
+      const auto m = distributed(c, fmt::format(kBothWays, form), &tile);
+      ASSERT_TRUE(m);
+      expect_equal(c, *tile, *m, 1, 1e-5);
+    }
+}
+
 /// Both count where a loop's rings get what is left of shared memory, and where products are chosen.
 TEST(OperandOrders, WordsAlongBothDimensionsHaveRoom) {
   const int64_t limit = target::find("sm_90a")->shared_per_block;
