@@ -24,6 +24,8 @@ _AT_ONCE = tl.constexpr(256)  # candidates that it compares them with
 # Words behind those of a row: the last ones are the threshold, and ahead of it how many candidates there are; ahead of
 # these as many for each part, of which the first two are its last element, and the next column how many it has.
 _BEHIND = tl.constexpr(16)
+# What follows from the row's length and k: of each, code would be compiled for multiples of 16 and for others.
+_SIZES = ("keep", "groups", "log_size", "count", "programs", "gap", "k")
 
 
 @triton.jit
@@ -71,19 +73,19 @@ def _mixed(x):
     return x ^ (x >> 16)
 
 
-@triton.jit
-def _sample_kernel(x, orders, columns, width, room, sample, nearest, keep, groups, LOG_SIZE: tl.constexpr,
+@triton.jit(do_not_specialize=_SIZES)
+def _sample_kernel(x, orders, columns, width, room, sample, nearest, keep, groups, log_size,
                    GROUP: tl.constexpr, BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr):
     """The first `keep` of each group of the sample.
 
-    The row has 2**LOG_SIZE parts of equal length, of which each gives an element from a random place: neither a slope
+    The row has 2**log_size parts of equal length, of which each gives an element from a random place: neither a slope
     nor a period of the row shows in the sample. Of as many parts in a row as there are groups each has one, which
     one is random too."""
     row, group = (tl.program_id(0) // groups).to(tl.int64), tl.program_id(0) % groups
     i = tl.arange(0, GROUP)
     part = i * groups + ((group + _mixed(i).to(tl.int32)) & (groups - 1))
-    jitter = (_mixed(part + GROUP).to(tl.uint64) * (width >> LOG_SIZE).to(tl.uint64)) >> 32
-    column = ((part.to(tl.int64) * width) >> LOG_SIZE).to(tl.int32) + jitter.to(tl.int32)
+    jitter = (_mixed(part + GROUP).to(tl.uint64) * (width >> log_size).to(tl.uint64)) >> 32
+    column = ((part.to(tl.int64) * width) >> log_size).to(tl.int32) + jitter.to(tl.int32)
     word: tl.constexpr = tl.uint64 if BITS == 64 else tl.uint32
     order = _order(_key(tl.load(x + row * width + column), BITS), FLOATS, DESCENDING, BITS).to(word)
     at = row * room + sample + group * GROUP
@@ -96,7 +98,7 @@ def _sample_kernel(x, orders, columns, width, room, sample, nearest, keep, group
     tl.store(columns + to, column, mask=rank < keep)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=_SIZES)
 def _threshold_kernel(orders, columns, room, nearest, count, programs, gap, PARTS: tl.constexpr, MINE: tl.constexpr,
                       BITS: tl.constexpr):
     """Finds the last element of each part in what groups have kept: each `gap`-th one. There is no candidate yet."""
@@ -149,7 +151,7 @@ def _append(elements, inside, column, last, border, orders, columns, count, capa
         tl.store(columns + place, column, mask=kept)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=_SIZES)
 def _candidates_kernel(x, orders, columns, width, room, capacity, programs, BITS: tl.constexpr, FLOATS: tl.constexpr,
                        DESCENDING: tl.constexpr, TILE: tl.constexpr, PIECE: tl.constexpr, EDGE: tl.constexpr):
     """All elements up to the threshold, in any order. Most tiles have none: that takes one maximum to see.
@@ -211,7 +213,7 @@ def _find_exact(x, orders, columns, width, k, BITS: tl.constexpr, FLOATS: tl.con
         taken += tl.sum(these.to(tl.int32))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=_SIZES)
 def _exact_kernel(x, orders, columns, width, room, capacity, k, BITS: tl.constexpr, FLOATS: tl.constexpr,
                   DESCENDING: tl.constexpr, CHUNK: tl.constexpr):
     """Where there are too few candidates, or more than there is room for: exactly k of them instead."""
@@ -223,7 +225,7 @@ def _exact_kernel(x, orders, columns, width, room, capacity, k, BITS: tl.constex
         tl.store(columns + row * room + room - 2, k)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=_SIZES)
 def _part_kernel(orders, columns, room, of_parts, capacity, programs, LOG_PARTS: tl.constexpr, SIZE: tl.constexpr):
     """Copies each candidate to those of its part, in any order."""
     row, program = (tl.program_id(0) // programs).to(tl.int64), tl.program_id(0) % programs
@@ -261,7 +263,7 @@ def _put_ranked(x, orders, columns, values, places, begin, count, ahead, k, MINE
     tl.store(places + rank, column.to(tl.int64), mask=kept)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=_SIZES)
 def _ranked_kernel(x, orders, columns, values, places, width, room, capacity, k, programs, MINE: tl.constexpr,
                    BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr, CHUNK: tl.constexpr):
     """Compares each candidate with each. Where the sample has misled, a row's first program alone finds all: k are few
@@ -280,7 +282,7 @@ def _ranked_kernel(x, orders, columns, values, places, width, room, capacity, k,
         _put_ranked(x, orders, columns, values, places, program * MINE, count, 0, k, MINE, BITS)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=_SIZES)
 def _ranked_parts_kernel(x, orders, columns, values, places, width, room, k, of_parts, capacity, programs,
                          PARTS: tl.constexpr, MINE: tl.constexpr, BITS: tl.constexpr):
     """Compares each candidate with each of its part; those of the parts ahead are ahead of it."""
@@ -375,7 +377,7 @@ def first_of_long(p, x, rows, width, k, shape, common):
     values = torch.empty(shape, dtype=x.dtype, device=device)
     places = torch.empty(shape, dtype=torch.int64, device=device)
     _sample_kernel[(rows * p.groups, )](x, orders, columns, width, room, p.sample, capacity, p.keep, p.groups,
-                                        LOG_SIZE=p.log_size, GROUP=_GROUP, num_warps=8, launch_pdl=early, **common)
+                                        p.log_size, GROUP=_GROUP, num_warps=8, launch_pdl=early, **common)
     programs = triton.cdiv(p.nearest, _MINE)
     _threshold_kernel[(rows * programs, )](orders, columns, room, capacity, p.nearest, programs, p.gap, PARTS=p.parts,
                                            MINE=_MINE, BITS=bits, num_warps=8, launch_pdl=early)
