@@ -8,12 +8,12 @@ import torch
 import triton
 import triton.language as tl
 from torch import _threshold
-from torch._sort import _CHUNK, _TILE, _UNSIGNED, _WIDEST, _first, _key, _digit_of_rank, _lines, _loaded_key, _of_rank
+from torch._sort import _CHUNK, _SIZES, _TILE, _UNSIGNED, _WIDEST, _first, _key, _digit_of_rank, _lines, _loaded_key, _of_rank
 from torch._sort import _order, _shares, _sort_rows, _unlined, sort
 from triton.language.extra import kiln as kl
 
 
-@triton.jit
+@triton.jit(do_not_specialize=_SIZES)
 def _select_kernel(x, in_places, out_keys, out_places, width, chunks, keep, CHUNK: tl.constexpr, BITS: tl.constexpr,
                    FLOATS: tl.constexpr, DESCENDING: tl.constexpr, IN_KEYS: tl.constexpr):
     """The first `keep` of a chunk in the order of a sort, as keys, in the order in which they are there.
@@ -46,7 +46,7 @@ def _order_of(x, column, width, BITS: tl.constexpr, FLOATS: tl.constexpr, DESCEN
     return element, _order(_key(element, BITS), FLOATS, DESCENDING, BITS).to(tl.uint64 if BITS == 64 else tl.uint32)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=_SIZES)
 def _count_digit_kernel(x, counts, lasts, width, tiles, share, shares, SHIFT: tl.constexpr, BITS: tl.constexpr,
                         FLOATS: tl.constexpr, DESCENDING: tl.constexpr, TILE: tl.constexpr):
     """How often each digit comes in a row, among the elements that have its last one's digits above."""
@@ -66,7 +66,7 @@ def _count_digit_kernel(x, counts, lasts, width, tiles, share, shares, SHIFT: tl
     tl.atomic_add(counts + row * 256 + tl.arange(0, 256), found, mask=found > 0, sem="relaxed")
 
 
-@triton.jit
+@triton.jit(do_not_specialize=_SIZES)
 def _next_digit_kernel(counts, lasts, needs, keep, FIRST: tl.constexpr):
     """Joins the last one's next digit to those above; which of the elements with all of them it is, from 1."""
     row, bins = tl.program_id(0), tl.arange(0, 256)
@@ -80,7 +80,7 @@ def _next_digit_kernel(counts, lasts, needs, keep, FIRST: tl.constexpr):
     tl.store(counts + row * 256 + bins, 0)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=_SIZES)
 def _count_taken_kernel(x, lasts, less, equal, width, tiles, BITS: tl.constexpr, FLOATS: tl.constexpr,
                         DESCENDING: tl.constexpr, TILE: tl.constexpr):
     """How many elements of each tile are ahead of the last one, and equal to it."""
@@ -92,7 +92,7 @@ def _count_taken_kernel(x, lasts, less, equal, width, tiles, BITS: tl.constexpr,
     tl.store(equal + tl.program_id(0), tl.sum(((column < width) & (order == last)).to(tl.int32)))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=_SIZES)
 def _take_kernel(x, lasts, needs, less, equal, values, places, width, tiles, keep, BITS: tl.constexpr,
                  FLOATS: tl.constexpr, DESCENDING: tl.constexpr, TILE: tl.constexpr):
     """Those that are ahead of the last one, then of its equals the first `needs`, in the order in which they are there.

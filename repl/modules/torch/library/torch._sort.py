@@ -19,6 +19,10 @@ _WIDEST = 8192  # elements of a row that one program sorts
 _MANY = 32      # long rows of which each program takes one
 _CHUNK = 4096   # of a row that is read in a loop
 _TILE = 8192    # of a pass: 32 elements to a thread, in registers
+# Numbers that follow from lengths and k, which no address has as a factor: kernels would be compiled for multiples of 16
+# and others of each, and each pass for its own number.
+_SIZES = ("rows", "keep", "beside", "rank", "tiles", "share", "shares", "number", "chunks", "groups", "log_size", "count",
+          "programs", "gap", "k")
 
 
 @triton.jit
@@ -81,7 +85,7 @@ def _loaded_key(from_, mask, BITS: tl.constexpr, IS_KEY: tl.constexpr):
     return _key(tl.load(from_, mask=mask, other=0), BITS)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=_SIZES)
 def _rows_kernel(x, in_places, values, out_places, rows, width, keep, ROWS: tl.constexpr, WIDTH: tl.constexpr,
                  BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr, IN_KEYS: tl.constexpr):
     """Sorts ROWS rows of at most WIDTH elements, and keeps the first ones of each."""
@@ -118,7 +122,7 @@ def _by_network(key, column):
     return (tl.sort((key << 16) | column.to(key.dtype), 1) & 0xffff).to(tl.int32)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=_SIZES)
 def _narrow_kernel(x, values, out_places, rows, width, keep, beside, ROWS: tl.constexpr, WIDTH: tl.constexpr,
                    BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr, PLACES: tl.constexpr):
     """The same for short rows: numbers that have a key above and its place below, in a network of exchanges. Without
@@ -156,7 +160,7 @@ def _narrow_kernel(x, values, out_places, rows, width, keep, beside, ROWS: tl.co
     tl.store(out_places + to, place, mask=kept)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=_SIZES)
 def _ranks_kernel(x, values, out_places, rows, width, keep, ROWS: tl.constexpr, WIDTH: tl.constexpr,
                   BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr):
     """The same for short rows of wide numbers: each goes where those ahead of it in their order end."""
@@ -194,7 +198,7 @@ def _of_rank(order, need, BITS: tl.constexpr):
     return last, need
 
 
-@triton.jit
+@triton.jit(do_not_specialize=_SIZES)
 def _rank_kernel(x, values, out_places, width, rank, NAN_FIRST: tl.constexpr, WIDTH: tl.constexpr, BITS: tl.constexpr,
                  FLOATS: tl.constexpr):
     """The element of each row that a stable sort puts at this place, from 0; with NAN_FIRST a NaN if there is one."""
@@ -215,7 +219,7 @@ def _rank_kernel(x, values, out_places, width, rank, NAN_FIRST: tl.constexpr, WI
     tl.store(out_places + row, place.to(tl.int64))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=_SIZES)
 def _rank_long_kernel(x, values, out_places, width, rank, NAN_FIRST: tl.constexpr, CHUNK: tl.constexpr,
                       BITS: tl.constexpr, FLOATS: tl.constexpr):
     """The same for rows of many chunks: one pass over the row for each digit, and one for the place."""
@@ -258,7 +262,7 @@ def _parts(work, states, bins_of_all):
     return counts, counts + bins_of_all, useless, useless + bins_of_all // 256
 
 
-@triton.jit
+@triton.jit(do_not_specialize=_SIZES)
 def _histogram_kernel(x, work, states, bins_of_all, width, tiles, share, shares, BITS: tl.constexpr,
                       FLOATS: tl.constexpr, DESCENDING: tl.constexpr, TILE: tl.constexpr):
     """How often each digit is in a row, added up over programs that take `share` tiles each. The last one of a row says
@@ -299,7 +303,7 @@ def _look(word, before, ahead, seen, FLAG: tl.constexpr):
     return before, ahead, seen & (flag == 1)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=_SIZES)
 def _pass_kernel(x, key_buffers, place_buffers, values, out_places, work, states, bins_of_all, width, tiles, size, number,
                  BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr, LAST: tl.constexpr,
                  PLACES: tl.constexpr, TILE: tl.constexpr):

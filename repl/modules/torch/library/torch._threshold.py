@@ -14,7 +14,7 @@ import math
 import torch
 import triton
 import triton.language as tl
-from torch._sort import _digit_of_rank, _first, _key, _order
+from torch._sort import _digit_of_rank, _first, _key, _order, _SIZES
 from triton.language.extra import kiln as kl
 
 _SHORTEST = 2**17  # elements of a row of which a sample pays
@@ -24,8 +24,6 @@ _AT_ONCE = tl.constexpr(256)  # candidates that it compares them with
 # Words behind those of a row: the last ones are the threshold, and ahead of it how many candidates there are; ahead of
 # these as many for each part, of which the first two are its last element, and the next column how many it has.
 _BEHIND = tl.constexpr(16)
-# What follows from the row's length and k: of each, code would be compiled for multiples of 16 and for others.
-_SIZES = ("keep", "groups", "log_size", "count", "programs", "gap", "k")
 
 
 @triton.jit
