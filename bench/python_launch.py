@@ -3,9 +3,9 @@
     PYTHONPATH=build/release/python python bench/python_launch.py [--budget US]
 
 On a GPU where torch has one, else on the CPU without Triton. A kernel that does next to nothing is launched in batches
-that the GPU's queue holds, with the GPU idle at the beginning of each. All rows are measured three times in turn, so that
-none has the process's first second for itself; the median of all batches is printed. "bind" is a launch over a grid of
-none: all but the driver's part. With --budget, a row above it fails.
+that the GPU's queue holds, with the GPU idle at the beginning of each. All rows are measured three times in turn, so
+that none has the process's first second for itself; the median of all batches is printed. "bind" is a launch over a
+grid of none: all but the driver's part. With --budget, a row above it fails.
 """
 import argparse
 import linecache

@@ -242,8 +242,8 @@ class Launches(unittest.TestCase):
 
     def test_tuples(self):
         x, out, kernel = zeros(100) + 3, zeros(100), kiln.jit(add_all.fn)
-        for inputs, rows, total in (((x, x), Rows(out, 100), 6), ((x, x, x), Rows(out, 100), 9), ((), Rows(out, 100), 0),
-                                    ((x, x), Sized(100, out), 6), ((x, x), Rows(out, 100), 6)):
+        for inputs, rows, total in (((x, x), Rows(out, 100), 6), ((x, x, x), Rows(out, 100), 9),
+                                    ((), Rows(out, 100), 0), ((x, x), Sized(100, out), 6), ((x, x), Rows(out, 100), 6)):
             kernel[2](inputs, rows, BLOCK=64)
             self.assertEqual(out.tolist(), [total] * 100)
         self.assertEqual(kernel.variants, 4)
@@ -342,7 +342,8 @@ class Launches(unittest.TestCase):
         far = 1 << 46  # outside of all memory, and an address all the same
         out = zeros(64)
         for _ in range(2):
-            with self.assertRaisesRegex(kiln.Error, "kernel 'put_far' .*\n.*by this statement") as caught: put_far[4](out, far)
+            with self.assertRaisesRegex(kiln.Error, "kernel 'put_far' .*\n.*by this statement") as caught:
+                put_far[4](out, far)
             self.assertEqual(caught.exception.kind, "launch")
         put[1](out, 2.5)
         self.assertEqual(float(out[0]), 2.5)

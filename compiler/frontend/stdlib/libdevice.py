@@ -262,8 +262,8 @@ def atanh(x):
 
 @triton.jit
 def round(x):
-    # To nearest, ties away from zero. What is added is the number below a half: 0.5 would take 0.49999997 to 1, and half
-    # an ulp less changes no other sum.
+    # To nearest, ties away from zero. What is added is the number below a half: 0.5 would take 0.49999997 to 1, and
+    # half an ulp less changes no other sum.
     BITS: tl.constexpr = x.dtype.primitive_bitwidth
     word: tl.constexpr = tl.core.get_int_dtype(BITS, False)
     HALF: tl.constexpr = 0x3fdfffffffffffff if BITS == 64 else 0x3effffff

@@ -8,8 +8,8 @@ import torch
 import triton
 import triton.language as tl
 from torch import _threshold
-from torch._sort import _CHUNK, _SIZES, _TILE, _UNSIGNED, _WIDEST, _first, _key, _digit_of_rank, _lines, _loaded_key, _of_rank
-from torch._sort import _order, _shares, _sort_rows, _unlined, sort
+from torch._sort import _CHUNK, _SIZES, _TILE, _UNSIGNED, _WIDEST, _digit_of_rank, _first, _key, _lines, _loaded_key
+from torch._sort import _of_rank, _order, _shares, _sort_rows, _unlined, sort
 from triton.language.extra import kiln as kl
 
 

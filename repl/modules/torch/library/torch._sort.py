@@ -1,8 +1,8 @@
 """Sorting by kernels: stable radix sorts by digits of eight bits, the lowest first (kl.bucket_place).
 
-Rows that fit one tile are sorted by one program each, or several to a program; short ones by exchanges. Longer ones take one pass over memory
-for each digit, in which every tile finds out where its elements go by looking back at the tiles ahead of it (Merrill
-and Garland's decoupled look-back, as in Adinets and Merrill's onesweep sort).
+Rows that fit one tile are sorted by one program each, or several to a program; short ones by exchanges. Longer ones
+take one pass over memory for each digit, in which every tile finds out where its elements go by looking back at the
+tiles ahead of it (Merrill and Garland's decoupled look-back, as in Adinets and Merrill's onesweep sort).
 """
 import math
 
@@ -19,10 +19,10 @@ _WIDEST = 8192  # elements of a row that one program sorts
 _MANY = 32      # long rows of which each program takes one
 _CHUNK = 4096   # of a row that is read in a loop
 _TILE = 8192    # of a pass: 32 elements to a thread, in registers
-# Numbers that follow from lengths and k, which no address has as a factor: kernels would be compiled for multiples of 16
-# and others of each, and each pass for its own number.
-_SIZES = ("rows", "keep", "beside", "rank", "tiles", "share", "shares", "number", "chunks", "groups", "log_size", "count",
-          "programs", "gap", "k")
+# Numbers that follow from lengths and k, which no address has as a factor: kernels would be compiled for multiples of
+# 16 and others of each, and each pass for its own number.
+_SIZES = ("rows", "keep", "beside", "rank", "tiles", "share", "shares", "number", "chunks", "groups", "log_size",
+          "count", "programs", "gap", "k")
 
 
 @triton.jit
@@ -304,8 +304,8 @@ def _look(word, before, ahead, seen, FLAG: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=_SIZES)
-def _pass_kernel(x, key_buffers, place_buffers, values, out_places, work, states, bins_of_all, width, tiles, size, number,
-                 BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr, LAST: tl.constexpr,
+def _pass_kernel(x, key_buffers, place_buffers, values, out_places, work, states, bins_of_all, width, tiles, size,
+                 number, BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr, LAST: tl.constexpr,
                  PLACES: tl.constexpr, TILE: tl.constexpr):
     """One digit: a program sorts its tile by it and copies each digit's elements to their place in the row.
 

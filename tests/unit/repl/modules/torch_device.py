@@ -83,9 +83,10 @@ def misled(room):
     return wrong
 def marked(pair):
     return [torch.where(pair[0] != pair[0], pair[0].new_zeros(()), pair[0]), pair[0] != pair[0], pair[1]]
-for shape, k, dt in (((131072,), 300, torch.bfloat16), ((3, 131073), 400, torch.float32), ((140001,), 8000, torch.int32),
-                     ((150001,), 4096, torch.bfloat16), ((1 << 20,), 1, torch.float16), ((131077, 2), 500, torch.int64),
-                     ((150000,), 3000, torch.float64), ((131072,), 2000, torch.uint8), ((140000,), 700, torch.int16)):
+for shape, k, dt in (((131072,), 300, torch.bfloat16), ((3, 131073), 400, torch.float32),
+                     ((140001,), 8000, torch.int32), ((150001,), 4096, torch.bfloat16), ((1 << 20,), 1, torch.float16),
+                     ((131077, 2), 500, torch.int64), ((150000,), 3000, torch.float64), ((131072,), 2000, torch.uint8),
+                     ((140000,), 700, torch.int16)):
     dim, down = 0 if shape[-1] == 2 else -1, r.random() < 0.5  # one order, because others are other kernels to compile
     for kind in (r.randint(0, 1), r.randint(2, 3), r.choice(["too few", "capacity"]), "of_part"):
         if k == 1 and kind not in (0, 1):
