@@ -529,9 +529,9 @@ struct AxisAnalysis::State {
   }
 
   /// A minimum with a number that is not negative, as min(tiles - first, GROUP), the tiles of a group of programs. It
-  /// is taken to be positive: it can be less only in programs beyond the last tile, which no kernel launches, and by it
-  /// the number of the program's column follows from that of the program. Triton takes the sign of every dividend of %
-  /// for granted.
+  /// is taken to be positive, which is not proved: there it is less only in programs beyond the last tile. So the
+  /// column that follows from a program's number is not negative (docs/language.md). Triton takes the sign of every
+  /// dividend of % for granted.
   bool is_capped_count(const Value* v) {
     return v->op && v->op->kind == OpKind::kMin &&
            (of(v->op->operand(0)).non_negative || of(v->op->operand(1)).non_negative);
