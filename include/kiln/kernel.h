@@ -40,7 +40,7 @@ struct ArgTuple;
 using Arg =
     std::variant<std::monostate, bool, int64_t, double, std::string, DType, Tensor, Kernel, uint64_t, const Tensor*,
                  std::shared_ptr<const TensorDescriptor>, LanguageFunction, std::shared_ptr<const ArgTuple>>;
-/// A tuple as an argument: each item is as an argument of its own.
+/// A tuple as an argument: each item is as an argument of its own, and may be a tuple.
 struct ArgTuple {
   std::vector<Arg> items;
   std::vector<std::string> fields = {};  // of a NamedTuple, a name for each item

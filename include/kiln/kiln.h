@@ -4,7 +4,8 @@
  * Every function that can fail returns NULL, or an error that the caller frees with kiln_error_free(); the handle that
  * it gives is NULL then. No C++ exception leaves the library. Handles are opaque; each is freed by its own function,
  * and may be used from several threads at once. Texts that are returned live as long as the handle they came from.
- * Functions that free a handle or tell something of it take NULL too, of which they tell "", 0 or NULL.
+ * Functions that free a handle or tell something of it take NULL too, of which they tell "", 0 or NULL
+ * (kiln_error_get_kind: KILN_ERROR_INTERNAL, as 0 is a kind).
  *
  * Structures begin with their size, which the caller sets (KILN_INIT does): a later library reads no further, and fills
  * in defaults. What is declared here stays as it is while KILN_API_VERSION is the same. */

@@ -24,8 +24,8 @@ class Kernel(_kiln.Dispatcher):
     grid: an int, a tuple of 1 to 3 ints, or a function of the arguments by name that gives one of these.
     Arguments: tensors of torch, numpy arrays, objects with `__dlpack__` or `__cuda_array_interface__`, numbers, bools,
     None, tuples of these; anything for `tl.constexpr` parameters. Options: num_warps, num_stages, num_ctas, maxnreg,
-    launch_pdl, enable_fp_fusion, debug, sanitize_overflow; check=True checks each access to memory and waits for the
-    end. Tensors on the CPU run on the CPU, those on a GPU on torch's current stream.
+    launch_pdl, enable_fp_fusion, debug, sanitize_overflow; check=True waits for the end and raises kiln.Error for an
+    access outside of a tensor. Tensors on the CPU run on the CPU, those on a GPU on torch's current stream.
     """
 
     def __new__(cls, fn: Callable, do_not_specialize: Sequence[Any] = ()) -> "Kernel":

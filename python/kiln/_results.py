@@ -186,6 +186,7 @@ class Table:
 
 
 class _Forms:
+    """What a pickled table has in place of the session's value."""
 
     def __init__(self, tables: list[dict]) -> None:
         self.tables = tables

@@ -154,8 +154,8 @@ LoadedImage compiled(Dispatcher& kernel, PyObject* compile, std::span<PyObject* 
   return value_of(std::move(loaded));
 }
 
-/// The launch by the kernel's method in Python: _launch_checked(arguments, grid, options, device). Arguments are
-/// ("tensor", object, dtype, address) or ("value", object).
+/// The launch by the kernel's method in Python: _launch_checked(arguments, grid, options, device). Arguments are what
+/// told() gives.
 void launch_checked(Dispatcher& kernel, PyObject* self, std::span<PyObject* const> values,
                     const std::array<int64_t, 3>& grid, const CodeOptions& options, int device) {
   const Ref arguments = Ref::take(PyList_New(0)), chosen = options_dict(options);

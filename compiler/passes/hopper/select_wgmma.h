@@ -5,7 +5,9 @@
 //   transposed product qualifies, the dot is transposed first: wgmma takes at least 64 rows and as few as 8 columns,
 //   and may have its first operand, not the second, in registers.
 // - The warps' own copies (staged = 1 or 2): whatever is masked, gathered, converted or computed. The second operand
-//   goes through shared memory, and the first one too where it is loaded as it is; else it stays in registers.
+//   goes through shared memory, and the first one too where it is loaded as it is; else it stays in registers. A dot of
+//   a loop whose operands are both loaded, and whose sum is stored element by element, is transposed as well where only
+//   that qualifies.
 #pragma once
 #include <optional>
 #include <unordered_set>
