@@ -14,6 +14,7 @@ import math
 import torch
 import triton
 import triton.language as tl
+from torch import _kiln
 from torch._sort import _digit_of_rank, _first, _key, _order, _SIZES
 from triton.language.extra import kiln as kl
 
@@ -347,8 +348,7 @@ class _Plan:
         self.room = self.of_parts + (self.parts * (self.of_part + 16) if self.parts > 1 else 0) + 16
         # Elements of 4 KiB, in 32 of the 64 registers that a thread has when a processor takes 32 programs, its most.
         self.tile = min(2048, 4096 // x.element_size())
-        sms = torch.cuda.get_device_properties().multi_processor_count if x.is_cuda else 4
-        self.programs = max(1, min(triton.cdiv(width, self.tile), 32 * sms // rows))
+        self.programs = max(1, min(triton.cdiv(width, self.tile), 32 * _kiln.processors(x, 4) // rows))
         # Each launch begins while the one ahead of it ends: of short rows the launches are most of the time.
         self.early = x.is_cuda and torch.cuda.get_device_capability()[0] >= 9
 
