@@ -528,13 +528,19 @@ struct AxisAnalysis::State {
     return info;
   }
 
-  /// A minimum with a number that is not negative, as min(tiles - first, GROUP), the tiles of a group of programs. It
-  /// is taken to be positive, which is not proved: there it is less only in programs beyond the last tile. So the
+  /// A minimum of a difference and a constant, as min(tiles - first, GROUP), the tiles of a group of programs. It is
+  /// taken to be positive, which is not proved: there it is less only in programs beyond the last tile. So the
   /// column that follows from a program's number is not negative (docs/language.md). Triton takes the sign of every
   /// dividend of % for granted.
   bool is_capped_count(const Value* v) {
-    return v->op && v->op->kind == OpKind::kMin &&
-           (of(v->op->operand(0)).non_negative || of(v->op->operand(1)).non_negative);
+    if (!v->op || v->op->kind != OpKind::kMin) return false;
+    for (int cap : {0, 1}) {
+      const std::optional<int64_t> most = of(v->op->operand(cap)).constant;
+      const Op* count = v->op->operand(1 - cap)->op;
+      // What is left of a number that is given: a difference of constants may well be meant to be negative.
+      if (most && *most > 0 && count && count->kind == OpKind::kSub && !of(count->operand(1)).constant) return true;
+    }
+    return false;
   }
 
   AxisInfo div(const Op* op, const ir::Type& type) {
