@@ -113,6 +113,7 @@ class Recognizer {
       for (int side : {0, 1})
         if (const Op* load = load_of(dot->operand(side))) loads.insert(load);
     }
+    if (loads.empty()) return false;
     int64_t bytes = 0;
     for (const Op* load : loads) {
       if (load->kind != OpKind::kLoad || is_in_loop(load->parent) || !loads_widely(*load)) return false;
@@ -147,7 +148,7 @@ class Recognizer {
       for (int side : {0, 1})
         if (const ir::Type& t = dot->operand(side)->type; operands.insert(dot->operand(side)).second)
           bytes += t.shape.numel() * size_of(t.dtype);
-    return bytes <= target_.shared_per_block / 2;
+    return bytes <= room_to_stage(target_);
   }
 
   bool recognize(Op* dot) {

@@ -247,7 +247,7 @@ bool may_be_transposed(const Op& dot) {
 /// free for the next one's.
 void select_staged(ir::Module& module, const Target& target, Remarks* remarks) {
   const analysis::AxisAnalysis axis(module);
-  const int64_t most = target.shared_per_block / 2;
+  const int64_t most = room_to_stage(target);
   std::map<const Op*, StagedOperands> places;
   std::vector<Op*> dots;
   ir::walk(module.body(), [&](Op* op) {
@@ -267,7 +267,11 @@ void select_staged(ir::Module& module, const Target& target, Remarks* remarks) {
       continue;
     }
     const int64_t staged = operands_to_stage(*dot, axis, target);
-    if (staged < (swapped ? 2 : 1)) {
+    if (swapped && staged < 2) {
+      if (remarks) remarks->add(why, dot->range);
+      continue;
+    }
+    if (staged == 0) {
       const Reason reason = contiguous_dim(dot->operand(1), axis) ? Reason::kNotAlongK : Reason::kComputedBytes;
       remark_operand(remarks, dot->range, dot_operand(*dot, 1), reason, dot->operand(1)->type.element_bits());
       continue;

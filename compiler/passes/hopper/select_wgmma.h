@@ -31,6 +31,9 @@ const target::GroupMma* fitting_group(const ir::Op& dot, int num_warps, const ta
 /// read the second one there.
 int64_t operands_to_stage(const ir::Op& dot, const analysis::AxisAnalysis& axis, const target::Target& target);
 
+/// Bytes of operands that the dots of one place, a loop or none, may have staged.
+inline int64_t room_to_stage(const target::Target& target) { return target.shared_per_block / 2; }
+
 /// Whether the value has no uses but as operands of dots, perhaps transposed.
 bool only_feeds_dots(const ir::Value* v);
 
