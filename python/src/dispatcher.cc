@@ -193,10 +193,13 @@ PyObject* run(PyObject* object, PyObject* const* args, Py_ssize_t given, PyObjec
       if (at == count)  // not interned: **{"a" + "b": …}
         for (at = 0; at < count && PyUnicode_Compare(kernel.params[at].name.get(), keyword) != 0;) ++at;
       if (at == count) {
-        if (text_of(keyword) == "check")
-          is_checked = PyObject_IsTrue(value) == 1;
-        else
+        if (text_of(keyword) != "check") {
           set_option(options, kernel, keyword, value);
+        } else if (const int truth = PyObject_IsTrue(value); truth < 0) {
+          throw Raised();
+        } else {
+          is_checked = truth == 1;
+        }
       } else if (values[at]) {
         raise(PyExc_TypeError, "kernel '%s' got two values for argument '%U'", kernel.name.c_str(), keyword);
       } else {
