@@ -62,7 +62,8 @@ void DispatchArguments::identity(const DispatchParam& param, PyObject* object) {
   if (!known) {
     if (PyErr_Occurred()) {
       PyErr_Clear();
-      refuse(param, PyExc_TypeError, "is a tl.constexpr and got an unhashable " + type_of(object));
+      refuse(param, PyExc_TypeError,
+             (in_tuple_ ? "holds an unhashable " : "is a tl.constexpr and got an unhashable ") + type_of(object));
     }
     check(PyDict_SetItem(objects_, typed.get(), object));
     known = object;
@@ -302,14 +303,17 @@ void DispatchArguments::finish(const CodeOptions& options, uint32_t generation) 
   raw(generation);
 }
 
+template <class Each>
+Ref DispatchArguments::tuple_of(PyObject* object, const Each& each) {
+  const Ref list = Ref::take(PyList_New(0));
+  in_tuple_ = true;
+  for (Py_ssize_t i = 0; i < length(object); ++i) check(PyList_Append(list.get(), each(item(object, i)).get()));
+  return Ref::take(PyTuple_Pack(3, text("tuple").get(), list.get(), fields_of(object).get()));
+}
+
 Ref DispatchArguments::described(const DispatchParam& param, PyObject* object) {
-  if (PyTuple_Check(object) && !param.is_constexpr && !param.is_annotated) {
-    const Ref list = Ref::take(PyList_New(0));
-    in_tuple_ = true;
-    for (Py_ssize_t i = 0; i < length(object); ++i)
-      check(PyList_Append(list.get(), described(param, item(object, i)).get()));
-    return Ref::take(PyTuple_Pack(3, text("tuple").get(), list.get(), fields_of(object).get()));
-  }
+  if (PyTuple_Check(object) && !param.is_constexpr && !param.is_annotated)
+    return tuple_of(object, [&](PyObject* item) { return described(param, item); });
   add(param, object);
   if (value_) return Ref::take(PyTuple_Pack(2, text("constexpr").get(), value_));
   std::string type = (is_pointer_ ? "*" : "") + std::string(name(dtype_)) + (divisible_ ? ":16" : "");
@@ -317,13 +321,8 @@ Ref DispatchArguments::described(const DispatchParam& param, PyObject* object) {
 }
 
 Ref DispatchArguments::told(const DispatchParam& param, PyObject* object) {
-  if (PyTuple_Check(object) && !param.is_constexpr && !param.is_annotated) {
-    const Ref list = Ref::take(PyList_New(0));
-    in_tuple_ = true;
-    for (Py_ssize_t i = 0; i < length(object); ++i)
-      check(PyList_Append(list.get(), told(param, item(object, i)).get()));
-    return Ref::take(PyTuple_Pack(3, text("tuple").get(), list.get(), fields_of(object).get()));
-  }
+  if (PyTuple_Check(object) && !param.is_constexpr && !param.is_annotated)
+    return tuple_of(object, [&](PyObject* item) { return told(param, item); });
   add(param, object);
   if (value_ || !is_pointer_) return Ref::take(PyTuple_Pack(2, text("value").get(), object));
   // The address is the last slot, since items of a tuple come one after another.

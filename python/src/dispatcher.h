@@ -76,6 +76,9 @@ class DispatchArguments {
   void named_fields(const DispatchParam& param, PyObject* tuple);
   /// A tuple of tensors, numbers and constants: each is as an argument of its own.
   void items(const DispatchParam& param, PyObject* tuple);
+  /// ("tuple", what `each` says of its items, names of fields).
+  template <class Each>
+  Ref tuple_of(PyObject* object, const Each& each);
   void integer(const DispatchParam& param, PyObject* object);
   void annotated(const DispatchParam& param, PyObject* object);
   void scalar(DType dtype, uint64_t slot, bool divisible);

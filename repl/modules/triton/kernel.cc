@@ -615,8 +615,10 @@ size_t form_of(const std::array<int64_t, 3>& grid, std::span<const std::optional
   auto add_argument = [&](const auto& self, const std::optional<Arg>& arg) -> void {
     add(arg ? arg->index() : SIZE_MAX);
     if (!arg) return;
-    if (const auto* tuple = std::get_if<std::shared_ptr<const ArgTuple>>(&*arg))
+    if (const auto* tuple = std::get_if<std::shared_ptr<const ArgTuple>>(&*arg)) {
+      for (const std::string& field : (*tuple)->fields) add(field);
       for (const Arg& item : (*tuple)->items) self(self, item);
+    }
     const Tensor* tensor = std::get_if<Tensor>(&*arg);
     if (const auto* p = std::get_if<const Tensor*>(&*arg)) tensor = *p;
     if (tensor) {
