@@ -369,7 +369,13 @@ class Launches(unittest.TestCase):
         with self.assertRaisesRegex(kiln.Error, "element 100 of 'inputs.1', which has 100 elements, in program 1"):
             add_all[2]((zeros(128), x), Rows(zeros(128), 128), BLOCK=64, check=True)
         with self.assertRaisesRegex(TypeError, "'n' got a str"): scale[1](x, out, "n", check=True)
-        with self.assertRaisesRegex(ValueError, "truth value"): scale[1](x, out, 1, check=np.array([1, 2]))
+
+        class Neither:
+
+            def __bool__(self):
+                raise ValueError("neither true nor false")
+
+        with self.assertRaisesRegex(ValueError, "neither"): scale[1](x, out, 1, check=Neither())
 
     @unittest.skipUnless(np, "no numpy")
     def test_checked_launches_of_numpy(self):

@@ -76,8 +76,10 @@ TEST(FaultsDeathTest, OfKernelsAloneLeaveOthersAsTheyWere) {
       if (run_guarded(write, nullptr)) std::fputs("[caught]", stderr);
     more();
   };
+#ifndef __SANITIZE_ADDRESS__  // which takes what nobody else does, and exits
   EXPECT_EXIT(in_a_program([] { write_nowhere(); }), ::testing::KilledBySignal(SIGSEGV), "^\\[caught\\]\\[caught\\]$");
   EXPECT_EXIT(in_a_program([] { raise(SIGFPE); }), ::testing::KilledBySignal(SIGFPE), "^\\[caught\\]\\[caught\\]$");
+#endif
   auto before = [](int) {
     std::fputs("[before]", stderr);
     _exit(3);
