@@ -166,8 +166,9 @@ void on_uncaught() {
   } catch (const std::exception& e) {
     end_process(e.what());
   } catch (...) {
+    end_process("an exception that nobody caught");
   }
-  end_process("an exception that nobody caught");
+  end_process("std::terminate() was called");
 }
 
 }  // namespace

@@ -100,7 +100,8 @@ void start(Watch& w) {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
     std::thread([&w] { poll_launches(w); }).detach();
-  } catch (const std::system_error&) {  // the system has no thread for it: launches run to their end
+  } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch)
+    // The system has no thread for it: launches run to their end.
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

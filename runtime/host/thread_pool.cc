@@ -39,7 +39,7 @@ inline void pause_cpu() {
 ThreadPool::ThreadPool(int threads) : made_in_(count_forks()) {
   try {
     for (int t = 1; t < threads; ++t) workers_.emplace_back([this, t] { worker_loop(t); });
-  } catch (const std::system_error&) {
+  } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch)
     // The system has no more of them (ulimit -u, a container's limit): those that there are do the work.
   }
 }

@@ -107,11 +107,12 @@ class Recognizer {
   /// wait at: no loop is around them, so that a producer has nothing to run ahead of, and all their loads are under way
   /// at once, ahead of the first of them.
   bool is_one_trip(const std::vector<Op*>& dots) {
-    std::unordered_set<const Op*> loads;
+    std::vector<const Op*> loads;
     for (const Op* dot : dots) {
       if (is_in_loop(dot->parent) || module_.num_ctas > 1 || !multiplies_without_tma(*dot)) return false;
       for (int side : {0, 1})
-        if (const Op* load = load_of(dot->operand(side))) loads.insert(load);
+        if (const Op* load = load_of(dot->operand(side)); load && std::ranges::find(loads, load) == loads.end())
+          loads.push_back(load);
     }
     if (loads.empty()) return false;
     int64_t bytes = 0;
