@@ -203,7 +203,8 @@ std::vector<Session::Parameter> Session::parameters(std::string_view path) const
 }
 
 std::vector<std::string> Session::argument_values(std::string_view path, std::string_view parameter) const {
-  if (auto* m = look_up(*interp_, path).get<KernelMember>())
+  const Value found = look_up(*interp_, path);
+  if (auto* m = found.get<KernelMember>())
     if (std::vector<std::string> words = m->words_of(parameter); !words.empty()) return words;
   std::vector<std::string> out;
   for (const Parameter& p : parameters(path))
@@ -245,7 +246,8 @@ bool Session::is_of_kernels(std::string_view path) const {
 }
 
 bool Session::computed_tensor(std::string_view path) const {
-  auto* t = look_up(*interp_, path).get<TensorObject>();
+  const Value found = look_up(*interp_, path);
+  auto* t = found.get<TensorObject>();
   return t && !t->is_pending();
 }
 
