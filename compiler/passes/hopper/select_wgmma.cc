@@ -234,11 +234,12 @@ const Op* outermost_loop(const Op* op) {
 }
 
 /// Whether a dot of a loop may be computed as the transpose of its transposed operands' product: both operands are
-/// loaded, and the sum is computed element by element up to its stores. Of few rows by many columns it has as many
-/// rows as a warp group takes.
-bool may_be_transposed(const Op& dot) {
+/// loaded, and staged as they are, and the sum is computed element by element up to its stores. Of few rows by many
+/// columns it has as many rows as a warp group takes.
+bool may_be_transposed(const Op& dot, const analysis::AxisAnalysis& axis, const Target& target) {
+  constexpr int64_t kBoth = 2;
   return is_in_loop(dot.parent) && load_of(dot.operand(0)) && load_of(dot.operand(1)) &&
-         ends_in(dot.result(), [](const ir::Use& use) {
+         operands_to_stage(dot, axis, target) == kBoth && ends_in(dot.result(), [](const ir::Use& use) {
            return use.op->kind == OpKind::kStore || use.op->kind == OpKind::kDescriptorStore;
          });
 }
@@ -256,7 +257,7 @@ void select_staged(ir::Module& module, const Target& target, Remarks* remarks) {
   for (Op* dot : dots) {
     Cause why;
     const GroupMma* group = fitting_group(*dot, module.num_warps, target, /*swapped=*/false, &why);
-    const bool swapped = !group && module.num_ctas == 1 && may_be_transposed(*dot);
+    const bool swapped = !group && module.num_ctas == 1 && may_be_transposed(*dot, axis, target);
     if (swapped) group = fitting_group(*dot, module.num_warps, target, swapped);
     if (!group) {
       if (remarks) remarks->add(why, dot->range);
@@ -267,10 +268,6 @@ void select_staged(ir::Module& module, const Target& target, Remarks* remarks) {
       continue;
     }
     const int64_t staged = operands_to_stage(*dot, axis, target);
-    if (swapped && staged < 2) {
-      if (remarks) remarks->add(why, dot->range);
-      continue;
-    }
     if (staged == 0) {
       const Reason reason = contiguous_dim(dot->operand(1), axis) ? Reason::kNotAlongK : Reason::kComputedBytes;
       remark_operand(remarks, dot->range, dot_operand(*dot, 1), reason, dot->operand(1)->type.element_bits());

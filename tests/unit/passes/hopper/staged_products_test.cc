@@ -173,25 +173,6 @@ def product(a, b, c, q, index, M, N, K, L, BM: tl.constexpr, BN: tl.constexpr, B
     tl.store(c + m[:, None] * N + n[None, :], acc, mask=(m[:, None] < M) & (n[None, :] < N))
 )";
 
-/// The largest of each row of a product, as in attention.
-constexpr char kReduced[] = R"(
-import triton
-import triton.language as tl
-
-@triton.jit
-def product(a, b, c, q, index, M, N, K, L, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    m = tl.program_id(0) * BM + tl.arange(0, BM)
-    n = tl.program_id(1) * BN + tl.arange(0, BN)
-    at = tl.load(index + m, mask=m < M, other=0)
-    acc = tl.zeros((BM, BN), tl.float32)
-    for t in range(0, tl.cdiv(L, BK)):
-        k = t * BK + tl.arange(0, BK)
-        x = tl.load(a + at[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < L), other=0.0)
-        y = tl.load(b + k[:, None] * N + n[None, :], mask=(k[:, None] < L) & (n[None, :] < N), other=0.0)
-        acc += tl.dot(x, y)
-    tl.store(c + m * N + tl.program_id(1), tl.max(acc, 1), mask=m < M)
-)";
-
 /// Blocks: the first of them is read by both loops, and what the loops load themselves is of one type.
 constexpr char kBlocks[] = R"(
 import triton
@@ -300,10 +281,12 @@ TEST(StagedProducts, FewRowsAreColumns) {
     for (const double v : expected) largest = std::max(largest, std::abs(v));
     for (size_t e = 0; e < got.size(); ++e) ASSERT_NEAR(got[e], expected[e], largest * 1e-5) << "element " << e;
   }
-  // A sum whose rows are reduced stays as it is.
+  // A sum whose rows are reduced, as in attention, stays as it is.
+  const std::string reduced =
+      fmt::format(kKernel, kFirst[1].text, kSecond[0].text, kSums[0], "acc -= tl.max(acc, 1)[:, None]");
   Case c;
   c.block_m = 16, c.block_n = 64;
-  c.whole = kReduced;
+  c.whole = reduced.c_str();
   const auto m = distributed(c);
   ASSERT_TRUE(m);
   EXPECT_EQ(count(*m, OpKind::kDot), 1) << ir::print(*m);
