@@ -415,8 +415,8 @@ class Loop {
   }
 
   /// Whether the next copies had better wait for such a meeting and need no slot beside those that are read: where one
-  /// more program shares an SM by it, and the other slots are enough to be ahead of the loop. A mixture of experts in
-  /// float8 with tiles of 16 rows has four programs on an SM in place of three.
+  /// more program shares an SM by it, and the other slots are enough to be ahead of the loop (H200: three draws of
+  /// Mamba-2's chunk states in tiles of 64 x 32 x 32 take 2 to 14 % less).
   bool saves_slot(int64_t slot_bytes, int64_t other_bytes) const {
     constexpr int kLeastAhead = 3;
     if (which_ != Ahead::kOperands || lead_ < kLeastAhead || !blocks_.empty() || !meeting()) return false;
