@@ -74,10 +74,10 @@ class FunctionTable {
   /// "tl.load", "helpers", "helpers.norm". Names that are bound to nothing are an error where the kernel needs them.
   std::vector<std::string> names(FunctionId function) const;
   void bind(FunctionId function, std::string_view name, const NameValue& value);
-  /// The value of a parameter's default; without it, the text of the default is evaluated.
   /// A name that the host has and kernels do not see, for errors: its type as Python names it, and whether the function
   /// captured it.
   void hide(FunctionId function, std::string_view name, std::string type, bool captured);
+  /// The value of a parameter's default; without it, the text of the default is evaluated.
   void bind_default(FunctionId function, std::string_view parameter, const NameValue& value);
   /// What a module of the caller's has under a name.
   void bind_member(std::string_view module, std::string_view name, const NameValue& value);
