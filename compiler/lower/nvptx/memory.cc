@@ -144,6 +144,10 @@ bool always_true(const Value* v) {
   auto* c = llvm::dyn_cast<llvm::ConstantInt>(v);
   return c && c->isOne();
 }
+bool never_true(const Value* v) {
+  auto* c = llvm::dyn_cast<llvm::ConstantInt>(v);
+  return c && c->isZero();
+}
 
 }  // namespace
 
@@ -208,7 +212,8 @@ Status lower<ir::OpKind::kLoad>(Lowering& l, const ir::Op& op) {
         for (size_t i = 0; i < static_cast<size_t>(width); ++i) kept.push_back(otherwise(r + i));
         kept = pack(b, kept, packing);
       }
-      words = load_asm(b, addresses[r], predicate, kept, packing, suffix, policy);
+      words = predicate && never_true(predicate) ? kept
+                                                 : load_asm(b, addresses[r], predicate, kept, packing, suffix, policy);
     } else {
       words = load_plain(b, addresses[r], packing);
     }
@@ -226,6 +231,7 @@ Status lower<ir::OpKind::kLoad>(Lowering& l, const ir::Op& op) {
       std::vector<Value*> elements;
       unpack(b, whole[first], packing, in_memory, elements);
       for (size_t i = 0; i < masks_left.size(); ++i) {
+        if (never_true(masks_left[i])) continue;
         const std::vector<Value*> kept = pack(b, std::span(&elements[i], 1), one);
         const std::vector<Value*> words =
             load_asm(b, element_at(b, addresses[first], i, packing.bytes), masks_left[i], kept, one, suffix, policy);
@@ -270,6 +276,7 @@ Status lower<ir::OpKind::kStore>(Lowering& l, const ir::Op& op) {
   std::optional<VectorEnds> ends;
   if (masks && l.axis.may_end_within_vector(&op)) ends.emplace(l, *masks, width);
   auto store = [&](Value* address, size_t r, Value* mask, const Packing& p) {
+    if (mask && never_true(mask)) return;
     Value* predicate = mask && !always_true(mask) ? mask : nullptr;
     if (owner) predicate = predicate ? b.CreateAnd(owner, predicate) : owner;
     std::vector<Value*> elements;

@@ -12,6 +12,7 @@
 #include "compiler/analysis/joined_values.h"
 #include "compiler/analysis/layout_ops.h"
 #include "compiler/lower/nvptx/lowering.h"
+#include "compiler/lower/nvptx/ranges.h"
 #include "compiler/lower/shared/elementwise.h"
 #include "compiler/lower/shared/line_info.h"
 #include "compiler/lower/shared/llvm_version.h"
@@ -323,6 +324,11 @@ class KernelLowering {
       const bool trig = op.kind == OpKind::kSin || op.kind == OpKind::kCos;
       Value* v =
           trig && has_math(type.dtype) ? sin_or_cos(op, r, operands[0]) : emit_elementwise(b_, op, operands, l_.target);
+      if (auto* comparison = llvm::dyn_cast<llvm::ICmpInst>(v))
+        if (const std::optional<bool> known = ranges_.compare(*comparison)) {
+          comparison->eraseFromParent();
+          v = b_.getInt1(*known);
+        }
       if (step == 1) out[r] = v;
       for (size_t i = 0; step > 1 && i < step; ++i) out[r + i] = b_.CreateExtractElement(v, uint64_t{i});
     }
@@ -420,9 +426,13 @@ class KernelLowering {
     const auto inits = from(op.operands, 3);
     Phis carried = make_phis(from(body.args, 1));
     add_incoming(carried, inits, before);
+    const bool is_counted = has_constant_count(lb, ub, step, sign);
+    if (is_counted) {
+      auto constant = [](const Value* v) { return llvm::cast<llvm::ConstantInt>(v)->getValue(); };
+      ranges_.add_counter(iv, constant(lb), constant(ub), constant(step));
+    }
     KILN_CHECK_OK(block(body));
     const auto& yielded = body.terminator()->operands;
-    const bool is_counted = has_constant_count(lb, ub, step, sign);
     Value* next = b_.CreateAdd(iv, step, "", /*HasNUW=*/is_counted && !sign, /*HasNSW=*/is_counted && sign);
     // What is left is compared where the next one might wrap around. Of constants ptxas then counts no iterations, and
     // does not unroll: a chain of loads and stores waits for each of them.
@@ -565,6 +575,7 @@ class KernelLowering {
   }
 
   Lowering& l_;
+  Ranges ranges_;
   llvm::IRBuilder<>& b_;
   std::map<std::tuple<const ir::Value*, const ir::Block*, size_t>, SinCos> sines_;
   LineInfo* lines_;
