@@ -78,6 +78,31 @@ OPERATIONS = {
         x.sigmoid(), y.sigmoid()),
     "batch norm": lambda x, y, i, m: F.batch_norm(x, None, None, training=True) + F.batch_norm(x, y[0], y[1].abs()),
     "attention": lambda x, y, i, m: F.scaled_dot_product_attention(*[t.reshape(2, 4, -1, 8) for t in (x, y, x)]) + 1,
+    "windows": lambda x, y, i, m: x.unfold(1, 5, 3).sum(-1) + x.unfold(1, 5, 3).amax(-1) + (
+        x[0, :14] * 2).unfold(0, 10, 2)[0],
+    "average pools": lambda x, y, i, m: F.avg_pool1d(x, 3, 2, 1).sum() + F.avg_pool2d(x[None], 2)[0, 0, 0] + F.avg_pool2d(
+        x.reshape(2, 4, 4, 8), (3, 5), (1, 2), (1, 2), count_include_pad=False).sum(-1) + F.avg_pool3d(
+            x.reshape(1, 4, 8, 8), 3, 2, 1, divisor_override=5).mean(),
+    "max pools": lambda x, y, i, m: F.max_pool2d(x.reshape(2, 4, 4, 8), 3, 2, 1) * 2 + F.adaptive_max_pool2d(
+        y.reshape(2, 4, 4, 8), 1),
+    "places in pools": lambda x, y, i, m: F.max_pool2d(x.reshape(2, 4, 4, 8), (2, 3), 1, 1, return_indices=True)[1],
+    "adaptive pools": lambda x, y, i, m: F.adaptive_avg_pool2d(x.reshape(2, 4, 4, 8), (2, 4)) * 2,
+    "diagonals": lambda x, y, i, m: (x[:, :8] * 2).diagonal() + (x + y).diagonal(3) - x.diagonal(-2, 1, 0)[:1],
+    "one place of each line": lambda x, y, i, m: torch.zeros_like(x).scatter(1, i[:, 3:4], 1.0) + x.scatter(
+        0, i[:1] % 8, y[:1]) * 2,
+    "places between edges": lambda x, y, i, m: torch.bucketize(x, y[0].sort().values) + torch.searchsorted(
+        y.sort().values, torch.where(m, x, float("nan")), right=True),
+    "numbers in tensors": lambda x, y, i, m: x * torch.tensor(2.5) + torch.tensor(3) + i * torch.tensor(2),
+    "steps": lambda x, y, i, m: x * torch.linspace(-1, 1, 32) + torch.arange(0.5, 16.5, 0.5) + torch.linspace(0, 3, 1),
+    "logarithms": lambda x, y, i, m: (x.abs() + 1).log10() + torch.logaddexp2(x, y) + torch.special.entr(x.sigmoid()),
+    "sums without nan": lambda x, y, i, m: torch.where(m, x, float("nan")).nansum(1) + x.nansum(0)[:8],
+    "more pads": lambda x, y, i, m: F.pad(x[None], (2, 1), mode="reflect") + F.pad(y[None], (2, 1), mode="replicate"),
+    "images": lambda x, y, i, m: F.pixel_shuffle(x.reshape(1, 4, 8, 8), 2) + F.interpolate(
+        y.reshape(1, 1, 16, 16)[..., ::2, ::2], scale_factor=2) + F.grid_sample(
+            x.reshape(1, 1, 16, 16), y.reshape(1, 8, 16, 2).repeat(1, 2, 1, 1), align_corners=False),
+    "distances": lambda x, y, i, m: torch.cdist(x, y) + torch.linalg.cross(x[:, :3], y[:, :3]).sum(),
+    "prelu": lambda x, y, i, m: F.prelu(x, y[0]) + F.prelu(x, y[0, :1]),
+    "running extremes": lambda x, y, i, m: x.cummax(1).values * 2,
     "lerp": lambda x, y, i, m: torch.lerp(x, y, 0.3) + torch.addcmul(x, x, y, value=2) + torch.addcdiv(x, x, y.exp()),
 }
 
@@ -114,9 +139,15 @@ class Operations(Case):
     def check(self, dtype, **tolerance):
         for name, f in OPERATIONS.items():
             if name == "batch norm" and dtype == torch.bfloat16: continue  # running statistics are kept in float32
+            # Eager rounds places among pixels to halves on the CPU, and is itself far from the result.
+            if name == "images" and dtype == torch.bfloat16: continue
+            try:
+                want = f(*inputs(dtype))
+            except NotImplementedError:
+                continue  # eager has it for floats alone
             with self.subTest(name=name, dtype=dtype):
                 g = compiled(lambda *args: f(*args))
-                self.assertClose(g(*inputs(dtype)), f(*inputs(dtype)), equal_nan=True, **tolerance)
+                self.assertClose(g(*inputs(dtype)), want, equal_nan=True, **tolerance)
 
     def test_float32(self):
         self.check(torch.float32, rtol=2e-5, atol=2e-5)
@@ -669,6 +700,21 @@ class Interface(Case):
         self.assertIn("1 x aten.sort.default: no expression", str(report))
         kiln.dynamo.clear_report()
         self.assertEqual(kiln.dynamo.report().operations, 0)
+
+    def test_one_operation(self):
+        """What reduces or reorders gets a kernel, though it shares it with nothing; the rest is PyTorch's."""
+        x = inputs()[0]
+        for f in (lambda x: x.softmax(1), lambda x: x.sum(0), lambda x: x.T.contiguous(), lambda x: x.cumsum(1)):
+            self.assertClose(compiled(f)(x), f(x))
+            self.assertEqual((kiln.dynamo.report().operations, kiln.dynamo.report().covered), (1, 1))
+        for f in (lambda x: x.relu(), lambda x: x @ x.T, lambda x: x.clone()):
+            self.assertClose(compiled(f)(x), f(x))
+            self.assertEqual(kiln.dynamo.report().covered, 0)
+
+    def test_numbers_of_other_devices(self):
+        """torch.tensor(2.0) is a number to Kiln: nothing is copied from one device to another."""
+        compiled(lambda x: torch.where(x > torch.tensor(0.5), x * torch.tensor(2.0), -x))(inputs()[0])
+        self.assertEqual(kiln.dynamo.report().left, {})
 
     def test_strict(self):
         x = inputs()[0]

@@ -9,13 +9,15 @@ from typing import Any, Callable, Sequence
 
 import torch
 from torch.fx import Node
+from torch.utils._python_dispatch import _disable_current_modes
 
 from kiln import _kiln, _memory
 from kiln._expr import Expr
-from kiln.dynamo import _ops, _report
+from kiln.dynamo import _ops, _places, _report, _windows  # noqa: F401, these two fill the table
 from kiln.dynamo._ops import Full, Unsupported
 
-ARANGES = ("aten.arange.default", "aten.arange.start", "aten.arange.start_step", "prims.iota.default")
+ARANGES = ("aten.arange.default", "aten.arange.start", "aten.arange.start_step", "prims.iota.default",
+           "aten.linspace.default")
 
 
 def name_of(node: Node) -> str:
@@ -28,8 +30,17 @@ def is_getitem(node: Node) -> bool:
 
 def is_full(node: Node) -> bool:
     """A tensor of one number, whose shape is known: what reads it is told the number."""
-    return (name_of(node) in _ops.FULL or name_of(node) in _ops.ZEROS) and node.op == "call_function" and all(
+    return constant_of(node) is not None or (name_of(node) in _ops.FULL or name_of(node) in _ops.ZEROS) and node.op == "call_function" and all(
         isinstance(n, int) for n in node.meta["val"].shape) and not isinstance(_full_value(node), Node)
+
+
+def constant_of(node: Node) -> torch.Tensor | None:
+    """The tensor without dimensions that torch.tensor(number) made in the function; None: the node is something else."""
+    if name_of(node) != _ops.CONSTANT or not isinstance(node.args[0], Node) or node.args[0].op != "get_attr": return None
+    found: Any = node.graph.owning_module
+    for part in node.args[0].target.split("."): found = getattr(found, part, None)
+    is_number = isinstance(found, torch.Tensor) and found.device.type == "cpu" and found.ndim == 0
+    return found if is_number and found.dtype is not torch.bool and not found.is_complex() else None
 
 
 def device_number(device: torch.device) -> int:
@@ -70,20 +81,30 @@ def evaluate(node: Node, env: dict[Node, Any]) -> Any:
         if isinstance(a, Node):
             there = env[a]
             if not isinstance(there, Full): return there
-            if name in _ops.POINTWISE and beside == {there.dtype}: return _number(there)
+            if name in _ops.POINTWISE and (beside == {there.dtype} or _goes_with(there, beside)): return _number(there)
             return there.expr()
         if isinstance(a, (list, tuple)): return [argument(x) for x in a]
         if isinstance(a, slice): return slice(argument(a.start), argument(a.stop), argument(a.step))
         return a
 
     made = builder(*[argument(a) for a in node.args], **{k: argument(v) for k, v in node.kwargs.items()})
-    if isinstance(value, (list, tuple)): return tuple(_finished(m, v) for m, v in zip(made, value))
+    if isinstance(value, (list, tuple)):
+        missing = {i for i, m in enumerate(made) if m is None and value[i] is not None}
+        if any(u.args[1] in missing for u in node.users): raise Unsupported("no expression for one of its results")
+        return tuple(None if m is None else _finished(m, v) for m, v in zip(made, value))
     return _finished(made, value)
 
 
 def _value_operands(node: Node) -> list[Node]:
     args = node.args[1:] if name_of(node).startswith("aten.where") else node.args
     return [a for a in args if isinstance(a, Node)]
+
+
+def _goes_with(full: Full, beside: set[str]) -> bool:
+    """Whether a tensor without dimensions changes nobody's dtype: it is of a kind that comes below theirs."""
+    floats = [d.startswith(("float", "bfloat")) for d in beside]
+    is_float = full.dtype.startswith(("float", "bfloat"))
+    return full.shape == () and bool(floats) and (all(floats) or not is_float and "bool" not in beside and not any(floats))
 
 
 def _number(full: Full) -> Any:
@@ -93,6 +114,8 @@ def _number(full: Full) -> Any:
 
 def _full_value(node: Node) -> Any:
     name = name_of(node)
+    if (constant := constant_of(node)) is not None:
+        with _disable_current_modes(): return constant.item()  # PyTorch traces, with tensors that have no memory
     if name in _ops.ZEROS: return _ops.ZEROS[name]
     at = _ops.FULL[name]
     return node.args[at] if len(node.args) > at else node.kwargs.get("fill_value", node.kwargs.get("value"))
@@ -104,14 +127,16 @@ def _device_text(device: torch.device) -> str:
 
 def _evaluate_arange(node: Node, env: dict[Node, Any]) -> Expr:
     given = [env[a] if isinstance(a, Node) else a for a in node.args]
+    value = node.meta["val"]
+    if name_of(node) == "aten.linspace.default":
+        if any(isinstance(v, Expr) for v in given): raise Unsupported("linspace between tensors")
+        return _ops.linspace(*given, dtype_name(value.dtype), _device_text(value.device))
     if name_of(node) == "prims.iota.default":
         n, start, step = given[0], node.kwargs["start"], node.kwargs["step"]
         start, step = (env[a] if isinstance(a, Node) else a for a in (start, step))
     else:
         start, end, step = ([0, *given] if len(given) == 1 else given)[:2] + [given[2] if len(given) > 2 else 1]
-        if not all(isinstance(v, int) for v in (start, end, step)): raise Unsupported("arange of floats")
-        n = max(0, -(-(end - start) // step))
-    value = node.meta["val"]
+        n = max(0, math.ceil((end - start) / step) if isinstance(start + end + step, float) else -(-(end - start) // step))
     return _ops.arange(n, start, step, dtype_name(value.dtype), _device_text(value.device))
 
 

@@ -1,4 +1,5 @@
-"""ATen operations as expressions: one table, from an operation's name to what builds its expression.
+"""ATen operations as expressions: one table, from an operation's name to what builds its expression. More of it is in
+_places and _windows.
 
 A builder gets the operation's arguments, with kiln.Expr in place of tensors, and gives an Expr, or a tuple of them. The
 interpreter (_build) converts a result to the dtype that PyTorch gives it. Unsupported says why an operation stays with
@@ -12,7 +13,7 @@ from typing import Any, Callable, Sequence
 import torch
 
 from kiln import _kiln
-from kiln._expr import Expr, _apply, _arange, _cat, _index
+from kiln._expr import Expr, _apply, _arange, _index
 from kiln._memory import row_major
 
 
@@ -124,6 +125,11 @@ def hardtanh(x: Expr, min_val: Any = -1, max_val: Any = 1) -> Expr:
 @pointwise("gelu.default")
 def gelu(x: Expr, approximate: str = "none") -> Expr:
     return x.gelu_tanh() if approximate == "tanh" else x.gelu()
+
+
+@pointwise("log10.default")
+def log10(x: Expr) -> Expr:
+    return _wide(x).log2() * math.log10(2)
 
 
 @pointwise("square.default")
@@ -294,6 +300,16 @@ def slice_(x: Expr, dim: int = 0, start: int | None = None, end: int | None = No
     return _index(x, (slice(None), ) * (dim % x.ndim) + (slice(start, end, step), ))
 
 
+@view("diagonal.default")
+def diagonal(x: Expr, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Expr:
+    a, b = dim1 % x.ndim, dim2 % x.ndim
+    count = min(x.shape[a] + min(offset, 0), x.shape[b] - max(offset, 0))
+    if count <= 0: raise Unsupported("a diagonal without elements")
+    last = x.permute([d for d in range(x.ndim) if d not in (a, b)] + [a, b])
+    at = _arange(count, 1, 0, x)
+    return _index(last, (..., at - min(offset, 0), at + max(offset, 0)))
+
+
 @view("split.Tensor")
 def split(x: Expr, size: int, dim: int = 0) -> tuple[Expr, ...]:
     n = x.shape[dim % x.ndim]
@@ -317,115 +333,6 @@ def repeat(x: Expr, repeats: Sequence[int]) -> Expr:
     apart = x.reshape([n for size in shape for n in (1, size)])
     wide = apart.expand([n for times, size in zip(repeats, shape) for n in (times, size)])
     return wide.reshape([times * size for times, size in zip(repeats, shape)])
-
-
-# --- places ----------------------------------------------------------------------------------------------------------
-
-
-@op("index_select.default")
-def index_select(x: Expr, dim: int, index: Expr) -> Expr:
-    return x.index_select(dim, index)
-
-
-@op("gather.default")
-def gather(x: Expr, dim: int, index: Expr, *, sparse_grad: bool = False) -> Expr:
-    return x.gather(dim, index)
-
-
-@op("embedding.default")
-def embedding(weight: Expr, index: Expr, padding_idx: int = -1, scale_grad_by_freq: bool = False,
-              sparse: bool = False) -> Expr:
-    return _index(weight, (index, ))
-
-
-@op("index.Tensor", "_unsafe_index.Tensor")
-def index(x: Expr, indices: Sequence[Any]) -> Expr:
-    if any(i is not None and i.dtype == "bool" for i in indices): raise Unsupported("an index of bools")
-    try:
-        return _index(x, tuple(slice(None) if i is None else i for i in indices))
-    except IndexError as e:
-        raise Unsupported(str(e)) from None
-
-
-@op("cat.default")
-def cat(parts: Sequence[Expr], dim: int = 0) -> Expr:
-    most = 8  # each element looks at every part
-    parts = [p for p in parts if p.shape != (0, )]
-    if not 0 < len(parts) <= most: raise Unsupported(f"cat of more than {most} tensors, or of none with elements")
-    dtype = parts[0].dtype
-    for p in parts[1:]: dtype = str(torch.promote_types(getattr(torch, dtype), getattr(torch, p.dtype)))[6:]
-    return _cat([p.to(dtype) for p in parts], dim)
-
-
-@op("flip.default")
-def flip(x: Expr, dims: Sequence[int]) -> Expr:
-    return x.flip(list(dims))
-
-
-@op("roll.default")
-def roll(x: Expr, shifts: Sequence[int], dims: Sequence[int] = ()) -> Expr:
-    shifts = [shifts] if isinstance(shifts, int) else list(shifts)
-    dims = [dims] if isinstance(dims, int) else list(dims)
-    if not dims: return roll(x.reshape(x.numel()), shifts, [0]).reshape(x.shape)
-    for shift, dim in zip(shifts, dims):
-        axis = dim % x.ndim
-        n = x.shape[axis]
-        places = (_arange(n, x.ndim, axis, x) + (n - shift) % n) % n
-        x = _apply("take", (x, places), axes=[axis], any_outside=True)
-    return x
-
-
-@op("constant_pad_nd.default")
-def constant_pad_nd(x: Expr, pad: Sequence[int], value: Any = 0) -> Expr:
-    out = x
-    for i in range(0, len(pad), 2):
-        dim, before, after = x.ndim - 1 - i // 2, pad[i], pad[i + 1]
-        if before < 0 or after < 0:
-            out = slice_(out, dim, max(0, -before), out.shape[dim] - max(0, -after))
-            before, after = max(0, before), max(0, after)
-        n = out.shape[dim]
-        if not before and not after: continue
-        at = _arange(n + before + after, out.ndim, dim, out) - before
-        inside = _apply("logical_and", (at >= 0, at < n))
-        out = _apply("where", (inside, _apply("take", (out, at), axes=[dim], any_outside=True), value)).to(x.dtype)
-    return out
-
-
-@op("slice_scatter.default")
-def slice_scatter(x: Expr, source: Expr, dim: int = 0, start: int | None = None, end: int | None = None,
-                  step: int = 1) -> Expr:
-    axis = dim % x.ndim
-    first, last, _ = slice(start, end, step).indices(x.shape[axis])
-    count = max(0, -(-(last - first) // step))
-    if count == 0: return x
-    at = _arange(x.shape[axis], x.ndim, axis, x) - first
-    inside = _apply("logical_and", (at >= 0, at < count * step))
-    if step != 1: inside, at = _apply("logical_and", (inside, at % step == 0)), at // step
-    there = _apply("take", (source, at), axes=[axis], any_outside=True)
-    return _apply("where", (inside, there.to(x.dtype), x))
-
-
-@op("select_scatter.default")
-def select_scatter(x: Expr, source: Expr, dim: int, index: int) -> Expr:
-    axis = dim % x.ndim
-    at = _arange(x.shape[axis], x.ndim, axis, x)
-    return _apply("where", (at == index % x.shape[axis], source.unsqueeze(axis).to(x.dtype), x))
-
-
-def _triangle(x: Expr, diagonal: int, keeps_lower: bool) -> Expr:
-    row, column = _arange(x.shape[-2], 2, 0, x), _arange(x.shape[-1], 2, 1, x)
-    kept = column - row <= diagonal if keeps_lower else column - row >= diagonal
-    return _apply("where", (kept, x, False if x.dtype == "bool" else 0))
-
-
-@op("tril.default")
-def tril(x: Expr, diagonal: int = 0) -> Expr:
-    return _triangle(x, diagonal, True)
-
-
-@op("triu.default")
-def triu(x: Expr, diagonal: int = 0) -> Expr:
-    return _triangle(x, diagonal, False)
 
 
 # --- along dimensions ------------------------------------------------------------------------------------------------
@@ -494,6 +401,11 @@ def any_(x: Expr, dim: Any = None, keepdim: bool = False) -> Expr:
 @op("all.default", "all.dim", "all.dims")
 def all_(x: Expr, dim: Any = None, keepdim: bool = False) -> Expr:
     return x.to("bool").to("int32").min(dim, keepdim) != 0
+
+
+@op("cummax.default")
+def cummax(x: Expr, dim: int) -> tuple[Expr, None]:
+    return x.cummax(dim) if x.shape else x, None
 
 
 @op("cumsum.default")
@@ -623,29 +535,71 @@ def _is_float_name(dtype: str) -> bool:
 # The value's position among the arguments; what else they say is in the result's description.
 FULL = {"aten.full.default": 1, "aten.full_like.default": 1, "aten.new_full.default": 2,
         "aten.scalar_tensor.default": 0, "aten.fill.Scalar": 1}
+# torch.tensor(2.0) in the function: a constant of the graph, without dimensions.
+CONSTANT = "aten.lift_fresh_copy.default"
 ZEROS = {"aten.zeros.default": 0, "aten.zeros_like.default": 0, "aten.new_zeros.default": 0, "aten.ones.default": 1,
          "aten.ones_like.default": 1, "aten.new_ones.default": 1}
 
 
 def arange(n: int, start: Any, step: Any, dtype: str, device: str) -> Expr:
-    if not dtype.startswith(("int", "uint")) or not isinstance(start, int) or not isinstance(step, int):
-        raise Unsupported("arange of floats")
-    return (_places(n, device).to("int64") * step + start).to(dtype)
+    if isinstance(start, int) and isinstance(step, int) and not _is_float_name(dtype):
+        return (_places(n, device).to("int64") * step + start).to(dtype)
+    # In the type that PyTorch adds up in.
+    wide = "float64" if dtype == "float64" or device == "cpu" else "float32"
+    return (_places(n, device).to(wide) * step + start).to(dtype)
 
+
+def linspace(start: Any, end: Any, n: int, dtype: str, device: str) -> Expr:
+    """From both ends towards the middle, as PyTorch."""
+    if not _is_float_name(dtype): raise Unsupported("linspace of integers")
+    wide = "float64" if dtype == "float64" else "float32"
+    step, at = (end - start) / max(1, n - 1), _places(n, device)
+    up, down = at.to(wide) * step + start, ((n - 1 - at).to(wide) * -step) + end
+    return _apply("where", (at < n // 2 if n > 1 else at == 0, up, down)).to(dtype)
+
+
+# What is worth a kernel of its own, though PyTorch has one: sums and choices along dimensions, and what is made of them.
+WORTH_ALONE = {f"aten.{name}" for name in """
+    _softmax.default _log_softmax.default native_layer_norm.default _fused_rms_norm.default sum.default
+    sum.dim_IntList mean.default mean.dim var.correction var_mean.correction std.correction amax.default
+    amin.default max.default min.default max.dim min.dim argmax.default argmin.default cumsum.default cummax.default
+    cumprod.default nll_loss_forward.default avg_pool1d.default avg_pool2d.default avg_pool3d.default
+    max_pool2d_with_indices.default adaptive_max_pool2d.default _adaptive_avg_pool2d.default bucketize.Tensor
+    searchsorted.Tensor
+""".split()}
 
 # Operations of PyTorch's that are better taken apart, into those of the table.
 DECOMPOSED = """
-    aminmax binary_cross_entropy binary_cross_entropy_backward binary_cross_entropy_with_logits celu elu_backward
-    fill.Tensor frac _fused_rms_norm_backward gelu_backward glu glu_backward hardshrink hardsigmoid
-    hardsigmoid_backward hardswish hardswish_backward hardtanh_backward huber_loss huber_loss_backward isclose
-    isfinite l1_loss leaky_relu_backward linalg_vector_norm log_sigmoid_backward log_sigmoid_forward
-    _log_softmax_backward_data logaddexp logit logit_backward logsumexp masked_fill mish mish_backward mse_loss
-    mse_loss_backward nan_to_num native_batch_norm native_batch_norm_backward _native_batch_norm_legit
-    _native_batch_norm_legit_functional _native_batch_norm_legit_no_training native_dropout_backward
-    native_group_norm native_group_norm_backward native_layer_norm_backward norm relu6 _safe_softmax select_backward
-    selu sigmoid_backward silu_backward slice_backward smooth_l1_loss smooth_l1_loss_backward _softmax_backward_data
-    softplus softplus_backward softshrink stack std_mean tanh_backward threshold threshold_backward xlogy
+    addr affine_grid_generator aminmax binary_cross_entropy binary_cross_entropy_backward
+    binary_cross_entropy_with_logits celu channel_shuffle cosh count_nonzero deg2rad diag_embed diagonal_copy
+    elu_backward _euclidean_dist eye fill.Tensor frac _fused_rms_norm_backward gelu_backward glu glu_backward
+    grid_sampler_2d hardshrink hardsigmoid hardsigmoid_backward hardswish hardswish_backward hardtanh_backward
+    heaviside huber_loss huber_loss_backward hypot im2col isclose isfinite l1_loss leaky_relu_backward linalg_cross
+    linalg_vector_norm log_sigmoid_backward log_sigmoid_forward _log_softmax_backward_data logaddexp logaddexp2
+    logit logit_backward logsumexp masked_fill mish mish_backward mse_loss mse_loss_backward nan_to_num nansum
+    native_batch_norm native_batch_norm_backward _native_batch_norm_legit _native_batch_norm_legit_functional
+    _native_batch_norm_legit_no_training native_dropout_backward native_group_norm native_group_norm_backward
+    native_layer_norm_backward nll_loss2d_backward nll_loss2d_forward norm pixel_shuffle pixel_unshuffle
+    _prelu_kernel rad2deg reflection_pad1d reflection_pad2d relu6 replication_pad1d replication_pad2d rot90
+    _safe_softmax select_backward selu sigmoid_backward silu_backward sinc sinh slice_backward smooth_l1_loss
+    smooth_l1_loss_backward soft_margin_loss _softmax_backward_data softplus softplus_backward softshrink
+    special_entr special_xlog1py stack std_mean take tanh_backward threshold threshold_backward trace
+    upsample_bilinear2d upsample_nearest2d xlogy
 """.split()
+
+
+# Of these PyTorch rounds halves once, at the end, and places among pixels have not enough digits otherwise.
+_IN_FLOAT32 = ("grid_sampler_2d", "upsample_bilinear2d")
+
+
+def _in_float32(taken_apart: Callable) -> Callable:
+
+    def of_halves(x: torch.Tensor, *more: Any, **options: Any) -> torch.Tensor:
+        if x.dtype not in (torch.float16, torch.bfloat16): return taken_apart(x, *more, **options)
+        wide = [a.float() if isinstance(a, torch.Tensor) and a.is_floating_point() else a for a in (x, *more)]
+        return taken_apart(*wide, **options).to(x.dtype)
+
+    return of_halves
 
 
 def decompositions() -> dict:
@@ -654,4 +608,8 @@ def decompositions() -> dict:
         base, _, overload = name.partition(".")
         packet = getattr(torch.ops.aten, base, None)
         if packet is not None: packets.append(getattr(packet, overload) if overload else packet)
-    return torch._decomp.get_decompositions(packets)
+    table = torch._decomp.get_decompositions(packets)
+    for name in _IN_FLOAT32:
+        overload = getattr(torch.ops.aten, name).default
+        table[overload] = _in_float32(table[overload])
+    return table

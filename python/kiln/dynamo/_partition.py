@@ -14,7 +14,7 @@ from torch.fx import GraphModule, Node
 
 from kiln import _kiln
 from kiln.dynamo import _ops, _report
-from kiln.dynamo._build import (ARANGES, Builder, device_number, evaluate, hint, is_full, is_getitem, memory_order,
+from kiln.dynamo._build import (ARANGES, Builder, constant_of, device_number, evaluate, hint, is_full, is_getitem, memory_order,
                                 name_of, placeholder)
 from kiln.dynamo._ops import Unsupported
 from kiln.dynamo._writes import readers_of_written
@@ -39,7 +39,7 @@ def why_not(node: Node) -> str | None:
     devices = set()
     try:
         for value in tensors_of(node.meta.get("val")) + [
-                t for n in node.all_input_nodes for t in tensors_of(n.meta.get("val"))]:
+                t for n in node.all_input_nodes if constant_of(n) is None for t in tensors_of(n.meta.get("val"))]:
             if value.layout != torch.strided: return f"tensors of layout {value.layout}"
             if any(hint(n) == 0 for n in value.shape): return "tensors without elements"
             if value.is_neg(): return "a tensor whose sign is still to be changed"
@@ -89,7 +89,7 @@ class Partition:
         while True:
             inside = self._with_getitems(inside)
             pieces = self._pieces(inside)
-            alone = {n for piece in pieces if self._computes(piece) < 2 for n in piece}
+            alone = {n for piece in pieces if not self._pays(piece) for n in piece}
             if not alone: break
             for n in alone:
                 if not is_getitem(n) and name_of(n) not in _ops.VIEWS: self.reasons[n] = _report.ALONE
@@ -118,8 +118,17 @@ class Partition:
         if reason: self.reasons[node] = reason
         return reason is None
 
-    def _computes(self, piece: list[Node]) -> int:
-        return sum(not is_getitem(n) and name_of(n) not in _ops.VIEWS for n in piece)
+    def _pays(self, piece: list[Node]) -> bool:
+        """Whether operations share a kernel, or one is worth its own."""
+        computing = [n for n in piece if not is_getitem(n) and name_of(n) not in _ops.VIEWS]
+        return len(computing) > 1 or any(name_of(n) in _ops.WORTH_ALONE or self._reorders(n) for n in computing)
+
+    @staticmethod
+    def _reorders(node: Node) -> bool:
+        """A copy that brings a tensor's elements into another order, as of a transpose."""
+        if name_of(node) != "aten.clone.default": return False
+        before, after = memory_order(node.args[0].meta["val"]), memory_order(node.meta["val"])
+        return before is not None and after is not None and before != after
 
     def _with_getitems(self, inside: set[Node]) -> set[Node]:
         kept = {n for n in inside if not is_getitem(n)}
@@ -270,6 +279,8 @@ class _Code:
             self.lines.append(f"{self.name(node)} = {self.object(found)}")
         elif is_getitem(node):
             self.lines.append(f"{self.name(node)} = {self.text(node.args[0])}[{self.text(node.args[1])}]")
+        elif (constant := constant_of(node)) is not None:
+            self.lines.append(f"{self.name(node)} = {self.object(node.target)}({self.object(constant)})")
         else:
             given = [self.text(a) for a in node.args] + [f"{k}={self.text(v)}" for k, v in node.kwargs.items()]
             self.lines.append(f"{self.name(node)} = {self.object(node.target)}({', '.join(given)})")
