@@ -39,6 +39,7 @@ GEMS_FUSED = "src/flag_gems/fused/"
 GEMS_MINIMUM = "src/flag_gems/utils/limits.py:get_dtype_min"
 GEMS_LIMITS = ["_M%s_%s_VAL" % (side, kind) for kind in ("FLOAT32", "FLOAT16", "BFLOAT16") for side in ("IN", "AX")]
 FLA_NAMES = "from fla_language import exp, exp2, log\n"
+FLA_DESCRIPTOR = "make_tensor_descriptor = tl.make_tensor_descriptor\n"
 LIGER = "src/liger_kernel/ops/"
 LIBDEVICE_RSQRT = "rsqrt = libdevice.rsqrt\n"
 LIBDEVICE_TANH = "tanh = libdevice.tanh\n"
@@ -102,7 +103,9 @@ PRODUCTS = {
     "fla_chunk_o": ("fla", FLA + "common/chunk_o.py", ["chunk_fwd_kernel_o"], FLA_NAMES),
     "fla_delta_h": ("fla", FLA + "common/chunk_delta_h.py", ["chunk_gated_delta_rule_fwd_kernel_h_blockdim64"],
                     FLA_NAMES),
+    "fla_dqkwg": ("fla", FLA + "common/chunk_o.py", ["chunk_bwd_kernel_dqkwg"], FLA_NAMES),
     "fla_kkt": ("fla", FLA + "common/chunk_scaled_dot_kkt.py", ["chunk_scaled_dot_kkt_fwd_kernel"], FLA_NAMES),
+    "fla_solve_tril": ("fla", FLA + "utils/solve_tril.py", ["merge_16x16_to_64x64_inverse_kernel"], FLA_DESCRIPTOR),
     "fla_wy": ("fla", FLA + "gated_delta_rule/wy_fast.py", ["recompute_w_u_fwd_kernel"], FLA_NAMES),
     "gems_addmm": ("FlagGems", GEMS + "addmm.py", ["addmm_kernel"], GEMS_NAMES),
     "gems_bmm": ("FlagGems", GEMS + "bmm.py", ["bmm_kernel"], GEMS_NAMES),
@@ -129,6 +132,7 @@ PRODUCTS = {
     "ssd_bmm": ("mamba", MAMBA + "ssd_bmm.py", ["_bmm_chunk_fwd_kernel"], ""),
     "ssd_chunk_scan": ("mamba", MAMBA + "ssd_chunk_scan.py", ["_chunk_scan_fwd_kernel"], ""),
     "ssd_chunk_state": ("mamba", MAMBA + "ssd_chunk_state.py", ["_chunk_state_fwd_kernel"], ""),
+    "ssd_dx": ("mamba", MAMBA + "ssd_combined.py", ["_chunk_scan_chunk_state_bwd_dx_kernel"], ""),
     "unified": ("vllm", VLLM + "attention/ops/triton_unified_attention.py",
                 ["cdiv_fn", "apply_softcap", "kernel_unified_attention_2d"], ""),
 }
