@@ -38,6 +38,7 @@ NOT_INTERPRETED = {
     "liger_rms_norm": NUMBERS,
     "liger_rms_norm_backward": NUMBERS,
     "liger_swiglu_backward": NUMBERS,
+    "lmdeploy_paged": FUNCTIONS,
     "quantize_fp8": "its conversion to float8 does not round to nearest",
     "unsloth_cross_entropy": FUNCTIONS,
     "unsloth_geglu_backward": FUNCTIONS,

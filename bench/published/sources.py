@@ -46,6 +46,7 @@ LIBDEVICE_TANH = "tanh = libdevice.tanh\n"
 LIGER_REDUCTIONS = ["_REDUCTION_MODE_NONE", "_REDUCTION_MODE_SUM", "_REDUCTION_MODE_MEAN", "_REDUCTION_MODE_BATCHMEAN"]
 BNB = "bitsandbytes/backends/triton/"
 LMDEPLOY = "lmdeploy/pytorch/kernels/cuda/"
+LMDEPLOY_NAMES = "tanh = libdevice.tanh\ntl_log2 = tl.log2\ntl_exp2 = tl.exp2\n"
 TE = "transformer_engine/common/triton/"
 MAMBA_SOFTPLUS = "\n\n@triton.jit\ndef softplus(dt):\n    return tl.math.log(tl.math.exp(dt) + 1)\n"
 LIGHTLLM = "lightllm/common/basemodel/triton_kernel/"
@@ -105,14 +106,20 @@ PRODUCTS = {
                     FLA_NAMES),
     "fla_dqkwg": ("fla", FLA + "common/chunk_o.py", ["chunk_bwd_kernel_dqkwg"], FLA_NAMES),
     "fla_kkt": ("fla", FLA + "common/chunk_scaled_dot_kkt.py", ["chunk_scaled_dot_kkt_fwd_kernel"], FLA_NAMES),
+    "fla_nsa": ("fla", FLA + "nsa/parallel.py", ["parallel_nsa_fwd_kernel"], FLA_NAMES),
     "fla_solve_tril": ("fla", FLA + "utils/solve_tril.py", ["merge_16x16_to_64x64_inverse_kernel"], FLA_DESCRIPTOR),
     "fla_wy": ("fla", FLA + "gated_delta_rule/wy_fast.py", ["recompute_w_u_fwd_kernel"], FLA_NAMES),
     "gems_addmm": ("FlagGems", GEMS + "addmm.py", ["addmm_kernel"], GEMS_NAMES),
     "gems_bmm": ("FlagGems", GEMS + "bmm.py", ["bmm_kernel"], GEMS_NAMES),
+    "gems_flash_mla": ("FlagGems", GEMS_FUSED + "flash_mla.py", ["flash_mla_attn_kernel"], GEMS_NAMES),
     "gptq": ("AutoGPTQ", "auto_gptq/nn_modules/triton_utils/kernels.py", ["quant_matmul_248_kernel"], ""),
     "grouped": ("triton", TUTORIALS + "08-grouped-gemm.py", ["grouped_matmul_kernel"], ""),
     "grouped_tma": ("triton", TUTORIALS + "08-grouped-gemm.py", ["grouped_matmul_tma_kernel"], ""),
+    "lightllm_mla_prefill": ("lightllm", "lightllm/models/deepseek2/triton_kernel/context_flashattention_nopad.py",
+                             ["_fwd_kernel"], ""),
     "lightning": ("lightning-attention", "lightning_attn/ops/triton/lightning_attn2.py", ["_fwd_kernel"], ""),
+    "lmdeploy_paged": ("lmdeploy", LMDEPLOY + "pagedattention.py", ["_convert_pv", "_fwd_grouped_split_kernel"],
+                       LMDEPLOY_NAMES),
     "lora_a": ("sglang", SGLANG + "lora/dense/sgemm_lora_a.py",
                [SGLANG + "lora/dense/kernel_utils.py:_resolve_token_positions", "_sgemm_lora_a_kernel"], ""),
     "matmul": ("triton", TUTORIALS + "03-matrix-multiplication.py", ["matmul_kernel", "leaky_relu"], ""),
@@ -129,6 +136,7 @@ PRODUCTS = {
     "prefill": ("sglang", SGLANG + "attention/prefill_attention.py", ["_fwd_kernel"], ""),
     "sage": ("SageAttention", "sageattention/triton/attn_qk_int8_per_block.py", ["_attn_fwd_inner", "_attn_fwd"], ""),
     "scaled_mm": ("vllm", VLLM_QUANTIZED + "compressed_tensors/triton_scaled_mm.py", ["scaled_mm_kernel"], ""),
+    "sglang_extend": ("sglang", SGLANG + "attention/extend_attention.py", ["tanh", "_fwd_kernel"], ""),
     "ssd_bmm": ("mamba", MAMBA + "ssd_bmm.py", ["_bmm_chunk_fwd_kernel"], ""),
     "ssd_chunk_scan": ("mamba", MAMBA + "ssd_chunk_scan.py", ["_chunk_scan_fwd_kernel"], ""),
     "ssd_chunk_state": ("mamba", MAMBA + "ssd_chunk_state.py", ["_chunk_state_fwd_kernel"], ""),
