@@ -32,6 +32,7 @@ MAMBA = "mamba_ssm/ops/triton/"
 VLLM = "vllm_logits/"
 VLLM_LAYERS = VLLM + "model_executor/layers/"
 VLLM_QUANTIZED = VLLM_LAYERS + "quantization/"
+VLLM_LORA = VLLM + "lora/ops/triton_ops/kernel_utils.py:"
 SGLANG = "sglang/kernels/ops/"
 FLA = "fla/ops/"
 GEMS = "src/flag_gems/ops/"
@@ -111,10 +112,12 @@ PRODUCTS = {
     "fla_wy": ("fla", FLA + "gated_delta_rule/wy_fast.py", ["recompute_w_u_fwd_kernel"], FLA_NAMES),
     "gems_addmm": ("FlagGems", GEMS + "addmm.py", ["addmm_kernel"], GEMS_NAMES),
     "gems_bmm": ("FlagGems", GEMS + "bmm.py", ["bmm_kernel"], GEMS_NAMES),
+    "gems_conv2d": ("FlagGems", GEMS + "conv2d.py", ["conv2d_forward_kernel"], ""),
     "gems_flash_mla": ("FlagGems", GEMS_FUSED + "flash_mla.py", ["flash_mla_attn_kernel"], GEMS_NAMES),
     "gptq": ("AutoGPTQ", "auto_gptq/nn_modules/triton_utils/kernels.py", ["quant_matmul_248_kernel"], ""),
     "grouped": ("triton", TUTORIALS + "08-grouped-gemm.py", ["grouped_matmul_kernel"], ""),
     "grouped_tma": ("triton", TUTORIALS + "08-grouped-gemm.py", ["grouped_matmul_tma_kernel"], ""),
+    "liger_int2": ("Liger-Kernel", LIGER + "experimental/mm_int8int2.py", ["matmul_kernel"], ""),
     "lightllm_mla_prefill": ("lightllm", "lightllm/models/deepseek2/triton_kernel/context_flashattention_nopad.py",
                              ["_fwd_kernel"], ""),
     "lightning": ("lightning-attention", "lightning_attn/ops/triton/lightning_attn2.py", ["_fwd_kernel"], ""),
@@ -122,6 +125,8 @@ PRODUCTS = {
                        LMDEPLOY_NAMES),
     "lora_a": ("sglang", SGLANG + "lora/dense/sgemm_lora_a.py",
                [SGLANG + "lora/dense/kernel_utils.py:_resolve_token_positions", "_sgemm_lora_a_kernel"], ""),
+    "lora_expand": ("vllm", VLLM + "lora/ops/triton_ops/lora_expand_op.py",
+                    [VLLM_LORA + "mm_k", VLLM_LORA + "do_expand_kernel", "_lora_expand_kernel"], ""),
     "matmul": ("triton", TUTORIALS + "03-matrix-multiplication.py", ["matmul_kernel", "leaky_relu"], ""),
     "matmul_descriptor_persistent": ("triton", TUTORIALS + "09-persistent-matmul.py",
                                      ["_compute_pid", "matmul_kernel_descriptor_persistent"], ""),
@@ -143,6 +148,8 @@ PRODUCTS = {
     "ssd_dx": ("mamba", MAMBA + "ssd_combined.py", ["_chunk_scan_chunk_state_bwd_dx_kernel"], ""),
     "unified": ("vllm", VLLM + "attention/ops/triton_unified_attention.py",
                 ["cdiv_fn", "apply_softcap", "kernel_unified_attention_2d"], ""),
+    "unsloth_grouped": ("unsloth", "unsloth/kernels/moe/grouped_gemm/kernels/forward.py",
+                        ["_grouped_gemm_forward_kernel"], ""),
 }
 
 # Kernels that do not multiply matrices.
