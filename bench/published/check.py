@@ -4,6 +4,7 @@
 
 Four columns: Kiln's host target against the reference; Triton's interpreter against it; Triton's compiler for sm_90,
 for the types and constants that the driver's first configuration launches; `kiln compile` for sm_90a with the same.
+The interpreter of Triton 3.6 needs NumPy before 2.4: bounds of loops are arrays there, which 2.4 makes no numbers of.
 """
 import argparse
 import os
