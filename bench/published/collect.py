@@ -80,11 +80,18 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("folders", nargs="+")
     p.add_argument("--out", required=True)
-    o = p.parse_args()
+    # Any number of both: what is no folder is the name of a kernel.
+    o = p.parse_intermixed_args()
+    folders = [f for f in o.folders if os.path.isdir(f)]
+    names = [f for f in o.folders if not os.path.isdir(f)]
+    unknown = [n for n in names if n not in KERNELS]
+    if unknown:
+        sys.exit("neither folder nor kernel: %s" % ", ".join(unknown))
     os.makedirs(o.out, exist_ok=True)
     absent = 0
-    for name, (repository, path, wanted, prelude) in KERNELS.items():
-        place = place_of(o.folders, repository, path)
+    kernels = {n: KERNELS[n] for n in names} if names else KERNELS
+    for name, (repository, path, wanted, prelude) in kernels.items():
+        place = place_of(folders, repository, path)
         if place is None:
             print("not found: %s of %s" % (path, REPOSITORIES[repository][0]))
             absent += 1
@@ -92,14 +99,14 @@ def main():
         origin = "# Collected from %s, %s (%s).\n" % (REPOSITORIES[repository][0], path, REPOSITORIES[repository][1])
         parts = []
         for elsewhere in [w.split(":") for w in wanted if ":" in w]:
-            parts.append(collected(place_of(o.folders, repository, elsewhere[0]), [elsewhere[1]]))
+            parts.append(collected(place_of(folders, repository, elsewhere[0]), [elsewhere[1]]))
         parts.append(collected(place, [w for w in wanted if ":" not in w]))
         with open(os.path.join(o.out, "src_%s.py" % name), "w", encoding="utf-8") as f:
             f.write(origin + IMPORTS + prelude + "\n\n" + "\n\n".join(parts))
     for name, text in STUBS.items():
         with open(os.path.join(o.out, name), "w", encoding="utf-8") as f:
             f.write(text)
-    print("%d kernels collected" % (len(KERNELS) - absent))
+    print("%d kernels collected" % (len(kernels) - absent))
     return 1 if absent else 0
 
 
