@@ -27,6 +27,7 @@ NOT_INTERPRETED = {
     "fla_delta_h": NUMBERS,
     "gems_argmax": TYPES,
     "gems_batch_norm": FUNCTIONS,
+    "gems_cummax": TYPES,
     "gems_layer_norm_backward": AND,
     "gems_log_softmax": AND,
     "gems_max_pool": TYPES,

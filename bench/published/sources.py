@@ -86,6 +86,16 @@ def program_id(axis):
 @triton.jit
 def num_programs(axis):
     return tl.num_programs(axis).to(tl.int64)
+
+
+@triton.jit
+def maximum_with_index_tie_break_right(a, i, b, j):
+    left, equal = a > b, a == b
+    if a.dtype.is_floating():
+        left = left | ((a != a) & (b == b))
+        equal = equal | ((a != a) & (b != b))
+    left = left | (equal & (i > j))
+    return tl.where(left, a, b), tl.where(left, i, j)
 ''',
 }
 
@@ -180,6 +190,9 @@ OTHERS = {
                                          "_bitonic_merge", "argsort", "topk_stage2_kernel"],
                           GEMS_NAMES + "import triton.language.core as core\n"
                           "from triton.language.standard import _log2, zeros_like\n"),
+    "gems_cummax": ("FlagGems", GEMS + "cummax.py",
+                    [GEMS_MINIMUM, "tl_cummax", "tl_max_tie_break_right", "add_base_max_kernel",
+                     "scan_part_max_kernel"], GEMS_NAMES),
     "gems_cumsum": ("FlagGems", GEMS + "cumsum.py",
                     ["get_scan_accum_type", "reduce_then_scan_block_sum_kernel_row",
                      "reduce_then_scan_root_scan_kernel_row", "reduce_then_scan_block_scan_kernel_row"], ""),
@@ -189,11 +202,16 @@ OTHERS = {
     "gems_index_select": ("FlagGems", GEMS + "index_select.py", ["index_select_kernel"], GEMS_NAMES),
     "gems_layer_norm_backward": ("FlagGems", GEMS + "layernorm.py", ["layer_norm_backward_kernel"], GEMS_NAMES),
     "gems_log_softmax": ("FlagGems", GEMS + "log_softmax.py", ["log_softmax_kernel"], GEMS_NAMES),
+    "gems_masked_select": ("FlagGems", GEMS + "masked_select.py", ["mask_part_sum_kernel", "write_back_kernel"], ""),
     "gems_max_pool": ("FlagGems", GEMS + "max_pool2d_with_indices.py", [GEMS_MINIMUM, "max_pool2d_forward_kernel"], ""),
     "gems_mla_cache": ("FlagGems", GEMS_FUSED + "concat_and_cache_mla.py",
                        ["FP8_KV_CACHE_DATA_TYPE_AUTO", "FP8_KV_CACHE_DATA_TYPE_FP8E4M3",
                         "FP8_KV_CACHE_DATA_TYPE_FP8E5M2", "concat_and_cache_mla_kernel"], ""),
     "gems_paged_cache": ("FlagGems", GEMS_FUSED + "reshape_and_cache_flash.py", ["reshape_and_cache_flash_kernel"], ""),
+    "gems_radix_sort": ("FlagGems", GEMS + "sort.py",
+                        ["unwrap_if_constexpr", "get_int_t", "one_zeros", "zero_ones", "uint_to_uint", "int_to_uint",
+                         "floating_to_uint", "convert_to_uint_preverse_order", "compute_global_hist_kernel",
+                         "sweep"], ""),
     "gems_softmax": ("FlagGems", GEMS + "softmax.py", ["prev_multiple_of", "softmax_kernel_non_inner"], GEMS_NAMES),
     "gems_topk": ("FlagGems", GEMS + "topk.py", GEMS_LIMITS + ["_get_finfo_val", "topk_stage1_kernel"], GEMS_NAMES),
     "gems_topk_softmax": ("FlagGems", GEMS_FUSED + "topk_softmax.py", ["topk_gating_softmax_kernel"], ""),
@@ -213,6 +231,9 @@ OTHERS = {
     "liger_layer_norm": ("Liger-Kernel", LIGER + "layer_norm.py", ["_layer_norm_forward_kernel"], LIBDEVICE_RSQRT),
     "liger_layer_norm_backward": ("Liger-Kernel", LIGER + "layer_norm.py", ["_layer_norm_backward_kernel"], ""),
     "liger_mrope": ("Liger-Kernel", LIGER + "qwen2vl_mrope.py", ["_triton_qwen2vl_mrope"], ""),
+    "liger_moe_router": ("Liger-Kernel", LIGER + "fused_moe_kernels.py",
+                         ["_keyed_add", "_moe_router_histogram_kernel", "_moe_router_prefix_sum_kernel",
+                          "_moe_router_scatter_kernel"], ""),
     "liger_rms_norm": ("Liger-Kernel", LIGER + "rms_norm.py",
                        ["_CASTING_MODE_NONE", "_CASTING_MODE_LLAMA", "_CASTING_MODE_GEMMA", "_rms_norm_forward_kernel"],
                        LIBDEVICE_RSQRT),
