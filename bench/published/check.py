@@ -45,6 +45,7 @@ NOT_INTERPRETED = {
     "unsloth_cross_entropy": FUNCTIONS,
     "unsloth_geglu_backward": FUNCTIONS,
     "vllm_quantize_int8": FUNCTIONS,
+    "xformers_rope_padded": FUNCTIONS,
 }
 
 

@@ -263,7 +263,13 @@ OTHERS = {
                                "_bitonic_merge", "argsort", "_partial_argsort", "_bitonic_topk_kernel0"],
                               "from triton.language import core\nfrom triton.language.standard import _log2\n"
                               "get_int_dtype = triton.constexpr_function(core.get_int_dtype)\n"),
+    "lmdeploy_fill_int4": ("lmdeploy", LMDEPLOY + "fill_kv_cache.py",
+                           ["Q_POLICY_INT4", "Q_POLICY_INT8", "Q_POLICY_TURBO", "_quant_int8", "_quant_int4",
+                            "_fill_page_quant_int8", "_fill_page_quant_int4", "_fill_page_quant_turbo_qjl4",
+                            "_fill_page_quant_turbo_int2", "_fill_page_quant",
+                            "_fill_kv_cache_quant_kernel"], ""),
     "lmdeploy_multinomial": ("lmdeploy", LMDEPLOY + "multinomial_sampling.py", ["_multinomial_sampling_kernel"], ""),
+    "lmdeploy_noaux_topk": ("lmdeploy", LMDEPLOY + "fused_noaux_tc.py", ["_fused_noaux_tc_kernel"], ""),
     "mamba_chunk_cumsum": ("mamba", MAMBA + "ssd_chunk_state.py", ["_chunk_cumsum_fwd_kernel"], MAMBA_SOFTPLUS),
     "mamba_cumsum_backward": ("mamba", MAMBA + "ssd_chunk_state.py", ["_chunk_cumsum_bwd_kernel"], MAMBA_SOFTPLUS),
     "mamba_gated_norm_backward": ("mamba", MAMBA + "layernorm_gated.py", ["_layer_norm_bwd_kernel"], ""),
@@ -303,6 +309,8 @@ OTHERS = {
                            "\n\n@triton.jit\ndef round_int8(x):\n    return libdevice.round(x).to(tl.int8)\n"),
     "vllm_rejection": ("vllm", VLLM + "v1/sample/rejection_sampler.py", ["rejection_random_sample_kernel"], ""),
     "xformers_index_add": ("xformers", "xformers/ops/_triton/k_scaled_index_add.py", ["scaled_index_add_fwd_kernel"], ""),
+    "xformers_rope_padded": ("xformers", "xformers/ops/_triton/rope_padded_kernels.py", ["_rope_padded_kernel"],
+                             "pow = libdevice.pow\n"),
 }
 
 KERNELS = {**PRODUCTS, **OTHERS}
