@@ -6,7 +6,7 @@ from src_fla_recurrent_delta import fused_recurrent_gated_delta_rule_fwd_kernel
 def draw(d, tiny):
     if tiny:
         return dict(B=2, T=9, H=2, HV=4, K=40, V=20)
-    return dict(B=d.between(1, 128), T=d.pick([1, 2, 4, 16, 100]), H=d.pick([4, 8, 16]), HV=d.pick([16, 32]), K=128, V=128)
+    return dict(B=d.between(1, 128), T=d.pick([1, 2, 4, 17, 64]), H=d.pick([4, 8, 16]), HV=d.pick([16, 32]), K=128, V=128)
 
 
 def make(B, T, H, HV, K, V):

@@ -26,12 +26,12 @@ def make(M, N, WIDTH):
         counts.zero_()
         compute_global_hist_kernel[(M * triton.cdiv(N, 8192),)](x, counts, passes, M, N, 8, 1024, 16, BITS, False, **c)
         before = (torch.cumsum(counts, dim=-1) - counts).to(torch.uint32)
-        keys[0].copy_(x)
-        orders[0].copy_(start)
         for i in range(passes):
             status.zero_()
+            # The last pass, an odd one, leaves its result in the first of both.
             a, b = i % 2, 1 - i % 2
-            sweep[(M * tiles, 2)](keys[a], orders[a], keys[b], orders[b], before, status, passes, i, i * BITS, M, N, tiles,
+            sources = (x, start) if i == 0 else (keys[a], orders[a])
+            sweep[(M * tiles, 2)](sources[0], sources[1], keys[b], orders[b], before, status, passes, i, i * BITS, M, N, tiles,
                                   2048, 8, BITS, False, **c)
 
     def result():

@@ -6,7 +6,7 @@ from src_te_cross_entropy import cross_entropy_kernel, online_softmax_kernel
 def draw(d, tiny):
     if tiny:
         return dict(N=6, V=3001, SMOOTH=0.1)
-    return dict(N=d.between(64, 4096), V=d.pick([32000, 50257, 128256]), SMOOTH=d.pick([0.0, 0.1]))
+    return dict(N=d.between(64, 2048), V=d.pick([32000, 50257, 128256]), SMOOTH=d.pick([0.0, 0.1]))
 
 
 def make(N, V, SMOOTH):
@@ -17,7 +17,6 @@ def make(N, V, SMOOTH):
     block = min(65536 // 2, triton.next_power_of_2(V))
 
     def launch(c):
-        counted.zero_()
         online_softmax_kernel[(N,)](X_ptr=logits, X_stride=V, Y_ptr=y, Y_stride=1, m_d_X_y_ptr=parts, m_d_X_y_stride=1,
                                     rank=0, n_cols=V, ignore_idx=-100, n_non_ignore=counted, BLOCK_SIZE=block, **c)
         cross_entropy_kernel[(N,)](
@@ -33,7 +32,7 @@ def make(N, V, SMOOTH):
         used = (y >= 0).float()
         return [losses * used, dx * used[:, None], torch.full((1,), N - 1, device=DEVICE)]
 
-    return Case([config(32)], launch, lambda: [loss, grad, counted], expected)
+    return Case([config(32)], launch, lambda: [loss, grad, counted], expected, lambda: counted.zero_())
 
 
 main("te_cross_entropy", draw, make, 1e-3)
