@@ -24,12 +24,15 @@ from sources import OTHERS, PRODUCTS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DRIVERS = os.path.join(HERE, "drivers")
+STARTED = []  # kept, since subprocess waits for those that nobody holds when it starts another one
 SETS = {"products": sorted(PRODUCTS), "others": sorted(OTHERS), "all": sorted(PRODUCTS) + sorted(OTHERS)}
 
 
 def start_kiln(o, env, name, mode, index, out):
     command = [o.kiln, os.path.join(DRIVERS, name + ".py"), mode, str(o.seed), str(index)]
-    return subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=env, start_new_session=True).pid
+    process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=env, start_new_session=True)
+    STARTED.append(process)
+    return process.pid
 
 
 def start_triton(o, env, name, mode, index, out):
