@@ -67,13 +67,30 @@ std::optional<frontend::Global> global_of(const Value& v) {
   return std::nullopt;
 }
 
+/// A function without a decorator, as constexpr functions call it; null: it is none that is written with def.
+std::shared_ptr<const frontend::JitFunction> plain_function(Interp& in, const Value& v) {
+  auto* f = v.get<Function>();
+  if (!f || !f->def) return nullptr;
+  auto plain = std::make_shared<frontend::JitFunction>();
+  plain->module = f->program->module;
+  plain->def = f->def;
+  plain->constexpr_function = plain->plain = true;
+  give_globals(in, Ref<Function>(f), *plain);
+  return plain;
+}
+
 /// A kernel's view of the script's variables: those that its function captured, then the globals as they are now.
+/// `sees_plain`: also functions without a decorator, as the compiler computes what calls them.
 class Lookup {
  public:
-  Lookup(Interp& in, Ref<Function> f) : interp_(in.self()), function_(std::move(f)) {}
+  Lookup(Interp& in, Ref<Function> f, bool sees_plain)
+      : interp_(in.self()), function_(std::move(f)), sees_plain_(sees_plain) {}
   std::optional<frontend::Global> operator()(std::string_view name) const {
     const Found found = find(name);
-    return found.value ? global_of(*found.value) : std::nullopt;
+    if (!found.value) return std::nullopt;
+    if (std::shared_ptr<Interp*> in = sees_plain_ ? interp_.lock() : nullptr)
+      if (auto plain = plain_function(**in, *found.value)) return frontend::Global(std::move(plain));
+    return global_of(*found.value);
   }
   std::optional<frontend::HiddenName> hidden(std::string_view name) const {
     const Found found = find(name);
@@ -133,6 +150,7 @@ class Lookup {
 
   std::weak_ptr<Interp*> interp_;
   Ref<Function> function_;
+  bool sees_plain_;
 };
 
 /// The names of a module that the script imported (`import helpers as h`; `h.f(x)` in a kernel).
@@ -148,7 +166,7 @@ std::optional<frontend::Global> member_of(const std::weak_ptr<Interp*>& interp, 
 }  // namespace
 
 void give_globals(Interp& in, Ref<Function> f, frontend::JitFunction& jit) {
-  const Lookup names(in, std::move(f));
+  const Lookup names(in, std::move(f), jit.constexpr_function);
   jit.lookup = names;
   jit.hidden = [names](std::string_view name) { return names.hidden(name); };
   jit.watch = [names](std::string_view name) { return names.watch(name); };
