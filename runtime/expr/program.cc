@@ -35,6 +35,12 @@ struct ProgramImpl {
   std::vector<int64_t> buffer_bytes;
   std::vector<ExprProgram::Output> outputs;
   int64_t workspace = 0;
+  /// Parts of the workspace that each launch sets to 0 first: what programs of a kernel tell each other there counts
+  /// launches otherwise, and the memory is the caller's, another one each time.
+  struct Zeros {
+    int64_t start = 0, bytes = 0;
+  };
+  std::vector<Zeros> zeros;
   size_t inputs = 0;
   std::vector<Step> steps;
 };
@@ -67,13 +73,17 @@ Result<Tensor> stand_in(const Device& device, const fusion::Value& value, int64_
   return tensor_from_memory(device, value.dtype, value.shape, value.strides, {kNobodysAddress, bytes});
 }
 
+/// Where so many bytes more begin in the workspace.
+int64_t reserved(ProgramImpl& out, int64_t bytes) {
+  const int64_t start = out.workspace;
+  out.workspace += (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
+  return start;
+}
+
 /// The values' memory: inputs are bound as they are, the rest as tensors that stand for the caller's.
 Result<std::vector<Tensor>> place_values(const ExprWalk& walk, std::span<const int> input_of_leaf, ProgramImpl& out) {
   std::vector<int64_t> slot_starts;
-  for (int64_t bytes : out.plan->slot_bytes) {
-    slot_starts.push_back(out.workspace);
-    out.workspace += (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
-  }
+  for (int64_t bytes : out.plan->slot_bytes) slot_starts.push_back(reserved(out, bytes));
   std::vector<Tensor> values;
   for (const fusion::Value& v : out.plan->plan.values) {
     Origin origin;
@@ -84,7 +94,11 @@ Result<std::vector<Tensor>> place_values(const ExprWalk& walk, std::span<const i
     } else {
       KILN_TRY(Tensor t, stand_in(out.device, v, v.bytes()));
       values.push_back(std::move(t));
-      if (!v.output && v.slot >= 0) {
+      if (v.zeros) {
+        origin.kind = Origin::Kind::kWorkspace;
+        origin.start = reserved(out, v.bytes());
+        out.zeros.push_back({origin.start, v.bytes()});
+      } else if (!v.output && v.slot >= 0) {
         origin.kind = Origin::Kind::kWorkspace;
         origin.start = slot_starts[static_cast<size_t>(v.slot)];
       } else {
@@ -226,6 +240,8 @@ Status ExprProgram::launch(std::span<const uint64_t> inputs, std::span<const uin
     }
     return workspace + static_cast<uint64_t>(origin.start);
   };
+  for (const ProgramImpl::Zeros& z : p.zeros)
+    KILN_CHECK_OK(queue.backend().fill(workspace + static_cast<uint64_t>(z.start), 0, 1, z.bytes, queue));
   // On the stack, so that a launch of usual size allocates nothing.
   constexpr size_t kInline = 96;
   uint64_t few[kInline];

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <random>
 
+#include "kiln/expr_program.h"
+#include "kiln/interop.h"
 #include "support/diag.h"
 #include "tests/gpu/gpu_test_util.h"
 
@@ -94,6 +96,29 @@ TEST(GpuExpr, PlacesAndRunningSumsAgreeWithFloat64) {
   check_variants("argmax of integers", op(ExprOp::kArgMax, {whole}, along(1)));
   check_variants("cumsum of integers", op(ExprOp::kCumSum, {whole}, along(1)));
   check_variants("cumprod of integers", op(ExprOp::kCumProd, {whole}, along(0)));
+}
+
+/// Parts of a long row tell each other their totals in the caller's workspace, whatever was there before.
+TEST(GpuExpr, ProgramsScanLongRowsInAnyWorkspace) {
+  GPU_OR_SKIP(device);
+  const Tensor x = *randint(device, DType::kI32, Shape{6000007}, -9, 9, fresh_seed());
+  const Expr inputs[] = {x}, outputs[] = {op(ExprOp::kCumSum, {inputs[0]}, along(0))};
+  const auto program = ExprProgram::make(inputs, outputs);
+  ASSERT_TRUE(program.ok()) << program.error().message;
+  ASSERT_EQ(program->buffer_bytes().size(), 1u) << "the result alone is the caller's to allocate";
+  ASSERT_GT(program->workspace_bytes(), 0) << "it is to be so long that its parts look back";
+  const Tensor want = *run(outputs[0]);
+  for (int byte : {0, 1, 255}) {
+    const Tensor out = *Tensor::empty(device, want.dtype(), want.shape());
+    const int64_t bytes = program->workspace_bytes();
+    const Tensor workspace = *Tensor::full(device, DType::kU8, std::span(&bytes, 1), byte);
+    for (int again = 0; again < 2; ++again) {
+      const uint64_t in = x.address(), to = out.address();
+      const Status status = program->launch({&in, 1}, {&to, 1}, workspace.address());
+      ASSERT_TRUE(status.ok()) << status.error().message;
+      EXPECT_TRUE(*out.to_bytes() == *want.to_bytes()) << "workspace of " << byte;
+    }
+  }
 }
 
 TEST(GpuExpr, LayersAgreeWithFloat64) {
