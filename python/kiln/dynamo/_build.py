@@ -35,12 +35,32 @@ def is_full(node: Node) -> bool:
 
 
 def constant_of(node: Node) -> torch.Tensor | None:
-    """The tensor without dimensions that torch.tensor(number) made in the function; None: the node is something else."""
-    if name_of(node) != _ops.CONSTANT or not isinstance(node.args[0], Node) or node.args[0].op != "get_attr": return None
-    found: Any = node.graph.owning_module
-    for part in node.args[0].target.split("."): found = getattr(found, part, None)
-    is_number = isinstance(found, torch.Tensor) and found.device.type == "cpu" and found.ndim == 0
-    return found if is_number and found.dtype is not torch.bool and not found.is_complex() else None
+    """What torch.tensor(number) made in the function, or what is computed of such alone: a tensor of the CPU without
+    dimensions. None: the node is something else."""
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload): return None
+    if _CONSTANT not in node.meta: node.meta[_CONSTANT] = _constant(node)
+    return node.meta[_CONSTANT]
+
+
+_CONSTANT = "kiln_constant"
+
+
+def _constant(node: Node) -> torch.Tensor | None:
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor) or value.shape != () or value.device.type != "cpu": return None
+    if value.dtype is torch.bool or value.is_complex() or not node.all_input_nodes: return None
+    if torch.Tag.nondeterministic_seeded in node.target.tags or node.target._schema.is_mutable: return None
+    given: dict[Node, torch.Tensor] = {}
+    for n in node.all_input_nodes:
+        if name_of(node) == _ops.CONSTANT and n.op == "get_attr":
+            found: Any = node.graph.owning_module
+            for part in n.target.split("."): found = getattr(found, part, None)
+        else:
+            found = constant_of(n)
+        if not isinstance(found, torch.Tensor): return None
+        given[n] = found
+    args, kwargs = torch.fx.map_arg((node.args, dict(node.kwargs)), lambda n: given[n])
+    with _disable_current_modes(): return node.target(*args, **kwargs)  # PyTorch traces, with tensors without memory
 
 
 def device_number(device: torch.device) -> int:
@@ -115,7 +135,7 @@ def _number(full: Full) -> Any:
 def _full_value(node: Node) -> Any:
     name = name_of(node)
     if (constant := constant_of(node)) is not None:
-        with _disable_current_modes(): return constant.item()  # PyTorch traces, with tensors that have no memory
+        with _disable_current_modes(): return constant.item()
     if name in _ops.ZEROS: return _ops.ZEROS[name]
     at = _ops.FULL[name]
     return node.args[at] if len(node.args) > at else node.kwargs.get("fill_value", node.kwargs.get("value"))

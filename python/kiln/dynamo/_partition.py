@@ -280,7 +280,7 @@ class _Code:
         elif is_getitem(node):
             self.lines.append(f"{self.name(node)} = {self.text(node.args[0])}[{self.text(node.args[1])}]")
         elif (constant := constant_of(node)) is not None:
-            self.lines.append(f"{self.name(node)} = {self.object(node.target)}({self.object(constant)})")
+            self.lines.append(f"{self.name(node)} = {self.object(constant)}.clone()")
         else:
             given = [self.text(a) for a in node.args] + [f"{k}={self.text(v)}" for k, v in node.kwargs.items()]
             self.lines.append(f"{self.name(node)} = {self.object(node.target)}({', '.join(given)})")
