@@ -230,6 +230,9 @@ void DispatchArguments::torch_tensor(const DispatchParam& param, PyObject* objec
     refuse(param, PyExc_TypeError,
            "is a tensor of " + std::string(text_of(Ref::take(PyObject_Str(dtype.get())).get())) +
                ", which kernels do not have");
+  if (is_negated(object))
+    refuse(param, PyExc_ValueError,
+           "has torch's negative bit, which a kernel would not see: x.resolve_neg() is a tensor without");
   // -1 is every device without a number; such a tensor's data_ptr() is none of the CPU's, unless it is on the CPU.
   const auto device =
       static_cast<int>(integer_of(Ref::take(PyObject_CallMethodObjArgs(object, w.get_device, nullptr)).get()));

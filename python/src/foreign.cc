@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "python/src/torch_abi.h"
 #include "runtime/tensor/dlpack_abi.h"
 
 namespace kiln::python {
@@ -200,6 +201,9 @@ void read_torch(PyObject* object, ForeignTensor& out) {
   const Ref dtype = Ref::take(PyObject_GetAttr(object, w.dtype));
   const std::optional<DType> known = torch_dtype(dtype.get());
   if (!known) raise(PyExc_TypeError, "a tensor of %S, which expressions do not have", dtype.get());
+  if (is_negated(object))
+    raise(PyExc_ValueError,
+          "a tensor with torch's negative bit, which its memory does not have: x.resolve_neg() is one without");
   const Ref place = Ref::take(PyObject_GetAttr(object, w.device));
   const Ref kind = Ref::take(PyObject_GetAttr(place.get(), w.type));
   const std::string_view on = text_of(kind.get());
@@ -287,7 +291,8 @@ ForeignTensor read_foreign(PyObject* object) {
   ForeignTensor out;
   switch (receiver_of(object)) {
     case Receiver::kExchange:
-      if (auto t = read_exchanged(object); t && read_dlpack(*t, out)) return out;
+      if (!is_torch_negated(object))
+        if (auto t = read_exchanged(object); t && read_dlpack(*t, out)) return out;
       [[fallthrough]];  // which says what is wrong with it
     case Receiver::kTorch:
       return read_torch(object, out), out;

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <cstring>
 
 namespace kiln::python {
 
@@ -39,6 +40,43 @@ bool has_handle(PyObject* tensor) {
   return impl && *static_cast<void**>(handle_of(tensor)) == impl;
 }
 
+/// Where a tensor says that it is negated: a bit of its dispatch keys, of which torch has no C function.
+struct NegativeBit {
+  size_t offset;  // of the keys, in the tensor's own memory
+  uint64_t mask;
+};
+
+uint64_t raw_keys(PyObject* keys) {
+  const Ref raw = Ref::take(PyObject_CallMethod(keys, "raw_repr", nullptr));
+  const uint64_t v = PyLong_AsUnsignedLongLong(raw.get());
+  if (PyErr_Occurred()) throw Raised();
+  return v;
+}
+
+/// Looked for where two tensors, one of them negated, have what torch gives as their keys.
+NegativeBit find_negative_bit(PyObject* tensor) {
+  const Ref torch = Ref::take(PyImport_ImportModule("torch")), c = Ref::take(PyObject_GetAttrString(torch.get(), "_C"));
+  const Ref kinds = Ref::take(PyObject_GetAttrString(c.get(), "DispatchKey"));
+  const Ref negative = Ref::take(PyObject_GetAttrString(kinds.get(), "Negative"));
+  const Ref set = Ref::take(PyObject_CallMethod(c.get(), "DispatchKeySet", "O", negative.get()));
+  const Ref plain = Ref::take(PyObject_CallMethod(torch.get(), "zeros", "i", 1));
+  const Ref negated = Ref::take(PyObject_CallMethod(torch.get(), "_neg_view", "O", plain.get()));
+  constexpr size_t kWords = 22;  // the keys stand behind sizes and strides, at 168 in torch 2.15
+  NegativeBit out{0, raw_keys(set.get())};
+  size_t matching = 0;
+  for (size_t at = sizeof(uint64_t); at < kWords * sizeof(uint64_t); at += sizeof(uint64_t)) {
+    bool matches = true;
+    for (PyObject* one : {tensor, plain.get(), negated.get()}) {
+      const Ref keys = Ref::take(PyObject_CallMethod(c.get(), "_dispatch_keys", "O", one));
+      uint64_t word = 0;
+      std::memcpy(&word, static_cast<const char*>(*static_cast<void**>(handle_of(one))) + at, sizeof word);
+      matches &= word == raw_keys(keys.get());
+    }
+    if (matches) out.offset = at, ++matching;
+  }
+  return matching == 1 ? out : NegativeBit{0, 0};
+}
+
 std::optional<TensorFunctions> find_tensor_functions(PyObject* tensor) {
   if (!has_handle(tensor)) return std::nullopt;
   bool is_whole = true;
@@ -71,6 +109,29 @@ std::optional<TensorFunctions> find_tensor_functions(PyObject* tensor) {
 
 }  // namespace
 
+bool is_negated(PyObject* tensor) {
+  PyObject* found = PyObject_CallMethod(tensor, "is_neg", nullptr);
+  if (!found) return PyErr_Clear(), false;
+  return PyObject_IsTrue(Ref::take(found).get()) == 1;
+}
+
+bool is_torch_negated(PyObject* tensor) {
+  static std::optional<NegativeBit> bit;
+  if (!bit) [[unlikely]] {
+    NegativeBit found{0, 0};
+    try {
+      if (has_handle(tensor)) found = find_negative_bit(tensor);
+    } catch (const Raised&) {
+      PyErr_Clear();
+    }
+    bit = found;
+  }
+  if (bit->mask == 0) return is_negated(tensor);
+  uint64_t keys = 0;
+  std::memcpy(&keys, static_cast<const char*>(*static_cast<void**>(handle_of(tensor))) + bit->offset, sizeof keys);
+  return (keys & bit->mask) != 0;
+}
+
 std::optional<TorchTensor> read_torch(PyObject* tensor) {
   static std::optional<TensorFunctions> torch;
   static bool is_asked = false;
@@ -80,6 +141,7 @@ std::optional<TorchTensor> read_torch(PyObject* tensor) {
     is_asked = true;
   }
   if (!torch) return std::nullopt;
+  if (is_torch_negated(tensor)) return std::nullopt;
   void *const handle = handle_of(tensor), *address = nullptr;
   int32_t dtype = -1, layout = -1, device_type = -1, device_index = -1;
   if (torch->dtype(handle, &dtype) != 0 || torch->device_type(handle, &device_type) != 0) return std::nullopt;

@@ -687,6 +687,20 @@ class Gpu(unittest.TestCase):
     def test_graph_capture(self):
         x, out = torch.ones(64, device="cuda"), torch.zeros(64, device="cuda")
         # Compiling within a capture is not allowed by the driver.
+    @unittest.skipUnless(torch, "no torch")
+    def test_negated_tensors_of_torch(self):
+        class Subclass(torch.Tensor): pass
+
+        # Their memory has the opposite of their values.
+        x, out = torch.ones(4), torch.zeros(4)
+        for negated in (torch._neg_view(x), torch.complex(x, x).conj().imag, torch._neg_view(x).as_subclass(Subclass)):
+            for check in (False, True):
+                with self.assertRaisesRegex(ValueError, r"'x' has torch's negative bit.*resolve_neg\(\)"):
+                    scale[1](negated, out, 4, check=check)
+            scale[1](negated.resolve_neg(), out, 4)
+            self.assertEqual(out.tolist(), [-2] * 4)
+        with self.assertRaisesRegex(ValueError, "negative bit"): kiln.expr(x).eval(out=torch._neg_view(out))
+
         scale[1](x, out, 64)  # compiled before
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph): scale[1](x, out, 64)
