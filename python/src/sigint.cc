@@ -18,13 +18,14 @@ namespace kiln::python {
 
 namespace {
 
-// How long a launch may run before SIGINT is taken. Taking it takes two system calls, which cost as much as a launch;
-// so a thread looks at the launches of the main thread now and then, and does it for those that last.
+// SIGINT is taken at the first launch, and stays so until the program sets a handler of its own. Whether it has would
+// take a system call for each launch, which costs as much as half of one; so a thread looks now and then, while a launch
+// runs. Only a signal in between, in the first milliseconds of a launch, finds Python's handler alone.
 constexpr std::chrono::milliseconds kPoll{10};
 constexpr int kPollsToSleep = 100;
 
 // The launch of the main thread: its number, and these bits.
-constexpr uint64_t kRuns = 1, kTaken = 2, kNext = 4;
+constexpr uint64_t kRuns = 1, kLocked = 2, kNext = 4;
 
 struct Watch {
   std::atomic<uint64_t> launch{0};
@@ -41,27 +42,35 @@ Watch& watch() {
 
 void on_sigint(int signal, siginfo_t* info, void* context) {
   Watch& w = watch();
-  w.interrupted.store(true);
-  request_interrupt();
+  if (w.launch.load() & kRuns) {
+    request_interrupt();
+    w.interrupted.store(true);
+  }
   if (w.before.sa_flags & SA_SIGINFO)
     w.before.sa_sigaction(signal, info, context);
   else
     w.before.sa_handler(signal);
 }
 
-/// Takes SIGINT for a launch that still runs. Where nobody handles it, it ends the process as ever.
-void take(Watch& w, uint64_t launch) {
-  std::lock_guard lock(w.taking);
+/// Where nobody handles SIGINT, it ends the process as ever.
+void take(Watch& w) {
   struct sigaction now {};
-  if (sigaction(SIGINT, nullptr, &now) != 0) return;
-  if (!(now.sa_flags & SA_SIGINFO) && (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN)) return;
-  if (!w.launch.compare_exchange_strong(launch, launch | kTaken)) return;
+  if (sigaction(SIGINT, nullptr, &now) != 0 || (now.sa_flags & static_cast<int>(SA_RESETHAND))) return;
+  const bool has_info = now.sa_flags & SA_SIGINFO;
+  if (has_info && now.sa_sigaction == on_sigint) return;
+  if (!has_info && (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN)) return;
   w.before = now;
-  struct sigaction ours {};
+  struct sigaction ours = now;
   ours.sa_sigaction = on_sigint;
-  ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
-  sigemptyset(&ours.sa_mask);
+  ours.sa_flags |= SA_SIGINFO;
   sigaction(SIGINT, &ours, nullptr);
+}
+
+/// take(), unless the launch ends meanwhile: then the program may be setting a handler.
+void take_while(Watch& w, uint64_t launch) {
+  std::lock_guard lock(w.taking);
+  if (!w.launch.compare_exchange_strong(launch, launch | kLocked)) return;
+  take(w);
 }
 
 void poll_launches(Watch& w) {
@@ -69,7 +78,7 @@ void poll_launches(Watch& w) {
   for (int idle = 0;;) {
     std::this_thread::sleep_for(kPoll);
     const uint64_t now = w.launch.load();
-    if (now == seen && (now & kRuns) && !(now & kTaken)) take(w, now);
+    if ((now & kRuns) && !(now & kLocked)) take_while(w, now);
     idle = now == seen && !(now & kRuns) ? idle + 1 : 0;
     seen = now;
     if (idle < kPollsToSleep) continue;
@@ -87,13 +96,14 @@ void start(Watch& w) {
     // A child has no such thread, and perhaps a launch that was another thread's.
     pthread_atfork(nullptr, nullptr, [] {
       Watch& child = watch();
-      if (child.launch.exchange(0) & kTaken) sigaction(SIGINT, &child.before, nullptr);
+      child.launch.store(0);
       child.started.store(false);
       child.sleeps.store(false);
       new (&child.taking) std::mutex;
     });
   });
   w.started.store(true);
+  take(w);
   // Signals of the process are for its other threads.
   sigset_t all, before;
   sigfillset(&all);
@@ -116,19 +126,30 @@ SigintScope::SigintScope() {
   if (!on_main_thread_) return;
   Watch& w = watch();
   if (!w.started.load(std::memory_order_relaxed)) start(w);
-  w.launch.store((w.launch.load(std::memory_order_relaxed) & ~(kRuns | kTaken)) + kNext + kRuns);
+  const uint64_t launch = (w.launch.load(std::memory_order_relaxed) & ~(kRuns | kLocked)) + kNext + kRuns;
+  // What came before that ended no launch. The handler may set another, and launch.
+  w.launch.store(launch | kLocked);
+  const bool raised = PyErr_CheckSignals() < 0;
+  w.launch.store(launch);
+  if (raised) {
+    end();
+    throw Raised();
+  }
   if (w.sleeps.load()) w.sleeps.store(false), w.sleeps.notify_one();
 }
 
 SigintScope::~SigintScope() {
-  if (!on_main_thread_) return;
+  if (on_main_thread_) end();
+}
+
+void SigintScope::end() {
   Watch& w = watch();
   uint64_t launch = w.launch.load(std::memory_order_relaxed);
-  if (!(launch & kTaken) && w.launch.compare_exchange_strong(launch, launch & ~kRuns)) return;
-  std::lock_guard lock(w.taking);
-  sigaction(SIGINT, &w.before, nullptr);
-  w.launch.store(launch & ~(kRuns | kTaken));
-  if (w.interrupted.exchange(false)) clear_interrupt();
+  if ((launch & kLocked) || !w.launch.compare_exchange_strong(launch, launch & ~kRuns)) {
+    std::lock_guard lock(w.taking);
+    w.launch.store(w.launch.load() & ~(kRuns | kLocked));
+  }
+  if (w.interrupted.load(std::memory_order_relaxed) && w.interrupted.exchange(false)) clear_interrupt();
 }
 
 void check_launch(const Status& status) {

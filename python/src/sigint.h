@@ -6,15 +6,17 @@
 namespace kiln::python {
 
 /// While one lives, SIGINT ends launches on the CPU. Only on the main thread, where Python's signals are handled;
-/// nothing elsewhere. Python's own handler (or the program's) is called first of all, as ever.
+/// nothing elsewhere. Python's own handler (or the program's) is called too, as ever.
 class SigintScope {
  public:
+  /// With the GIL. Throws Raised where a signal came before, of which Python has not called the handler yet.
   SigintScope();
   ~SigintScope();
   SigintScope(const SigintScope&) = delete;
   SigintScope& operator=(const SigintScope&) = delete;
 
  private:
+  static void end();
   bool on_main_thread_;
 };
 
@@ -25,9 +27,12 @@ void check_launch(const Status& status);
 template <class Fn>
 void launch_without_gil(int device, Fn fn) {
   const Status status = [&] {
-    WithoutGil without;
-    if (device >= 0) return fn();
+    if (device >= 0) {
+      WithoutGil without;
+      return fn();
+    }
     SigintScope scope;
+    WithoutGil without;
     return fn();
   }();
   check_launch(status);

@@ -338,6 +338,32 @@ class Launches(unittest.TestCase):
         put[1](out, 2.5)
         self.assertEqual(float(out[0]), 2.5)
 
+    def test_interrupts_of_a_launch_that_has_just_begun(self):
+        # In a process of its own, whose handler of SIGINT nobody has set yet.
+        text = """
+import os, signal, sys, threading, time
+sys.path.insert(0, sys.argv[1])
+from jit_test import kiln, spin, zeros
+out, begins = zeros(1000), threading.Event()
+spin[(0, )](out, 2**31 - 1)  # compiles
+def interrupt():
+    begins.wait()
+    time.sleep(0.002)
+    os.kill(os.getpid(), signal.SIGINT)
+for _ in range(5):
+    begins.clear()
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        begins.set()
+        spin[(1000, )](out, 2**31 - 1)
+        sys.exit("no interrupt")
+    except KeyboardInterrupt:
+        pass
+    thread.join()
+"""
+        subprocess.run([sys.executable, "-c", text, os.path.dirname(__file__)], check=True, timeout=60)
+
     def test_faults_are_errors(self):
         far = 1 << 46  # outside of all memory, and an address all the same
         out = zeros(64)
