@@ -157,13 +157,14 @@ class _Names:
         self._kept: list[Any] = []  # keeps id() of each unique
         self._members: set[tuple[str, str]] = set()
         self.checked: tuple[Any, int] | None = None  # a kernel of the table, and how many functions it had then
-        self.seen: list[tuple[dict, str, Any]] = []  # names of modules and what they mean now, but for modules
+        # Names of modules, or the cells of closures, and what they mean now, but for modules.
+        self.seen: list[tuple[dict | types.CellType, str, Any]] = []
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def have_changed(self) -> bool:
-        return any(names.get(name, _MISSING) is not value for names, name, value in self.seen)
+        return any(_meaning(names, name) is not value for names, name, value in self.seen)
 
     def argument(self, description: tuple) -> tuple:
         kind, value = description[:2]
@@ -200,14 +201,15 @@ class _Names:
         number = self.table.add(text[start.start():], fn.__code__.co_filename, line + text[:start.start()].count("\n"))
         self._ids[id(function)] = number
         self._kept.append(function)
-        nonlocals = inspect.getclosurevars(fn).nonlocals
+        nonlocals = dict(zip(fn.__code__.co_freevars, fn.__closure__ or ()))
         for path in sorted(self.table.names(number), key=lambda p: p.count(".")):
             root, *rest = path.split(".")
-            found = nonlocals.get(root, fn.__globals__.get(root, _MISSING))
+            names = nonlocals.get(root, fn.__globals__)
+            found = _meaning(names, root)
             if found is not _MISSING and not _is_visible(found):
                 self.table.hide(number, root, type(found).__name__, root in nonlocals)
             try:
-                self._bind(number, root, rest, found, None if root in nonlocals else fn.__globals__)
+                self._bind(number, root, rest, found, names)
             except _Unknown:
                 pass  # the compiler says so where the name is needed
         for name, parameter in inspect.signature(fn).parameters.items():
@@ -218,11 +220,11 @@ class _Names:
                 pass
         return number
 
-    def _bind(self, number: int, root: str, rest: list, found: Any, names: dict | None) -> None:
+    def _bind(self, number: int, root: str, rest: list, found: Any, names: dict | types.CellType) -> None:
         if found is _MISSING or not _is_visible(found): return
         if not rest:
             self.table.bind(number, root, self.value(found))
-            if names is not None and not isinstance(found, types.ModuleType): self.seen.append((names, root, found))
+            if not isinstance(found, types.ModuleType): self.seen.append((names, root, found))
             return
         for name in rest[:-1]: found = getattr(found, name, None) if isinstance(found, types.ModuleType) else None
         if not isinstance(found, types.ModuleType): return
@@ -233,6 +235,14 @@ class _Names:
         if member is _MISSING: return
         self.table.bind_member(module, name, self.value(member))
         self.seen.append((vars(found), name, member))
+
+
+def _meaning(names: dict | types.CellType, name: str) -> Any:
+    if isinstance(names, dict): return names.get(name, _MISSING)
+    try:
+        return names.cell_contents
+    except ValueError:  # not assigned yet
+        return _MISSING
 
 
 def _module_path(module: types.ModuleType) -> str:

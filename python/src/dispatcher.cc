@@ -23,9 +23,9 @@ struct Dispatcher {
   Ref objects;  // of constexprs
   Ref launch;   // what kernel[grid] gave last, for the next one
   std::unordered_map<std::string, LoadedImage> code;
-  /// What a global name meant to the code, of the kernel or of a function that it calls.
+  /// What a name outside of a function meant to the code, of the kernel or of a function that it calls.
   struct Seen {
-    Ref names, name, value;  // the module's dict
+    Ref names, name, value;  // names: the module's dict, or the cell of a closure
   };
   std::vector<Seen> seen;
   uint32_t generation = 0;  // counts what changed of them: a part of the keys, as code of before may still be launched
@@ -35,16 +35,29 @@ struct Dispatcher {
 
 Dispatcher& dispatcher_of(PyObject* self) { return *unboxed<std::unique_ptr<Dispatcher>>(self); }
 
+/// Empty where it means nothing now.
+Ref meaning_of(const Dispatcher::Seen& seen) {
+  if (PyDict_Check(seen.names.get())) {
+    PyObject* found = PyDict_GetItemWithError(seen.names.get(), seen.name.get());
+    if (!found) PyErr_Clear();
+    return Ref::share(found);
+  }
+  static PyObject* const contents = PyUnicode_InternFromString("cell_contents");
+  PyObject* found = PyObject_GetAttr(seen.names.get(), contents);
+  if (!found) return PyErr_Clear(), Ref();
+  return Ref::take(found);
+}
+
 /// Whether a name means what it did. 2 for the constant 2 is no change.
 bool is_unchanged(std::vector<Dispatcher::Seen>& all, size_t at) {
-  PyObject* now = PyDict_GetItemWithError(all[at].names.get(), all[at].name.get());
-  if (now == all[at].value.get()) return true;
-  if (!now || Py_TYPE(now) != Py_TYPE(all[at].value.get())) return PyErr_Clear(), false;
+  const Ref now = meaning_of(all[at]);
+  if (now.get() == all[at].value.get()) return true;
+  if (!now || Py_TYPE(now.get()) != Py_TYPE(all[at].value.get())) return false;
   // __eq__ may be Python code, while which all of this may change.
-  const Ref kept = Ref::share(now), before = all[at].value;
-  const int is_equal = PyObject_RichCompareBool(now, before.get(), Py_EQ);
+  const Ref before = all[at].value;
+  const int is_equal = PyObject_RichCompareBool(now.get(), before.get(), Py_EQ);
   if (is_equal < 0) PyErr_Clear();
-  if (is_equal == 1 && at < all.size() && all[at].value.get() == before.get()) all[at].value = kept;
+  if (is_equal == 1 && at < all.size() && all[at].value.get() == before.get()) all[at].value = now;
   return is_equal == 1;
 }
 
@@ -60,7 +73,7 @@ void notice_changes(Dispatcher& kernel) {
   }
 }
 
-/// saw([(dict, name, value)])
+/// saw([(dict or cell, name, value)])
 PyObject* saw(PyObject* self, PyObject* list) {
   return guarded([&] {
     Dispatcher& kernel = dispatcher_of(self);
@@ -335,7 +348,7 @@ void destroy_collected(PyObject* self) {
 PyObject* variants(PyObject* self, void*) {
   return guarded([&] { return number(static_cast<long long>(dispatcher_of(self).code.size())); });
 }
-PyMethodDef methods[] = {{"saw", saw, METH_O, "saw([(names, name, value)]): what names of modules meant to the code"},
+PyMethodDef methods[] = {{"saw", saw, METH_O, "saw([(names, name, value)]): what names of modules and closures meant to the code"},
                          {}};
 PyGetSetDef getters[] = {{"variants", variants, nullptr, "how many specialisations are loaded", nullptr}, {}};
 

@@ -558,6 +558,43 @@ time.sleep(0.3)
         del module.other
         with self.assertRaises(kiln.Error): launch()
 
+    def test_variables_of_closures_may_change(self):
+
+        def around():
+            inner, factor = doubled, tl.constexpr(2)
+
+            @kiln.jit
+            def calls(v):
+                return inner(v)
+
+            @kiln.jit
+            def kernel(out):
+                tl.store(out, calls(3.0) * factor)
+
+            def change(function, constant):
+                nonlocal inner, factor
+                inner, factor = function, constant
+
+            def forget():
+                nonlocal inner
+                del inner
+
+            return kernel, change, forget
+
+        kernel, change, forget = around()
+        out = zeros(1)
+        for check in (False, True):
+            found = []
+            # A function that is called by one that is called, and a constant of the kernel's.
+            for function, factor in ((doubled, 2), (doubled, 2), (with_one, 2), (with_one, 5)):
+                change(function, tl.constexpr(factor))
+                kernel[1](out, check=check)
+                found.append(float(out[0]))
+            self.assertEqual(found, [12, 12, 8, 20])
+        self.assertEqual(kernel.variants, 6)
+        forget()
+        with self.assertRaises(kiln.Error): kernel[1](out)
+
     def test_copies_and_pickles_are_the_kernel(self):
         for again in (copy.copy(scale), copy.deepcopy({"k": [scale]})["k"][0], pickle.loads(pickle.dumps(scale))):
             self.assertIs(again, scale)
@@ -651,6 +688,20 @@ time.sleep(0.3)
         with self.assertRaisesRegex(RuntimeError, "storage"): put[1](torch.zeros(1).to_sparse(), 1)
 
     @unittest.skipUnless(torch, "no torch")
+    def test_negated_tensors_of_torch(self):
+        class Subclass(torch.Tensor): pass
+
+        # Their memory has the opposite of their values.
+        x, out = torch.ones(4), torch.zeros(4)
+        for negated in (torch._neg_view(x), torch.complex(x, x).conj().imag, torch._neg_view(x).as_subclass(Subclass)):
+            for check in (False, True):
+                with self.assertRaisesRegex(ValueError, r"'x' has torch's negative bit.*resolve_neg\(\)"):
+                    scale[1](negated, out, 4, check=check)
+            scale[1](negated.resolve_neg(), out, 4)
+            self.assertEqual(out.tolist(), [-2] * 4)
+        with self.assertRaisesRegex(ValueError, "negative bit"): kiln.expr(x).eval(out=torch._neg_view(out))
+
+    @unittest.skipUnless(torch, "no torch")
     def test_torch_tensors_may_change(self):
         # The same Python object each time, and neither the memory nor the dtype of the launch before.
         out, other = torch.zeros(2), torch.zeros(9, dtype=torch.int64)
@@ -713,20 +764,6 @@ class Gpu(unittest.TestCase):
     def test_graph_capture(self):
         x, out = torch.ones(64, device="cuda"), torch.zeros(64, device="cuda")
         # Compiling within a capture is not allowed by the driver.
-    @unittest.skipUnless(torch, "no torch")
-    def test_negated_tensors_of_torch(self):
-        class Subclass(torch.Tensor): pass
-
-        # Their memory has the opposite of their values.
-        x, out = torch.ones(4), torch.zeros(4)
-        for negated in (torch._neg_view(x), torch.complex(x, x).conj().imag, torch._neg_view(x).as_subclass(Subclass)):
-            for check in (False, True):
-                with self.assertRaisesRegex(ValueError, r"'x' has torch's negative bit.*resolve_neg\(\)"):
-                    scale[1](negated, out, 4, check=check)
-            scale[1](negated.resolve_neg(), out, 4)
-            self.assertEqual(out.tolist(), [-2] * 4)
-        with self.assertRaisesRegex(ValueError, "negative bit"): kiln.expr(x).eval(out=torch._neg_view(out))
-
         scale[1](x, out, 64)  # compiled before
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph): scale[1](x, out, 64)
