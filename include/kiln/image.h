@@ -77,6 +77,8 @@ class Image {
 
   const KernelInfo& info() const;
   std::span<const ImageParam> params() const;
+  /// The name of the code's entry: info().name, whose letters outside of ASCII PTX does not have.
+  const std::string& symbol() const;
   int threads() const;
   int tensor_maps() const;
   /// For a launch with these slots, one per parameter. kLaunch, naming the tensor: TMA cannot reach it.

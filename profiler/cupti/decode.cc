@@ -10,6 +10,8 @@
 #include <memory>
 #include <unordered_set>
 
+#include "support/ptx_name.h"
+
 namespace kiln::profiler::cupti {
 
 namespace {
@@ -149,10 +151,14 @@ Work& Decoder::add_work(WorkKind kind, const Record& r) {
 std::string_view Decoder::kernel_name(const char* name) {
   if (!name) return "(unnamed)";
   std::string_view plain = name;
-  // Triton kernels have plain names; libraries' C++ kernels are demangled once per name.
-  if (!plain.starts_with("_Z")) return plain;
+  // Triton kernels have plain names, but for letters outside of ASCII; libraries' C++ kernels are demangled once per
+  // name.
+  const bool is_cpp = plain.starts_with("_Z");
+  if (!is_cpp && plain.find('$') == std::string_view::npos) return plain;
   auto [at, made] = demangled_.try_emplace(std::string(plain));
-  if (made) {
+  if (made && !is_cpp) {
+    at->second = source_name(plain);
+  } else if (made) {
     int failed = 0;
     std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name, nullptr, nullptr, &failed), &std::free);
     at->second = failed == 0 && text ? text.get() : name;

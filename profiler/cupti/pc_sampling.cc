@@ -8,6 +8,7 @@
 #if KILN_HAS_CUPTI
 #include "runtime/cuda/driver.h"
 #include "runtime/device/device.h"
+#include "support/ptx_name.h"
 #endif
 
 namespace kiln::profiler::cupti {
@@ -183,7 +184,7 @@ class Sampler : public PcSampler {
       // The records are packed: no references into them. Their names belong to CUPTI's other records too, and stay.
       const CUpti_PCSamplingPCData& record = data.pPcData[i];
       const uint64_t code = record.cubinCrc, pc = record.pcOffset;
-      StallCounts& counts = seen_[{record.functionName ? record.functionName : "", code}][pc];
+      StallCounts& counts = seen_[{source_name(record.functionName ? record.functionName : ""), code}][pc];
       for (size_t s = 0; s < record.stallReasonCount; ++s) {
         const uint32_t reason = record.stallReason[s].pcSamplingStallReasonIndex;
         const auto counter = counters_.find(reason);

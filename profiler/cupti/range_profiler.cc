@@ -16,6 +16,7 @@
 
 #if KILN_HAS_CUPTI
 #include "runtime/cuda/driver.h"
+#include "support/ptx_name.h"
 #endif
 
 namespace kiln::profiler::cupti {
@@ -272,7 +273,7 @@ class Subscription : public LaunchNames {
   static std::string readable(const char* symbol) {
     int failed = 0;
     std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(symbol, nullptr, nullptr, &failed), std::free);
-    if (failed || !text) return symbol;
+    if (failed || !text) return source_name(symbol);
     std::string name = text.get();
     if (name.starts_with("void ")) name.erase(0, 5);
     int depth = 0;

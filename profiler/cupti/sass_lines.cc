@@ -5,6 +5,7 @@
 
 #include "profiler/cupti/library.h"
 #include "support/diag.h"
+#include "support/ptx_name.h"
 
 namespace kiln::profiler::cupti {
 
@@ -26,11 +27,12 @@ Result<LineTable> cubin_lines(std::string_view cubin, const std::string& functio
   if (!bytes) return error(ErrorKind::kValue, "the cubin has no function '{}'", function);
   LineTable table;
   table.function = function;
+  const std::string symbol = ptx_name(function);
   for (uint64_t pc = 0; pc < *bytes; pc += kInstructionBytes) {
     CUpti_GetSassToSourceCorrelationParams p = {};
     p.size = CUpti_GetSassToSourceCorrelationParamsSize;
     p.cubin = cubin.data(), p.cubinSize = cubin.size();
-    p.functionName = function.c_str();
+    p.functionName = symbol.c_str();
     p.pcOffset = pc;
     const CUptiResult code = library->cuptiGetSassToSourceCorrelation(&p);
     // CUPTI allocates both names by malloc, also where it fails.

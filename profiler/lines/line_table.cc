@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include "support/ptx_name.h"
 #include <map>
 #include <utility>
 
@@ -88,7 +89,7 @@ LineTable ptx_lines(std::string_view ptx) {
       if (take_number(rest, number)) numbers[number] = table.file(quoted(rest));
     } else if (const size_t entry = text.find(".entry "); entry != std::string_view::npos && table.function.empty()) {
       std::string_view name = trim(text.substr(entry + 7));
-      table.function = std::string(name.substr(0, name.find_first_of("( \t")));
+      table.function = source_name(name.substr(0, name.find_first_of("( \t")));
     } else if (table.function.empty() || done) {
       return true;
     } else if (text == "{") {
@@ -118,7 +119,7 @@ LineTable ptx_lines(std::string_view ptx) {
 std::optional<LineTable> read_disassembly(std::string_view text, std::string_view function) {
   LineTable table;
   table.function = std::string(function);
-  const std::string section = ".text." + std::string(function) + ":";
+  const std::string section = ".text." + ptx_name(function) + ":";
   bool inside = false;
   int file = -1, line = 0;
   std::string label;
@@ -170,7 +171,7 @@ std::optional<uint64_t> code_bytes(std::string_view cubin, std::string_view func
   auto section = [&](size_t i, Elf64_Shdr& s) { return read(s, header.e_shoff + i * sizeof(Elf64_Shdr)); };
   Elf64_Shdr names;
   if (!section(header.e_shstrndx, names)) return std::nullopt;
-  const std::string wanted = ".text." + std::string(function);
+  const std::string wanted = ".text." + ptx_name(function);
   for (size_t i = 0; i < header.e_shnum; ++i) {
     Elf64_Shdr s;
     if (!section(i, s)) return std::nullopt;

@@ -45,7 +45,8 @@ PyMethodDef methods[] = {{"plan", plan, METH_NOARGS, "All but the code, as bytes
     NAME, get<[](const Image& i) -> Ref { return EXPRESSION; }>, nullptr, DOC, nullptr \
   }
 PyGetSetDef getters[] = {
-    KILN_GETTER("name", text(i.info().name), "of the code's entry"),
+    KILN_GETTER("name", text(i.info().name), "of the kernel"),
+    KILN_GETTER("symbol", text(i.symbol()), "the name of the code's entry, which is ASCII"),
     KILN_GETTER("target", text(i.info().target), "'sm_90a'"),
     KILN_GETTER("ptx", text(i.info().ptx), "PTX as text"),
     KILN_GETTER("cubin", bytes(i.info().cubin), "machine code; empty when no assembler was found"),

@@ -9,6 +9,7 @@
 #include "compiler/target/target.h"
 #include "runtime/cuda/tensor_map_arguments.h"
 #include "support/diag.h"
+#include "support/ptx_name.h"
 
 namespace kiln::repl {
 
@@ -225,7 +226,7 @@ constexpr const char* kLoad = R"(CUresult @_load(@_kernel* kernel) {
   kernel->empty = 0;
   code = cuModuleLoadDataEx(&kernel->module, @_variants[best].image, 0, NULL, NULL);
   if (code != CUDA_SUCCESS) return code;
-  code = cuModuleGetFunction(&kernel->function, kernel->module, "@");
+  code = cuModuleGetFunction(&kernel->function, kernel->module, "%");
   if (code == CUDA_SUCCESS && @_variants[best].shared > 0)
     code = cuFuncSetAttribute(kernel->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                               @_variants[best].shared);
@@ -438,7 +439,7 @@ Result<std::string> c_launcher(std::span<const CompiledKernel> compiled, const s
       "@", first.name);
   out += c_helpers(encodes);
   if (most_maps > 0) out += kEncode;
-  out += replaced(kLoad, "@", first.name);
+  out += replaced(replaced(kLoad, "%", ptx_name(first.name)), "@", first.name);
 
   out += replaced(kLaunch, "@", first.name) + launch_params + ") {\n";
   out += "  if (grid_x == 0 || grid_y == 0 || grid_z == 0) return CUDA_SUCCESS;\n";

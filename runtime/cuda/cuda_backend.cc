@@ -29,6 +29,7 @@ Result<std::unique_ptr<Backend>> make_cuda_backend(int, void*) { return std::mov
 #include "runtime/cuda/tensor_maps.h"
 #include "runtime/cuda/wait.h"
 #include "support/knobs.h"
+#include "support/ptx_name.h"
 #include "support/stop.h"
 #include "support/trace.h"
 
@@ -756,7 +757,7 @@ Status CudaKernel::finish_load(const KernelImage& image) {
     if (!fault_text(code).empty()) return status;  // of a kernel before, which this call happened to meet
     return error(status.error().kind, "kernel '{}' does not load: {}", image.name, status.error().message);
   }
-  KILN_CHECK_OK(cuda.check(driver.cuModuleGetFunction(&function, module, image.name.c_str()),
+  KILN_CHECK_OK(cuda.check(driver.cuModuleGetFunction(&function, module, ptx_name(image.name).c_str()),
                            "cuModuleGetFunction(&function, module, name)"));
   if (shared_bytes > 0)
     KILN_CHECK_OK(cuda.check(driver.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,

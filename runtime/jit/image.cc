@@ -15,6 +15,7 @@
 #include "runtime/launch/kernel_options.h"
 #include "support/diag.h"
 #include "support/log.h"
+#include "support/ptx_name.h"
 
 namespace kiln {
 
@@ -33,7 +34,8 @@ nlohmann::ordered_json recipe_json(const TensorMapRecipe& recipe) {
           {"swizzle", recipe.swizzle},    {"stored", recipe.stored}};
 }
 
-Image image_with_params(std::shared_ptr<ImageImpl> impl) {
+Image image_of_code(std::shared_ptr<ImageImpl> impl) {
+  impl->symbol = ptx_name(impl->kernel.name);
   for (const KernelParam& p : impl->kernel.params) {
     const bool pointer = p.type.pointer;
     impl->params.push_back({p.name, ir::to_string(p.type), pointer ? 8 : size_of(p.type.dtype), p.written});
@@ -51,6 +53,7 @@ std::vector<std::string_view> names_of_targets() {
 
 const KernelInfo& Image::info() const { return impl_->kernel; }
 std::span<const ImageParam> Image::params() const { return impl_->params; }
+const std::string& Image::symbol() const { return impl_->symbol; }
 int Image::threads() const { return 32 * (impl_->kernel.num_warps + impl_->kernel.extra_warps); }
 int Image::tensor_maps() const { return static_cast<int>(impl_->kernel.tensor_maps.size()); }
 
@@ -76,6 +79,7 @@ std::string Image::json() const {
   out.erase("from_cache");
   for (const char* unknown : {"registers", "spill_bytes"})
     if (out[unknown] == -1) out[unknown] = nullptr;
+  out["symbol"] = symbol();
   out["threads"] = threads();
   out["params"] = nlohmann::ordered_json::array();
   for (const ImageParam& p : params())
@@ -135,7 +139,7 @@ Result<Image> runtime::compile_specs(const Runtime& runtime,
   seen.on_static_print = request.on_static_print;
   KILN_TRY(impl->kernel, runtime.impl().jit().compile(
                              {function.get(), &impl->closure, args, std::move(seen), std::move(target), assembler}));
-  return image_with_params(std::move(impl));
+  return image_of_code(std::move(impl));
 }
 
 std::string image_fingerprint(const Runtime& runtime, std::string_view target) {
@@ -154,7 +158,7 @@ Result<Image> Image::from_plan(std::string_view plan) {
   if (!kernel) return error(ErrorKind::kValue, "these bytes are no plan of this version of Kiln");
   auto impl = std::make_shared<ImageImpl>();
   impl->kernel = *std::move(kernel);
-  return image_with_params(std::move(impl));
+  return image_of_code(std::move(impl));
 }
 
 Result<LoadedImage> LoadedImage::load(const Image& image, const Device& device) {

@@ -12,6 +12,7 @@ struct ImageImpl {
   CompiledKernel kernel;
   Closure closure;
   std::vector<ImageParam> params;
+  std::string symbol;
 };
 
 /// For arguments as the frontend takes them; `request` says for what.

@@ -273,6 +273,7 @@ kiln_error* kiln_image_launch_info(const kiln_image* image, kiln_launch_info* in
     out.registers = from.registers;
     out.spill_bytes = from.spill_bytes;
     out.launch_pdl = from.launch_pdl;
+    out.symbol = image->image.symbol().c_str();
     return write_sized(info, out, "kiln_launch_info");
   });
 }

@@ -187,7 +187,7 @@ static void tells_a_launcher_all(void) {
 
   kiln_launch_info info = KILN_INIT(kiln_launch_info);
   OK(kiln_image_launch_info(image, &info));
-  CHECK(!strcmp(info.name, "product") && info.num_params == 6 && info.num_tensor_maps >= 2);
+  CHECK(!strcmp(info.name, "product") && !strcmp(info.symbol, info.name) && info.num_params == 6 && info.num_tensor_maps >= 2);
   CHECK(info.threads % 32 == 0 && info.threads >= 256 && info.num_ctas == 1 && info.shared_bytes > 32768);
 
   const uint64_t slots[] = {0x10000, 0x20000, 0x30000, 512, 256, 1024}; /* a [512, 1024], after c */

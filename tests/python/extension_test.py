@@ -33,7 +33,7 @@ class FunctionTable(unittest.TestCase):
         functions, add = table(ADD)
         self.assertEqual(functions.names(add), ["tl", "tl.arange", "tl.load", "tl.program_id", "tl.store"])
         image = functions.compile(add, [*POINTERS, ("type", "i32"), ("value", 1024)], "sm_90a", {"num_warps": 8}, "")
-        self.assertEqual(image.name, "add")
+        self.assertEqual((image.name, image.symbol), ("add", "add"))
         self.assertEqual((image.target, image.num_warps, image.num_ctas, image.tensor_maps), ("sm_90a", 8, 1, 0))
         self.assertEqual(image.params, [("x", "*f32"), ("y", "*f32"), ("out", "*f32"), ("n", "i32")])
         self.assertIn(".visible .entry add(", image.ptx)

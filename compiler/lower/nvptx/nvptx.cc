@@ -18,6 +18,7 @@
 #include "compiler/lower/shared/llvm_version.h"
 #include "compiler/lower/shared/math.h"
 #include "support/diag.h"
+#include "support/ptx_name.h"
 
 namespace kiln::lower {
 
@@ -590,7 +591,7 @@ llvm::Function* make_kernel(const ir::Module& source, const target::Target& targ
   const size_t own_params = types.size();
   types.resize(own_params + plan.tensor_maps.size(), llvm::PointerType::get(module.getContext(), 0));
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(module.getContext()), types, false);
-  auto* fn = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, source.name, module);
+  auto* fn = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, ptx_name(source.name), module);
   fn->setCallingConv(llvm::CallingConv::PTX_Kernel);
   fn->addFnAttr(llvm::Attribute::NoUnwind);
   fn->addFnAttr("nvvm.reqntid", fmt::format("{}", (source.num_warps + plan.extra_warps) * kLanes));

@@ -131,7 +131,7 @@ def _compile(src: Any, target: Any, options: Any, marks: list) -> tuple[Any, dic
     marks.append(time.perf_counter())
     metadata = {
         "hash": hash_, "target": target, **vars(parsed), "num_ctas": 1 if note else parsed.num_ctas,
-        "triton_version": triton.__version__, "name": image.name, "shared": image.shared, "num_warps": image.num_warps,
+        "triton_version": triton.__version__, "name": image.symbol, "shared": image.shared, "num_warps": image.num_warps,
         "tmem_size": 0, "global_scratch_size": 0, "global_scratch_align": 1, "profile_scratch_size": 0,
         "profile_scratch_align": 1, "tensordesc_meta": [], "kiln": {
             "plan": base64.b64encode(image.plan()).decode(), "steps": steps, "registers": image.registers, "note": note

@@ -48,6 +48,36 @@ TEST(Compile, GivesEveryStageAsText) {
   EXPECT_EQ(kernel->shared_bytes, 0);
 }
 
+TEST(Compile, NamesOutsideOfAsciiAreMangledInPtx) {
+  auto module = parse::parse_module(SourceText::make("加.py", R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def 加(v, é):
+    tl.device_print("加", v)
+    return v + é
+
+@triton.jit
+def 核(x, é):
+    tl.store(x, 加(tl.load(x), é))
+)"));
+  ASSERT_TRUE(module.ok()) << render(module.error());
+  auto functions = frontend::jit_functions(*module);
+  ASSERT_TRUE(functions.ok()) << render(functions.error());
+  for (const char* target : {"sm_80", "sm_90a", "host"}) {
+    auto args = frontend::parse_signature(*functions->at(1), "*fp32, fp32", {});
+    ASSERT_TRUE(args.ok()) << render(args.error());
+    CompileOptions options;
+    options.target = target;
+    auto kernel = compile(*functions->at(1), *args, options);
+    ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+    EXPECT_EQ(kernel->name, "核");
+    if (kernel->ptx.empty()) continue;
+    EXPECT_NE(kernel->ptx.find(".entry $6838$("), std::string::npos) << kernel->ptx;
+  }
+}
+
 TEST(Compile, HostCodeRuns) {
   CompileOptions options;
   options.want_asm = true;

@@ -309,12 +309,17 @@ TEST_F(Decode, NamesOfCppKernelsAreReadable) {
                            // The same symbol twice, as names are kept.
                            .add(kernel("_ZN3foo3barILi4EEEvPf", 3, 4, 4))
                            .add(kernel("_Znot_a_mangled_name", 5, 6, 5))
-                           .add(kernel(nullptr, 7, 8, 6))});
-  ASSERT_EQ(t.work.size(), 4u);
+                           .add(kernel(nullptr, 7, 8, 6))
+                           // A name of Kiln's that PTX does not have, and one of the CUDA compiler.
+                           .add(kernel("$6838$_add", 9, 10, 7))
+                           .add(kernel("$__internal_0_$f", 11, 12, 8))});
+  ASSERT_EQ(t.work.size(), 6u);
   EXPECT_EQ(t.work[0].name, "void foo::bar<4>(float*)");
   EXPECT_EQ(t.work[1].name, "void foo::bar<4>(float*)");
   EXPECT_EQ(t.work[2].name, "_Znot_a_mangled_name");
   EXPECT_EQ(t.work[3].name, "(unnamed)");
+  EXPECT_EQ(t.work[4].name, "核_add");
+  EXPECT_EQ(t.work[5].name, "$__internal_0_$f");
 }
 
 TEST_F(Decode, NothingIsNothing) {

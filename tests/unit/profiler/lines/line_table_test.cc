@@ -117,6 +117,13 @@ TEST(LineTable, OfADisassembly) {
   EXPECT_FALSE(read_disassembly("", "add"));
 }
 
+TEST(LineTable, NamesOutsideOfAscii) {
+  EXPECT_EQ(ptx_lines(".visible .entry $6838$(\n)\n{\n\tret;\n}\n").function, "核");
+  const auto t = read_disassembly(".text.$6838$:\n        /*0000*/   EXIT ;\n", "核");
+  ASSERT_TRUE(t);
+  EXPECT_EQ(t->function, "核");
+}
+
 TEST(LineTable, Opcodes) {
   EXPECT_EQ(opcode("@!P0 FMUL R14, R14, 0.5"), "FMUL");
   EXPECT_EQ(opcode("EXIT"), "EXIT");
