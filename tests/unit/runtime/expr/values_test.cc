@@ -350,5 +350,23 @@ TEST(ExprValues, HalvesMayKeepTheirDigitsWithinAKernel) {
   EXPECT_EQ(total[0], INFINITY);
 }
 
+TEST(ExprValues, GeluOfInfinitiesIsAsInPyTorch) {
+  // -inf * Phi(-inf) is no number, in each type and however many elements there are.
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kF64})
+    for (const ExprOp kind : {ExprOp::kGelu, ExprOp::kGeluTanh})
+      for (const size_t n : {size_t{4}, size_t{5000}}) {
+        std::vector<double> x(n, -INFINITY);
+        x[0] = INFINITY, x[1] = NAN, x[2] = -30000;
+        ExprAttributes as;
+        as.dtype = dtype;
+        const Tensor input =
+            *Tensor::from_host(cpu(), DType::kF64, Shape{static_cast<int64_t>(n)}, x.data(), 8 * x.size());
+        const std::vector<double> y = numbers(run(op(kind, {op(ExprOp::kCast, {input}, as)})));
+        EXPECT_EQ(y[0], INFINITY);
+        EXPECT_TRUE(std::isnan(y[1]) && std::isnan(y[3]) && std::isnan(y.back())) << name(dtype) << " of " << n;
+        EXPECT_NEAR(y[2], 0, 1e-10) << name(dtype);
+      }
+}
+
 }  // namespace
 }  // namespace kiln
