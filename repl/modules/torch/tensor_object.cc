@@ -386,6 +386,11 @@ Device device_of(Interp& in, const Value& v) {
   in.fail(std::move(d));
 }
 
+Device described_device(Interp& in, const Value& v) {
+  const Device& own = torch_state(in).device();
+  return own.is_cuda() || v.get<DeviceObject>() ? device_of(in, v) : own;
+}
+
 Shape shape_of(Interp& in, const std::vector<Value>& args) {
   const std::vector<Value>* dims = &args;
   std::vector<Value> inner;

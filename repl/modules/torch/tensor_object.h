@@ -142,6 +142,9 @@ DType dtype_of(Interp& in, const Value& v, DType otherwise);
 FillValue fill_value(Interp& in, const Value& v, DType dtype, std::string_view what);
 /// A device from a device, its name or a GPU's number; the session's when the value is missing or None.
 Device device_of(Interp& in, const Value& v);
+/// The same for figures of it. In a session without a GPU, those of its device stand for what a GPU would have: scripts
+/// ask get_device_properties(0) what a kernel may use.
+Device described_device(Interp& in, const Value& v);
 /// Dimensions from ints, or from one tuple or list of them.
 Shape shape_of(Interp& in, const std::vector<Value>& args);
 Value size_value(std::span<const int64_t> shape);

@@ -69,14 +69,15 @@ Value device_count(Interp&, NativeArgs&) {
   return Value::integer(
       std::count_if(all.begin(), all.end(), [](const std::string& n) { return n.rfind("cuda", 0) == 0; }));
 }
-Value device_name(Interp& in, NativeArgs&) { return Value::str(torch_state(in).device().info().name); }
+Value device_name(Interp& in, NativeArgs& a) { return Value::str(described_device(in, a[0]).info().name); }
 Value nothing(Interp&, NativeArgs&) { return Value::none(); }
-Value capability(Interp& in, NativeArgs&) {
-  std::string target = torch_state(in).device().info().target;
+Value capability(Interp& in, NativeArgs& a) {
+  const Device device = described_device(in, a[0]);
+  std::string target = device.info().target;
   int number = 0;
   // "sm_90a": capability and a suffix.
   if (target.starts_with("sm_")) std::from_chars(target.data() + 3, target.data() + target.size(), number);
-  if (!number) in.fail(ErrorKind::kDevice, "'{}' has no compute capability", torch_state(in).device().name());
+  if (!number) in.fail(ErrorKind::kDevice, "'{}' has no compute capability", device.name());
   return make<Tuple>(std::vector<Value>{Value::integer(number / 10), Value::integer(number % 10)});
 }
 MemoryStats memory(Interp& in, const Value& device) { return device_of(in, device).memory(); }

@@ -188,8 +188,8 @@ Value set_default_device(Interp& in, NativeArgs& a) {
   return Value::none();
 }
 /// What torch.cuda.get_device_properties() says, None where it is not known.
-Value device_info(Interp& in, NativeArgs&) {
-  const Device& device = torch_state(in).device();
+Value device_info(Interp& in, NativeArgs& a) {
+  const Device device = described_device(in, a[0]);
   const DeviceInfo i = device.info();
   auto d = make<Dict>();
   auto set = [&](std::string_view key, int64_t n) { d->table.set(key, n > 0 ? Value::integer(n) : Value::none()); };
@@ -230,8 +230,8 @@ Value promoted(Interp& in, NativeArgs& a) {
     if (!v.is_dtype()) in.fail(ErrorKind::kType, "promote_types() takes two dtypes, got '{}'", in.type_name(v));
   return Value::dtype(promote(a[0].dtype(), a[1].dtype()));
 }
-Value free_memory(Interp& in, NativeArgs&) {
-  const int64_t bytes = torch_state(in).device().free_bytes();
+Value free_memory(Interp& in, NativeArgs& a) {
+  const int64_t bytes = described_device(in, a[0]).free_bytes();
   return bytes >= 0 ? Value::integer(bytes) : Value::none();
 }
 /// Asked by a function of the library that then does so, for which the tensor has to be in memory: a kernel may change
@@ -264,9 +264,9 @@ Value zeros_in_memory(Interp& in, NativeArgs& a) {
 constexpr NativeDef kLibrary[] = {
     {"become(input, view)", become, "the same memory in another shape, in place"},
     {"check_places(places, size, dim, from_end)", check_places, "an IndexError for one outside"},
-    {"device_info()", device_info, "figures of the session's device"},
+    {"device_info(device=None)", device_info, "figures of a device"},
     {"dimension(dim, rank, extra=0)", dimension, "a dimension from 0"},
-    {"free_memory()", free_memory, "bytes of it that nobody has"},
+    {"free_memory(device=None)", free_memory, "bytes of it that nobody has"},
     {"host_reads()", host_reads, "how often tensors were read on the host, for tests"},
     {"iota(n, like, dtype=None)", iota, "0, 1, 2… as part of an expression"},
     {"is_deterministic()", is_deterministic, "must sums have one order in every run?"},

@@ -6,17 +6,19 @@ from torch import _kiln
 class _Properties:
     """Figures of a device; what a CPU does not have is None. What a property asks for changes."""
 
-    def __init__(self, figures):
-        self.__dict__.update(figures)
+    def __init__(self, device):
+        self.__dict__.update(_kiln.device_info(device))
+        self._device = device
 
-    free_memory = property(lambda self: _kiln.free_memory())
+    free_memory = property(lambda self: _kiln.free_memory(self._device))
 
     def __repr__(self):
-        return "_CudaDeviceProperties(" + ", ".join(f"{k}={v!r}" for k, v in self.__dict__.items()) + ")"
+        figures = {k: v for k, v in self.__dict__.items() if k != "_device"}
+        return "_CudaDeviceProperties(" + ", ".join(f"{k}={v!r}" for k, v in figures.items()) + ")"
 
 
 def get_device_properties(device=None):
-    return _Properties(_kiln.device_info())
+    return _Properties(device)
 
 
 class device:
@@ -54,5 +56,5 @@ def is_initialized():
 
 def mem_get_info(device=None):
     """Free and total bytes."""
-    figures = _kiln.device_info()
-    return _kiln.free_memory(), figures["total_memory"]
+    figures = _kiln.device_info(device)
+    return _kiln.free_memory(device), figures["total_memory"]

@@ -350,7 +350,7 @@ class _Plan:
         self.tile = min(2048, 4096 // x.element_size())
         self.programs = max(1, min(triton.cdiv(width, self.tile), 32 * _kiln.processors(x, 4) // rows))
         # Each launch begins while the one ahead of it ends: of short rows the launches are most of the time.
-        self.early = x.is_cuda and torch.cuda.get_device_capability()[0] >= 9
+        self.early = x.is_cuda and torch.cuda.get_device_capability(x.device)[0] >= 9
 
 
 def plan(x, rows, width, k):
@@ -358,7 +358,7 @@ def plan(x, rows, width, k):
     as long as 64 comparisons for each element."""
     if width < _SHORTEST or width >= 2**31 - 2**13 or k > width // 16:
         return None
-    key = rows, width, k, x.element_size(), x.is_cuda
+    key = rows, width, k, x.element_size(), x.device
     found = _plans.get(key)
     if found is None:
         if len(_plans) == 1000:

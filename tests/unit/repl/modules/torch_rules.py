@@ -233,4 +233,32 @@ for arguments, wanted in resized:
     assert len(got) == len(wanted) and max(abs(a - b) for a, b in zip(got, wanted)) < 1e-5
 raises(NotImplementedError, lambda: F.interpolate(x[0], size=3, mode="bicubic"))
 raises(ValueError, lambda: F.interpolate(x, size=(3, 3), mode="area", align_corners=True))
+
+# What topk() does of a long row depends on the tensor's device, and not on the session's.
+from torch import _threshold
+
+
+class _OnGpu:
+    is_cuda = True
+
+    def __init__(self, device):
+        self.device = device
+
+    def element_size(self):
+        return 4
+
+
+class _Figures:
+
+    def processors(self, x, otherwise):
+        return 10 * (1 + int(x.device[-1]))
+
+
+kept = _threshold._kiln, torch.cuda.get_device_capability
+_threshold._kiln, torch.cuda.get_device_capability = _Figures(), lambda device: (8 + int(device[-1]), 0)
+plans = [_threshold.plan(_OnGpu(d), 1, 2**24, 8) for d in ("cuda:0", "cuda:1", "cuda:0")]
+_threshold._kiln, torch.cuda.get_device_capability = kept
+assert plans[0] is plans[2] and [(p.early, p.programs) for p in plans[:2]] == [(False, 320), (True, 640)], plans
+raises(RuntimeError, lambda: torch.cuda.get_device_capability(torch.device("cpu")))
+assert torch.cuda.get_device_properties(torch.device("cpu")).name == torch.cuda.get_device_name("cpu")
 print("ok")
