@@ -10,6 +10,7 @@
 #include "support/environment.h"
 #include "support/files.h"
 #include "support/process.h"
+#include "tests/unit/profiler/cupti/cupti_or_skip.h"
 #include "tests/unit/repl/run_prompt.h"
 
 namespace kiln::repl {
@@ -497,8 +498,12 @@ TEST_F(Lab, EditOfAKernelChecksAndComparesIt) {
 }
 
 TEST_F(Lab, DoctorTellsWhatIsMissing) {
+  SKIP_WHERE_CUPTI_ENDS_THE_PROCESS();
   Said s = run("r = %doctor\nprint(r.columns)\nprint('CPU' in r.what.to_list(), 'kernel cache' in r.what.to_list())\n");
   EXPECT_EQ(s.out, "['what', 'state', 'found', 'cost']\nTrue True\n") << s.err;
+}
+
+TEST(Doctor, CountersForRootAlone) {
   // Three states: for root alone, for all, not known.
   EXPECT_EQ(counters_for_root_alone("A: 1\nRmProfilingAdminOnly: 1\nB: 0\n"), true);
   EXPECT_EQ(counters_for_root_alone("RmProfilingAdminOnly: 0"), false);
