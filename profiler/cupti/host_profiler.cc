@@ -53,7 +53,9 @@ std::vector<const char*> pointers(std::span<const std::string> texts) {
 Result<std::vector<std::string>> HostProfiler::chips(const Library& library) {
   KILN_CHECK_OK(library.need(Group::kCounters));
   KILN_CUPTI_PARAMS(CUpti_Profiler_Host_GetSupportedChips_Params, p);
-  KILN_CUPTI_TRY(&library, cuptiProfilerHostGetSupportedChips(&p));
+  if (const CUptiResult code = library.cuptiProfilerHostGetSupportedChips(&p); code != CUPTI_SUCCESS)
+    return with_note(library.failure(code, "cuptiProfilerHostGetSupportedChips(&p)"),
+                     "help: it loads libnvperf_host.so, which the toolkit has beside " + library.library.path());
   std::vector<std::string> names(p.ppChipNames, p.ppChipNames + p.numChips);
   std::sort(names.begin(), names.end());
   return names;

@@ -1,5 +1,6 @@
 #include "profiler/cupti/library.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <mutex>
@@ -48,6 +49,11 @@ Status load(Library& lib) {
 #include "profiler/cupti/cupti.def"
 #undef KILN_CUPTI_OPTIONAL
 #undef KILN_CUPTI
+  // Without a driver CUPTI 13.2 calls itself in each function until the stack has run out, also in cuptiGetVersion().
+  // It has this one, and 13.0, which needs no driver, has not.
+  if (lib.library.function<void (*)()>("cuptiActivityGetEnabledKinds") && !dlopen("libcuda.so.1", RTLD_LAZY))
+    return error(ErrorKind::kDevice, "CUPTI {} needs NVIDIA's driver, and libcuda.so.1 was not found",
+                 lib.library.path());
   KILN_CUPTI_TRY(&lib, cuptiGetVersion(&lib.version));
   // Records are read by the headers' layouts.
   if (lib.version / 10000 != CUPTI_API_VERSION / 10000)

@@ -96,6 +96,17 @@ Result<Chip> chip_for(MagicContext& context) {
   return chip;
 }
 
+/// Without a GPU nothing would be counted either way: what is said of CUPTI is the smaller thing that is missing.
+Diagnostic without_counters(MagicContext& context, Diagnostic missing) {
+  const Result<Device> device = context.session.device();
+  if (missing.kind != ErrorKind::kDevice || !device.ok() || device->is_cuda()) return missing;
+  Diagnostic d = with_note(
+      error(ErrorKind::kDevice, "{} has no hardware counters: %counters counts on a GPU of NVIDIA's", device->name()),
+      "the metrics of such a GPU cannot be listed here: " + missing.message);
+  std::ranges::move(missing.notes, std::back_inserter(d.notes));
+  return d;
+}
+
 Status list(MagicContext& context, std::string_view filter) {
   KILN_TRY(Chip chip, chip_for(context));
   KILN_TRY(std::vector<cupti::MetricDescription> found, cupti::list_metrics(chip.name, filter));
@@ -115,11 +126,7 @@ Status list(MagicContext& context, std::string_view filter) {
   return {};
 }
 
-}  // namespace
-
-Status magic_counters(MagicContext& context, std::string_view text) {
-  KILN_TRY(MagicArguments arguments,
-           parse_statement_arguments(text, magic_options("counters"), {are_metrics, /*needs_statement=*/false}));
+Status count(MagicContext& context, const MagicArguments& arguments) {
   if (arguments.has("--list")) {
     const std::vector<std::string>& words = arguments.expressions.empty() ? arguments.operands : arguments.expressions;
     return list(context, words.empty() ? "" : words[0]);
@@ -182,6 +189,16 @@ Status magic_counters(MagicContext& context, std::string_view text) {
   }
   context.print(counters_table(asked, *collected, device.name(), {request.kernel, request.each}));
   return {};
+}
+
+}  // namespace
+
+Status magic_counters(MagicContext& context, std::string_view text) {
+  KILN_TRY(MagicArguments arguments,
+           parse_statement_arguments(text, magic_options("counters"), {are_metrics, /*needs_statement=*/false}));
+  Status done = count(context, arguments);
+  if (!done.ok()) return without_counters(context, std::move(done.error()));
+  return done;
 }
 
 }  // namespace kiln::repl
