@@ -345,7 +345,7 @@ DType dtype_of(Interp& in, const Value& v, DType otherwise) {
   if (v.missing() || v.is_none()) return otherwise;
   if (v.is_dtype()) return v.dtype();
   auto* type = v.get<TypeObject>();
-  if (type && type->of_kind == Kind::kFloat) return DType::kF32;
+  if (type && type->of_kind == Kind::kFloat) return DType::kF64;
   if (type && type->of_kind == Kind::kInt) return DType::kI64;
   if (type && type->of_kind == Kind::kBool) return DType::kI1;
   in.fail(ErrorKind::kType, "expected a dtype such as torch.float32, got '{}'", in.type_name(v));

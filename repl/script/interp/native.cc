@@ -66,6 +66,12 @@ namespace {
 std::string shown_signature(const Native& n) {
   return (n.receiver ? std::string(kind_name(*n.receiver)) + "." : "") + std::string(n.def.signature);
 }
+
+/// torch takes numpy's names of these arguments too.
+std::string_view torch_name(std::string_view numpy) {
+  return numpy == "axis" ? "dim" : numpy == "keepdims" ? "keepdim" : numpy;
+}
+
 }  // namespace
 
 Value Native::call_on(Interp& in, const Value* self, CallArgs& call) {
@@ -88,8 +94,13 @@ Value Native::call_on(Interp& in, const Value* self, CallArgs& call) {
     slots[static_cast<size_t>(rest_keywords_)] = rest_keywords;
   }
   for (KeywordArg& k : call.keywords) {
-    size_t i = 0;
-    while (i < params_.size() && (params_[i].name != k.name || params_[i].rest != Parameter::Rest::kNo)) ++i;
+    auto place_of = [&](std::string_view keyword) {
+      size_t at = 0;
+      while (at < params_.size() && (params_[at].name != keyword || params_[at].rest != Parameter::Rest::kNo)) ++at;
+      return at;
+    };
+    size_t i = place_of(k.name);
+    if (i == params_.size() && receiver) i = place_of(torch_name(k.name));
     if (i < params_.size()) {
       if (!slots[i].missing()) in.fail(ErrorKind::kType, "{}() got the argument '{}' twice", name, k.name);
       slots[i] = std::move(k.value);

@@ -261,4 +261,11 @@ _threshold._kiln, torch.cuda.get_device_capability = kept
 assert plans[0] is plans[2] and [(p.early, p.programs) for p in plans[:2]] == [(False, 320), (True, 640)], plans
 raises(RuntimeError, lambda: torch.cuda.get_device_capability(torch.device("cpu")))
 assert torch.cuda.get_device_properties(torch.device("cpu")).name == torch.cuda.get_device_name("cpu")
+
+# numpy's names of arguments, and Python's float as a dtype.
+x = torch.arange(6.0).reshape(2, 3)
+assert x.sum(axis=0).tolist() == [3, 5, 7] and x.mean(axis=1, keepdims=True).tolist() == [[1], [4]]
+assert torch.max(x, axis=1)[1].tolist() == [2, 2] and x.argmax(axis=0).tolist() == [1, 1, 1]
+raises(TypeError, lambda: x.sum(dim=0, axis=0))
+assert torch.ones(2, dtype=float).dtype is torch.float64 and x.to(float).dtype is torch.float64
 print("ok")
