@@ -131,7 +131,7 @@ kiln_error* kiln_compile_async(const kiln_kernel* kernel, const kiln_compile_opt
 const char* kiln_image_ptx(const kiln_image* image);
 /* Of `*size` bytes; NULL when no assembler was found, and for the CPU. */
 const void* kiln_image_cubin(const kiln_image* image, size_t* size);
-/* How it is launched, as JSON: name, symbol (the entry), threads, num_ctas, shared_bytes, params, tensor_maps and more. */
+/* How it is launched, as JSON: name, symbol (the entry), threads, num_ctas, shared_bytes, params and more. */
 const char* kiln_image_json(const kiln_image* image);
 void kiln_image_free(kiln_image* image);
 

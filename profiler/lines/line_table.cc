@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include "support/ptx_name.h"
 #include <map>
 #include <utility>
+#include "support/ptx_name.h"
 
 namespace kiln::profiler {
 

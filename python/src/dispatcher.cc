@@ -348,8 +348,8 @@ void destroy_collected(PyObject* self) {
 PyObject* variants(PyObject* self, void*) {
   return guarded([&] { return number(static_cast<long long>(dispatcher_of(self).code.size())); });
 }
-PyMethodDef methods[] = {{"saw", saw, METH_O, "saw([(names, name, value)]): what names of modules and closures meant to the code"},
-                         {}};
+PyMethodDef methods[] = {
+    {"saw", saw, METH_O, "saw([(names, name, value)]): what names of modules and closures meant to the code"}, {}};
 PyGetSetDef getters[] = {{"variants", variants, nullptr, "how many specialisations are loaded", nullptr}, {}};
 
 PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(make_dispatcher)},

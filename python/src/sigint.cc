@@ -19,8 +19,8 @@ namespace kiln::python {
 namespace {
 
 // SIGINT is taken at the first launch, and stays so until the program sets a handler of its own. Whether it has would
-// take a system call for each launch, which costs as much as half of one; so a thread looks now and then, while a launch
-// runs. Only a signal in between, in the first milliseconds of a launch, finds Python's handler alone.
+// take a system call for each launch, which costs as much as half of one; so a thread looks now and then, while a
+// launch runs. Only a signal in between, in the first milliseconds of a launch, finds Python's handler alone.
 constexpr std::chrono::milliseconds kPoll{10};
 constexpr int kPollsToSleep = 100;
 

@@ -16,8 +16,8 @@ struct TorchTensor {
 
 /// Of a tensor whose type is torch's own. Empty: it is none that kernels take, or this torch is not read this way.
 std::optional<TorchTensor> read_torch(PyObject* tensor);
-/// Whether torch negates the tensor's elements where it reads them (is_neg(), as of x.conj().imag): its memory alone has
-/// the opposite of its values. Of any object; false of what has no such method.
+/// Whether torch negates the tensor's elements where it reads them (is_neg(), as of x.conj().imag): its memory alone
+/// has the opposite of its values. Of any object; false of what has no such method.
 bool is_negated(PyObject* tensor);
 /// The same of a tensor whose type is torch's own, without a call where this torch's tensors are laid out as expected.
 bool is_torch_negated(PyObject* tensor);
