@@ -210,9 +210,8 @@ StmtPtr Parser::expression_statement() {
     return node;
   }
   if (take(Tok::kColon)) {
-    const auto* call = dyn_as<Call>(left.get());
-    const auto* callee = call ? dyn_as<Name>(call->callee.get()) : nullptr;
-    if (callee && callee->id == "match") fail_match(callee->range);
+    // `match [x]:` and `match -x:` look like an element and a difference.
+    if (at(Tok::kNewline) && range(first).str() == "match") fail_match(range(first));
     if (left->kind != ExprKind::kName && left->kind != ExprKind::kAttribute && left->kind != ExprKind::kSubscript)
       fail(error_at(left->range, ErrorKind::kSyntax, "only a name, an attribute or an element can be annotated"));
     auto node = std::make_unique<AnnAssign>(SourceRange{});
