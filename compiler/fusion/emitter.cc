@@ -13,24 +13,6 @@ namespace kiln::fusion {
 
 namespace {
 
-struct Helper {
-  std::string_view name;
-  bool libdevice;
-  std::string_view text;
-};
-constexpr Helper kHelpers[] = {
-#define KILN_HELPER(name, libdevice, text) {name, libdevice, text},
-#include "compiler/fusion/helpers.def"
-#undef KILN_HELPER
-};
-
-constexpr std::string_view kReserved[] = {
-    "and",    "as",    "assert",   "break", "class",  "continue",  "def",   "del",    "elif", "else",
-    "except", "False", "finally",  "for",   "from",   "global",    "if",    "import", "in",   "is",
-    "lambda", "None",  "nonlocal", "not",   "or",     "pass",      "raise", "return", "True", "try",
-    "while",  "with",  "yield",    "tl",    "triton", "libdevice", "range", "min",    "max",  "float",
-    "int",    "bool",  "len",      "sum",   "abs",    "print",     "tuple", "list",   "str"};
-
 constexpr size_t kLongestInline = 60;
 
 /// Shorter forms of operations, whose errors are hidden where the result is at once rounded to 16 bits.
@@ -56,17 +38,8 @@ std::string_view pattern_of(const ExprOpInfo& row, const DagNode& n, bool is_rou
   return row.text;
 }
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
-bool is_name(std::string_view text) { return std::all_of(text.begin(), text.end(), is_word); }
-
-/// Whether the text of a row of expr_op.def calls the function `name` itself, rather than one whose name ends so.
-bool calls(std::string_view text, std::string_view name) {
-  for (size_t p = text.find(name); p != std::string_view::npos; p = text.find(name, p + 1)) {
-    const bool starts = p == 0 || (!is_word(text[p - 1]) && text[p - 1] != '.');
-    const size_t end = p + name.size();
-    if (starts && (end == text.size() || !is_word(text[end]))) return true;
-  }
-  return false;
+bool is_name(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
 }
 
 std::string type_name(DType t) { return fmt::format("tl.{}", info(t).triton); }
@@ -75,20 +48,6 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-Names::Names() {
-  for (std::string_view word : kReserved) taken_.emplace(word);
-  for (const Helper& h : kHelpers) taken_.emplace(h.name);
-}
-
-std::string Names::fresh(std::string_view hint) {
-  std::string name;
-  for (char c : hint) name += is_word(c) ? c : '_';
-  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) name = "t" + name;
-  std::string out = name;
-  for (int i = 1; !taken_.insert(out).second; ++i) out = fmt::format("{}{}", name, i);
-  return out;
-}
-
 Emitter::Emitter(const Dag& dag, const Grouping& grouping, const Cluster& cluster, const std::vector<int>& value_of)
     : dag_(dag), grouping_(grouping), cluster_(cluster), value_of_(value_of), uses_(dag.nodes.size()) {
   for (int m : cluster.members) {
@@ -96,108 +55,6 @@ Emitter::Emitter(const Dag& dag, const Grouping& grouping, const Cluster& cluste
       if (!o.is_number()) ++uses_[at(o.node)];
     if (const auto& f = dag.nodes[at(m)].function) names.fresh(f->name);
   }
-}
-
-std::string Emitter::size(int64_t value, const std::string& hint) {
-  if (value == known_size.first) return known_size.second;
-  for (const auto& [name, v] : sizes_)
-    if (v == value) return name;
-  sizes_.emplace_back(names.fresh(hint), value);
-  return sizes_.back().first;
-}
-
-std::string Emitter::dimension(int64_t value, const std::string& hint) {
-  sizes_.emplace_back(names.fresh(hint), value);
-  return sizes_.back().first;
-}
-
-std::string Emitter::constant(int64_t value, const std::string& hint) {
-  constants_.emplace_back(names.fresh(hint), value);
-  return constants_.back().first;
-}
-
-std::string Emitter::pointer(int node, int64_t offset, bool output) {
-  for (const Pointer& p : pointers_)
-    if (p.node == node && p.offset == offset && p.output == output) return p.name;
-  const DagNode& n = dag_.nodes[at(node)];
-  const std::string hint = !n.name.empty() ? n.name : output ? "out" : n.kind == DagKind::kLeaf ? "x" : "t";
-  pointers_.push_back({node, offset, output, names.fresh(hint + "_ptr")});
-  return pointers_.back().name;
-}
-
-std::string Emitter::pointer_to_value(int value, int64_t offset, const std::string& hint) {
-  values_.emplace_back(names.fresh(hint + "_ptr"), TensorArg{value, offset});
-  return values_.back().first;
-}
-
-std::vector<Argument> Emitter::arguments() const {
-  std::vector<Argument> out;
-  for (bool output : {false, true})
-    for (const Pointer& p : pointers_)
-      if (p.output == output) out.push_back({p.name, TensorArg{value_of_[at(p.node)], p.offset}, false});
-  for (const auto& [name, value] : values_) out.push_back({name, value, false});
-  for (const auto& [name, v] : sizes_) {
-    const int64_t f = factor(v);
-    out.push_back({f > 1 ? fmt::format("{}_by_{}", name, f) : name, v / f, false});
-  }
-  for (const Scalar& s : scalars_) {
-    Argument a{s.name, {}, false, s.node, s.type};
-    std::visit([&](auto v) { a.value = v; }, s.number);
-    out.push_back(std::move(a));
-  }
-  for (const auto& [name, v] : constants_) out.push_back({name, v, true});
-  return out;
-}
-
-int64_t Emitter::factor(int64_t size) const {
-  if (!factors_sizes || size == 0 || size % 16 == 0) return 1;
-  return size % 8 == 0 ? 8 : size % 4 == 0 ? 4 : size % 2 == 0 ? 2 : 1;
-}
-
-std::vector<std::string> Emitter::prologue() const {
-  std::vector<std::string> out;
-  for (const auto& [name, v] : sizes_)
-    if (const int64_t f = factor(v); f > 1) out.push_back(fmt::format("    {0} = {0}_by_{1} * {1}", name, f));
-  return out;
-}
-
-std::vector<std::string> Emitter::unspecialized() const {
-  std::vector<std::string> out;
-  for (const Scalar& s : scalars_)
-    if (is_int(s.type) && !s.is_stride) out.push_back(s.name);
-  return out;
-}
-
-bool Emitter::uses_libdevice() const {
-  return libdevice_ || std::any_of(functions_.begin(), functions_.end(), [](const auto& f) { return f->libdevice; });
-}
-
-std::vector<std::string> Emitter::functions() const {
-  std::vector<std::string> out;
-  auto add = [&](std::string_view text) {
-    const size_t begin = text.find_first_not_of('\n'), end = text.find_last_not_of(" \n");
-    if (begin != std::string_view::npos) out.emplace_back(text.substr(begin, end + 1 - begin));
-  };
-  for (const Helper& h : kHelpers)
-    if (helpers_.contains(h.name)) add(h.text);
-  for (const auto& f : functions_) add(f->text);
-  return out;
-}
-
-void Emitter::use_helper(std::string_view name) {
-  for (const Helper& h : kHelpers)
-    if (h.name == name) {
-      helpers_.emplace(name);
-      libdevice_ = libdevice_ || h.libdevice;
-      return;
-    }
-  KILN_UNREACHABLE("no helper {}", name);
-}
-
-void Emitter::use_pattern(std::string_view pattern) {
-  if (pattern.find("libdevice.") != std::string_view::npos) libdevice_ = true;
-  for (const Helper& h : kHelpers)
-    if (calls(pattern, h.name)) use_helper(h.name);
 }
 
 void Emitter::begin_loop(const std::string& head, const std::vector<std::string>& first, bool hoist) {
@@ -604,10 +461,11 @@ Text Emitter::call(const DagNode& n, int node, std::vector<Text> in) {
   else if ((*same_name)->text != f->text)
     problem_ = with_note(error(ErrorKind::kUnsupported, "two functions named {} meet in one kernel", f->name),
                          "help: give one of them another name");
-  for (const Helper& h : kHelpers)
-    if (std::find(f->defines.begin(), f->defines.end(), h.name) != f->defines.end())
-      problem_ = with_note(error(ErrorKind::kUnsupported, "the function {} has the name of one of the fuser's", h.name),
-                           "help: give it another name");
+  for (const std::string& defined : f->defines)
+    if (is_helper(defined))
+      problem_ =
+          with_note(error(ErrorKind::kUnsupported, "the function {} has the name of one of the fuser's", defined),
+                    "help: give it another name");
   Text t;
   for (const Text& x : in) t.level |= x.level;
   t.text = f->name + "(";
@@ -735,69 +593,6 @@ void Emitter::store(int node) {
   if (!evictions.stores.empty() && level & kAlongColumns)
     text += fmt::format(", eviction_policy=\"{}\"", evictions.stores);
   line_of(level, text + ")");
-}
-
-std::string broken(const std::string& text) {
-  const size_t indent = text.find('(') + 1, first = text.find_first_not_of(' ');
-  std::string out, word;
-  size_t column = 0;
-  for (size_t i = 0; i <= text.size(); ++i) {
-    if (i < text.size() && !(text[i] == ' ' && i > first + 4 && text[i - 1] == ',')) {
-      word += text[i];
-      continue;
-    }
-    if (column > 0 && column + word.size() > 119) {
-      out.pop_back();
-      out += "\n" + std::string(indent, ' ');
-      column = indent;
-    }
-    out += word;
-    column += word.size() + 1;
-    if (i < text.size()) out += ' ';
-    word.clear();
-  }
-  return out;
-}
-
-std::string function_text(const std::string& name, std::span<const Argument> parameters,
-                          std::span<const std::string> unspecialized, const std::string& body) {
-  std::string decorator = "@triton.jit", list;
-  for (const std::string& each : unspecialized) list += fmt::format("{}\"{}\"", list.empty() ? "" : ", ", each);
-  if (!list.empty()) decorator += fmt::format("(do_not_specialize=[{}])", list);
-  std::string head;
-  for (const Argument& a : parameters) {
-    // A float argument is float32 anyway.
-    const bool typed = a.scalar >= 0 && a.dtype != DType::kF32;
-    head += (head.empty() ? "" : ", ") + a.name +
-            (a.is_constexpr ? ": tl.constexpr"
-             : typed        ? ": " + type_name(a.dtype)
-                            : "");
-  }
-  return decorator + "\n" + broken("def " + name + "(" + head + "):") + body;
-}
-
-void write_source(const Emitter& e, const std::string& comment, Group& group) {
-  if (group.precedes_product) group.body += "\n    tl.extra.cuda.gdc_wait()";
-  for (const std::string& l : e.prologue()) group.body += "\n" + l;
-  for (const std::string& l : e.lines()) group.body += "\n" + l;
-  group.comment = comment;
-  group.unspecialized = e.unspecialized();
-  group.arguments = e.arguments();
-  group.libdevice = e.uses_libdevice();
-  group.functions = e.functions();
-  group.functions.push_back(function_text(group.kernel, group.arguments, group.unspecialized, group.body));
-  group.source = source_of(group);
-}
-
-std::string source_of(const Group& group) {
-  std::string out = group.comment + imports(group.libdevice);
-  for (const std::string& f : group.functions) out += "\n\n" + f + "\n";
-  return out;
-}
-
-std::string imports(bool libdevice) {
-  const std::string out = "import triton\nimport triton.language as tl\n";
-  return libdevice ? out + "from triton.language.extra import libdevice\n" : out;
 }
 
 }  // namespace kiln::fusion

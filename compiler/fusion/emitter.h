@@ -242,6 +242,8 @@ class Emitter {
 
 /// What a file of kernels imports.
 std::string imports(bool libdevice);
+/// Whether a row of helpers.def has that name.
+bool is_helper(std::string_view name);
 
 /// A call, or the head of a function, in lines of at most 120 columns: broken behind commas, below its first argument.
 std::string broken(const std::string& text);

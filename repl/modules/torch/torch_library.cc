@@ -306,8 +306,8 @@ std::span<const ModuleDef> torch_library_modules() { return kModules; }
 namespace {
 
 /// Whose functions are methods of tensors.
-constexpr std::string_view kMethodModules[] = {"torch._tensor", "torch._products", "torch._sorting", "torch._methods",
-                                               "torch._special"};
+constexpr std::string_view kMethodModules[] = {"torch._tensor",  "torch._elementwise", "torch._products",
+                                               "torch._sorting", "torch._methods",     "torch._special"};
 
 }  // namespace
 

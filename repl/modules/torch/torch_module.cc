@@ -547,8 +547,9 @@ void fill_torch(Interp& in, ModuleObject& m) {
   m.members.set("Tensor", in.type_of(TensorObject::kKind));
   m.members.set("dtype", in.type_of(Kind::kDType));
   m.members.set("Size", in.type_of(Kind::kTuple));
-  m.texts = {library_module("torch._tensor"),    library_module("torch._products"), library_module("torch._sorting"),
-             library_module("torch._functions"), library_module("torch._special"),  library_module("torch._series")};
+  m.texts = {library_module("torch._tensor"),  library_module("torch._elementwise"), library_module("torch._products"),
+             library_module("torch._sorting"), library_module("torch._functions"),   library_module("torch._special"),
+             library_module("torch._series")};
   add_out(m);
   m.members.set("inf", Value::real(INFINITY));
   m.members.set("nan", Value::real(NAN));

@@ -2,7 +2,8 @@
 import math
 import torch
 from torch import _kiln
-from torch._tensor import _arc_to_1, _wide, signbit
+from torch._elementwise import _arc_to_1, signbit
+from torch._tensor import _wide
 
 lazily = _kiln.lazily
 

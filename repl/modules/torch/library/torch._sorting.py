@@ -1,7 +1,8 @@
 """Sorting and what follows from it, putting elements, and functions along dimensions: all are methods too."""
 import torch
 from torch import _kiln, _tensor
-from torch._tensor import _Pair, _dim, _wide, flip, gather, lerp, movedim, narrow, select
+from torch._elementwise import lerp
+from torch._tensor import _Pair, _dim, _wide, flip, gather, movedim, narrow, select
 
 lazily = _kiln.lazily
 

@@ -1,7 +1,7 @@
 """Functions of tensors that are methods too: special functions, products with sums, statistics of rows."""
 import math
 import torch
-from torch import _kiln, _tensor
+from torch import _elementwise, _kiln, _tensor
 from torch._products import _added, _product, outer
 from torch._sorting import _elements_along, _quantile, _Pair, sort
 from torch._tensor import _dim, _floats, _wide, gather
@@ -86,7 +86,7 @@ def digamma(input):
     r = (x - x.round()) * math.pi
     y = torch.where(low, y - math.pi * r.cos() / r.sin(), y)
     y = torch.where(low & (x == x.floor()), float("nan"), y)
-    y = torch.where(x == 0, torch.where(_tensor.signbit(x), float("inf"), float("-inf")), y)
+    y = torch.where(x == 0, torch.where(_elementwise.signbit(x), float("inf"), float("-inf")), y)
     y = torch.where(x == float("inf"), x, y)
     return y.to(_floats(input).dtype)
 
@@ -107,7 +107,7 @@ def erfinv(input):
     for _ in range(2):
         r = r - (r.erf() - a) / ((-r * r).exp() * (2 / math.sqrt(math.pi)))
     r = torch.where(a == 1, float("inf"), torch.where(a > 1, float("nan"), r))
-    return _tensor._odd(y, r).to(x.dtype)
+    return _elementwise._odd(y, r).to(x.dtype)
 
 
 @lazily
