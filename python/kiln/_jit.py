@@ -194,7 +194,11 @@ class _Names:
     def add(self, function: Any) -> int:
         if (found := self._ids.get(id(function))) is not None: return found
         fn = function.fn
-        lines, line = inspect.getsourcelines(fn)
+        try:
+            lines, line = inspect.getsourcelines(fn)
+        except OSError:
+            raise OSError(f"kernel '{fn.__name__}' has no source text: Python keeps none of what exec() and, before 3.13, "
+                          "its own prompt define; write it in a file or a notebook") from None
         text = dedented(lines)
         start = re.search(r"^(async\s+)?def\s", text, re.MULTILINE)
         if not start: raise TypeError(f"kernel '{fn.__name__}' is no function with a source text")

@@ -528,6 +528,9 @@ time.sleep(0.3)
         with self.assertRaisesRegex(kiln.Error, "factor is a variable of the function around the kernel"):
             around(3, doubled)[1](out)
         with self.assertRaises(TypeError): kiln.jit(3)
+        scope: dict = {}
+        exec("def typed(out): pass", scope)
+        with self.assertRaisesRegex(OSError, "'typed' has no source text"): kiln.jit(scope["typed"])[1](zeros(1))
 
     def test_globals_may_change(self):
         global TWO
