@@ -29,10 +29,11 @@ constexpr int kAddend = 2;  // the operand of a dot
 /// What moves to the next iteration, and what it leaves behind.
 struct Late {
   Op* dot = nullptr;
-  std::vector<Op*> block;    // the load of its second operand, then the views of it
-  size_t sum = 0;            // which result of the loop
-  std::vector<Op*> scaling;  // ops from the carried sum to the product's third operand, in order
-  Op* ahead = nullptr;       // the product that it is to follow
+  std::vector<Op*> block;       // the load of its second operand, then the views of it
+  std::vector<size_t> offsets;  // operands of the load that differ from one iteration to the next
+  size_t sum = 0;               // which result of the loop
+  std::vector<Op*> scaling;     // ops from the carried sum to the product's third operand, in order
+  Op* ahead = nullptr;          // the product that it is to follow
 
   const Op* load() const { return block.front(); }
 };
@@ -95,8 +96,14 @@ std::optional<Late> find_late(const Op& loop) {
   if (!block || !scaling) return std::nullopt;
   late.block = std::move(*block);
   late.scaling = std::move(*scaling);
-  const Value* descriptor = late.load()->operand(0);
-  if (descriptor->op && descriptor->op->parent == &body) return std::nullopt;
+  auto is_inside = [&](const Value* v) { return v->block == &body || (v->op && v->op->parent == &body); };
+  const std::vector<Value*>& of_load = late.load()->operands;
+  if (is_inside(of_load[0])) return std::nullopt;
+  for (size_t i = 1; i < of_load.size(); ++i) {
+    if (of_load[i]->type.is_tile()) return std::nullopt;
+    if (is_inside(of_load[i])) late.offsets.push_back(i);
+  }
+  if (late.offsets.empty()) late.offsets.push_back(1);  // one that can name a block of zeros
   return late;
 }
 
@@ -112,7 +119,7 @@ bool has_registers(const Late& late, const ir::Module& module, const Target& tar
   return needed <= given;
 }
 
-/// Whether the loop still has two slots when what it loads first and last lies beside them.
+/// Whether the loop still has two slots when what it loads last lies beside them.
 bool has_room(const Op& loop, const Late& late, ir::Module& module, const Target& target, int64_t& needed,
               int64_t& room) {
   constexpr int64_t kSlots = 2;
@@ -126,95 +133,79 @@ bool has_room(const Op& loop, const Late& late, ir::Module& module, const Target
         if (std::find(loads.begin(), loads.end(), load) == loads.end()) loads.push_back(load);
       }
   });
-  std::vector<const Op*> first = blocks.extract(loop.region()).mapped();
-  needed = kSlots * slot_bytes(first);
+  const std::vector<const Op*> own = blocks.extract(loop.region()).mapped(), last = {late.load()};
+  needed = kSlots * slot_bytes(own) + slot_bytes(last);
   for (const auto& [block, loads] : blocks)
-    if (!fill_alike(loads, first)) needed += slot_bytes(loads);
-  std::erase(first, late.load());
-  const std::vector<const Op*> last = {late.load()};
-  needed += slot_bytes(last) + (fill_alike(first, last) ? 0 : slot_bytes(first));
+    if (!fill_alike(loads, own)) needed += slot_bytes(loads);
   room = shared_room(module, target) - staging_bytes_beside_rings(module);
   return needed <= room;
 }
+
+/// What a loop leaves of its last iteration: the product that is still to be added to the sum.
+struct Pending {
+  Value* weights = nullptr;
+  std::vector<Value*> offsets;  // of the block that they multiply, those that an iteration computes
+  Value* any = nullptr;         // i1: there is such a product; else weights and block are zeros
+};
 
 class Skewer {
  public:
   Skewer(ir::Module& module, Op* loop, Late late) : b_(module), module_(module), loop_(loop), late_(std::move(late)) {}
 
-  void run() {
-    moved_.insert(late_.block.begin(), late_.block.end());
-    moved_.insert(late_.dot);
-    for (size_t i = 1; i < late_.load()->operands.size(); ++i) {
-      Value* at = late_.load()->operands[i];
-      if (is_inside(at)) offsets_.push_back(i);
-    }
+  Pending run() {
     b_.set_before(loop_);
     b_.set_range(loop_->range);
     any_ = b_.cmp(ir::Predicate::kLt, loop_->operand(0), loop_->operand(1));
-    Op* first = begin();
-    Value* start = second_iteration();
+    const Pending first = nothing();
     turn_body();
-    loop_->set_operand(0, start);
-    for (size_t i = 0; i < first->results.size(); ++i) {
-      if (i + 3 < loop_->operands.size())
-        loop_->set_operand(static_cast<int>(i) + 3, first->results[i]);
-      else
-        loop_->append_operand(first->results[i]);
-    }
-    end();
+    loop_->append_operand(first.weights);
+    for (Value* offset : first.offsets) loop_->append_operand(offset);
+    Pending left{loop_->results[loop_->results.size() - late_.offsets.size() - 1], {}, any_};
+    left.offsets.assign(loop_->results.end() - static_cast<ptrdiff_t>(late_.offsets.size()), loop_->results.end());
+    return left;
+  }
+
+  /// The last iteration's product, behind the loop.
+  void end(const Pending& left) {
+    b_.set_after(loop_);
+    Value* sum = loop_->results[late_.sum];
+    const std::vector<ir::Use> uses = sum->uses;
+    Op* branch = b_.if_op(left.any, std::span(&sum->type, 1));
+    ir::OpCopier copier(module_);
+    copier.substitute(late_.dot->operand(0), left.weights);
+    copier.substitute(late_.dot->operand(kAddend), sum);
+    for (size_t i = 0; i < late_.offsets.size(); ++i)
+      copier.substitute(late_.load()->operands[late_.offsets[i]], left.offsets[i]);
+    for (const Op* op : late_.block) copier.copy(*op, branch->region(0));
+    Value* last = copier.copy(*late_.dot, branch->region(0))->result();
+    b_.set_to_end(branch->region(0));
+    b_.yield(std::span(&last, 1));
+    b_.set_to_end(branch->region(1));
+    b_.yield(std::span(&sum, 1));
+    for (const ir::Use& use : uses) use.op->set_operand(static_cast<int>(use.index), branch->result());
   }
 
  private:
-  bool is_inside(const Value* v) const { return v->block == body() || (v->op && v->op->parent == body()); }
   Block* body() const { return loop_->region(); }
 
-  /// What the loop carries from now on: its values, the weights, and the offsets of the block that they multiply.
-  std::vector<Value*> carried(const std::vector<Value*>& old, Value* sum) const {
-    std::vector<Value*> values = old;
-    values[late_.sum] = sum;
-    values.push_back(late_.dot->operand(0));
-    for (size_t i : offsets_) values.push_back(late_.load()->operands[i]);
-    return values;
-  }
-
-  /// The first iteration without its late product, where there is one.
-  Op* begin() {
-    const Op* yield = body()->terminator();
-    const std::vector<Value*> kept = carried(yield->operands, late_.dot->operand(kAddend));
-    std::vector<Type> types;
-    for (const Value* v : kept) types.push_back(v->type);
-    Op* branch = b_.if_op(any_, types);
-    ir::OpCopier copier(module_);
-    copier.substitute(body()->args[0], loop_->operand(0));
-    for (size_t i = 1; i < body()->args.size(); ++i) copier.substitute(body()->args[i], loop_->operands[i + 2]);
-    for (const Op* op : *body())
-      if (op != yield && !moved_.contains(op)) copier.copy(*op, branch->region(0));
-    std::vector<Value*> values;
-    for (Value* v : kept) values.push_back(copier(v));
-    b_.set_to_end(branch->region(0));
-    b_.yield(values);
-    b_.set_to_end(branch->region(1));
-    values.assign(loop_->operands.begin() + 3, loop_->operands.end());
-    for (size_t i = values.size(); i < types.size(); ++i) values.push_back(b_.zero(types[i]));
-    b_.yield(values);
-    b_.set_before(loop_);
-    return branch;
-  }
-
-  /// lo + step where the loop comes so far, else hi: the sum may not be representable.
-  Value* second_iteration() {
-    Value *lo = loop_->operand(0), *hi = loop_->operand(1), *step = loop_->operand(2);
-    const DType unsigned_type = size_of(lo->type.dtype) == 8 ? DType::kU64 : DType::kU32;
-    auto bits = [&](Value* v) { return b_.cast(v, unsigned_type); };
-    Value* more = b_.cmp(ir::Predicate::kGt, b_.binary(OpKind::kSub, bits(hi), bits(lo)), bits(step));
-    return b_.select(b_.binary(OpKind::kAnd, any_, more), b_.binary(OpKind::kAdd, lo, step), hi);
+  /// The product of the iteration in front of the first: of zeros, and of a block that lies in front of its tensor.
+  Pending nothing() {
+    Pending none{b_.zero(late_.dot->operand(0)->type), {}, nullptr};
+    for (const size_t i : late_.offsets) {
+      const int extent = late_.load()->operand(0)->type.shape[static_cast<int>(i) - 1];
+      none.offsets.push_back(b_.constant_int(late_.load()->operands[i]->type, -extent));
+    }
+    return none;
   }
 
   void turn_body() {
     Op* yield = body()->terminator();
     Value* old_sum = late_.dot->operand(kAddend);
     Value* carried_sum = body()->args[late_.sum + 1];
-    std::vector<Value*> yields = carried(yield->operands, old_sum == carried_sum ? late_.dot->result() : old_sum);
+    Op* load = late_.block.front();
+    yield->set_operand(static_cast<int>(late_.sum), old_sum == carried_sum ? late_.dot->result() : old_sum);
+    yield->append_operand(late_.dot->operand(0));
+    for (size_t i : late_.offsets) yield->append_operand(load->operands[i]);
     auto carry = [&](const Type& type) {
       module_.add_result(loop_, type);
       return module_.add_arg(body(), type);
@@ -229,8 +220,7 @@ class Skewer {
       last = op;
     }
     late_.dot->set_operand(0, carry(late_.dot->operand(0)->type));
-    Op* load = late_.block.front();
-    for (size_t i : offsets_) load->set_operand(static_cast<int>(i), carry(load->operands[i]->type));
+    for (size_t i : late_.offsets) load->set_operand(static_cast<int>(i), carry(load->operands[i]->type));
     // What the next iteration's product is added to.
     const std::vector<ir::Use> uses = carried_sum->uses;
     for (const ir::Use& use : uses)
@@ -240,42 +230,13 @@ class Skewer {
       op->unlink();
       body()->insert_before(yield, op);
     }
-    for (size_t i = 0; i < yields.size(); ++i) {
-      if (i < yield->operands.size())
-        yield->set_operand(static_cast<int>(i), yields[i]);
-      else
-        yield->append_operand(yields[i]);
-    }
-  }
-
-  /// The last iteration's product.
-  void end() {
-    b_.set_after(loop_);
-    Value* sum = loop_->results[late_.sum];
-    const std::vector<ir::Use> uses = sum->uses;
-    Op* branch = b_.if_op(any_, std::span(&sum->type, 1));
-    ir::OpCopier copier(module_);
-    const size_t weights = loop_->results.size() - offsets_.size() - 1;
-    copier.substitute(late_.dot->operand(0), loop_->results[weights]);
-    copier.substitute(late_.dot->operand(kAddend), sum);
-    for (size_t i = 0; i < offsets_.size(); ++i)
-      copier.substitute(late_.load()->operands[offsets_[i]], loop_->results[weights + 1 + i]);
-    for (const Op* op : late_.block) copier.copy(*op, branch->region(0));
-    Value* last = copier.copy(*late_.dot, branch->region(0))->result();
-    b_.set_to_end(branch->region(0));
-    b_.yield(std::span(&last, 1));
-    b_.set_to_end(branch->region(1));
-    b_.yield(std::span(&sum, 1));
-    for (const ir::Use& use : uses) use.op->set_operand(static_cast<int>(use.index), branch->result());
   }
 
   ir::Builder b_;
   ir::Module& module_;
   Op* loop_;
   Late late_;
-  std::unordered_set<const Op*> moved_;
-  std::vector<size_t> offsets_;  // operands of the load that the iteration computes
-  Value* any_ = nullptr;         // i1: the loop runs at all
+  Value* any_ = nullptr;  // i1: the loop runs
 };
 
 }  // namespace
@@ -295,7 +256,10 @@ Status skew_products(ir::Module& module, const target::Target& target, std::span
     remark(remarks, late->dot->range, Reason::kProductSkewed);
     found.emplace_back(op, std::move(*late));
   });
-  for (auto& [loop, late] : found) Skewer(module, loop, std::move(late)).run();
+  for (auto& [loop, late] : found) {
+    Skewer skewer(module, loop, std::move(late));
+    skewer.end(skewer.run());
+  }
   return {};
 }
 

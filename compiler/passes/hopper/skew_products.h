@@ -1,15 +1,15 @@
 // Lets a loop's last product, of weights that are computed from an earlier one, run beside the next iteration's
 // arithmetic, as in attention. The product moves to the iteration after its own, behind that one's first product; the
-// first iteration's other half stands in front of the loop, the last iteration's product behind it.
+// last iteration's product stands behind the loop. The first iteration has zeros to multiply, by a block that lies in
+// front of its tensor: zeros, too. (A first iteration without that product, in front of the loop, would be the loop's
+// code once more, which assemblers take a quarter of their time for.)
 //
-//   for %i = %lo to %hi iter (%acc) {              %p0, %a0 = if %lo < %hi { %s = dot %q, load(%k, %lo)
-//     %s = dot %q, load(%k, %i)                                              yield exp(%s), %acc * shrink(%s) }
-//     %a = %acc * shrink(%s)                       for %i = %lo + 1 to %hi iter (%acc = %a0, %p = %p0) {
-//     %d = dot exp(%s), load(%v, %i), %a     →       %s = dot %q, load(%k, %i)
-//     yield %d                                       %d = dot %p, load(%v, %i - 1), %acc
-//   }                                                yield %d * shrink(%s), exp(%s)
-//                                                  }
-//                                                  if %lo < %hi { dot %p, load(%v, last), %acc }
+//   for %i = %lo to %hi iter (%acc) {              for %i = %lo to %hi iter (%acc, %p = 0, %j = outside) {
+//     %s = dot %q, load(%k, %i)                      %s = dot %q, load(%k, %i)
+//     %a = %acc * shrink(%s)                         %d = dot %p, load(%v, %j), %acc
+//     %d = dot exp(%s), load(%v, %i), %a     →       yield %d * shrink(%s), exp(%s), %i
+//     yield %d                                     }
+//   }                                              if %lo < %hi { dot %p, load(%v, %j), %acc }
 //
 // delay_waits then lets both products run while the warps compute, where the tensor cores would else wait for exp(%s).
 // FlashAttention-3 calls it overlap within a warp group.
