@@ -141,7 +141,28 @@ bool has_room(const Op& loop, const Late& late, ir::Module& module, const Target
   return needed <= room;
 }
 
-/// What a loop leaves of its last iteration: the product that is still to be added to the sum.
+/// Whether the last product of one loop can run in the first iteration of the next: it is added to the same sum, by the
+/// same instructions of the same operands, and nothing happens in between.
+bool hands_on(const Op& loop, const Late& late, const Op& next, const Late& next_late) {
+  const Value* sum = loop.results[late.sum];
+  if (next.parent != loop.parent || sum->uses.size() != 1 || next.operand(static_cast<int>(next_late.sum) + 3) != sum)
+    return false;
+  for (const Op* op = loop.next; op != &next; op = op->next)
+    if (!op || !ir::is_pure(op)) return false;
+  if (late.dot->attrs != next_late.dot->attrs || late.dot->operand(0)->type != next_late.dot->operand(0)->type ||
+      late.block.size() != next_late.block.size() || late.offsets != next_late.offsets)
+    return false;
+  for (size_t i = 0; i < late.block.size(); ++i) {
+    const Op *mine = late.block[i], *other = next_late.block[i];
+    if (mine->kind != other->kind || mine->attrs != other->attrs || mine->result()->type != other->result()->type)
+      return false;
+  }
+  for (size_t i = 0; i < late.load()->operands.size(); ++i)
+    if (!std::ranges::count(late.offsets, i) && late.load()->operands[i] != next_late.load()->operands[i]) return false;
+  return true;
+}
+
+/// What a loop hands on of its last iteration: the product that is still to be added to the sum.
 struct Pending {
   Value* weights = nullptr;
   std::vector<Value*> offsets;  // of the block that they multiply, those that an iteration computes
@@ -152,11 +173,13 @@ class Skewer {
  public:
   Skewer(ir::Module& module, Op* loop, Late late) : b_(module), module_(module), loop_(loop), late_(std::move(late)) {}
 
-  Pending run() {
+  /// `before`: what the loop in front of it has left to this one.
+  Pending run(const Pending* before) {
     b_.set_before(loop_);
     b_.set_range(loop_->range);
     any_ = b_.cmp(ir::Predicate::kLt, loop_->operand(0), loop_->operand(1));
-    const Pending first = nothing();
+    if (before) any_ = b_.binary(OpKind::kOr, before->any, any_);
+    const Pending first = before ? *before : nothing();
     turn_body();
     loop_->append_operand(first.weights);
     for (Value* offset : first.offsets) loop_->append_operand(offset);
@@ -236,7 +259,7 @@ class Skewer {
   ir::Module& module_;
   Op* loop_;
   Late late_;
-  Value* any_ = nullptr;  // i1: the loop runs
+  Value* any_ = nullptr;  // i1: this loop or one that hands on to it runs
 };
 
 }  // namespace
@@ -256,9 +279,17 @@ Status skew_products(ir::Module& module, const target::Target& target, std::span
     remark(remarks, late->dot->range, Reason::kProductSkewed);
     found.emplace_back(op, std::move(*late));
   });
-  for (auto& [loop, late] : found) {
-    Skewer skewer(module, loop, std::move(late));
-    skewer.end(skewer.run());
+  std::optional<Pending> pending;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const auto& [loop, late] = found[i];
+    const bool goes_on = i + 1 < found.size() && hands_on(*loop, late, *found[i + 1].first, found[i + 1].second);
+    Skewer skewer(module, loop, late);
+    Pending left = skewer.run(pending ? &*pending : nullptr);
+    pending.reset();
+    if (goes_on)
+      pending = std::move(left);
+    else
+      skewer.end(left);
   }
   return {};
 }

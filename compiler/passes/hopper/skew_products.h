@@ -11,6 +11,9 @@
 //     yield %d                                     }
 //   }                                              if %lo < %hi { dot %p, load(%v, %j), %acc }
 //
+// Of loops that follow one another and add to one sum, as those in front of and on the diagonal of causal attention,
+// the last product runs in the first iteration of the next loop.
+//
 // delay_waits then lets both products run while the warps compute, where the tensor cores would else wait for exp(%s).
 // FlashAttention-3 calls it overlap within a warp group.
 #pragma once
