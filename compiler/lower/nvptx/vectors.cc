@@ -2,11 +2,28 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "compiler/lower/shared/elementwise.h"
 
 namespace kiln::lower {
 
 using llvm::Value;
+
+namespace {
+
+/// The values that are all true where `mask`, an i1, is: each once.
+void add_terms(Value* mask, std::vector<Value*>& terms) {
+  auto* op = llvm::dyn_cast<llvm::BinaryOperator>(mask);
+  if (op && op->getOpcode() == llvm::Instruction::And) {
+    add_terms(op->getOperand(0), terms);
+    add_terms(op->getOperand(1), terms);
+  } else if (std::ranges::find(terms, mask) == terms.end()) {
+    terms.push_back(mask);
+  }
+}
+
+}  // namespace
 
 std::string Packing::ptx_type() const {
   std::string type = fmt::format("{}{}", word_bytes() < 4 ? "u" : "b", word_bytes() * 8);
@@ -49,6 +66,16 @@ std::string word_list(size_t first, size_t count) {
 
 Value* element_at(llvm::IRBuilderBase& b, Value* first, size_t i, int bytes) {
   return b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), first, i * static_cast<uint64_t>(bytes));
+}
+
+Value* VectorEnds::beside(Value* mask, Value* known) {
+  std::vector<Value*> known_terms, terms;
+  add_terms(known, known_terms);
+  add_terms(mask, terms);
+  Value* left = nullptr;
+  for (Value* term : terms)
+    if (std::ranges::find(known_terms, term) == known_terms.end()) left = left ? l_.b.CreateAnd(left, term) : term;
+  return left ? left : l_.b.getTrue();
 }
 
 }  // namespace kiln::lower

@@ -274,6 +274,47 @@ TEST(NvptxMemory, AMaskMayEndWithinAVector) {
   }
 }
 
+// What is left of a row's vector is stored behind a branch of its own, where only the mask of columns is open: one
+// predicate for each column, not for each element.
+TEST(NvptxMemory, RowsThatEndWithinAVectorShareTheMasksOfColumns) {
+  const std::string layouts = R"(
+layout L0 = [16, 64] {register = [(0, 1), (0, 2), (0, 4), (4, 0), (8, 0)], lane = [(0, 8), (0, 16), (0, 32), (1, 0), (2, 0)], warp = []}
+layout L1 = [16, 1] {register = [(4, 0), (8, 0)], lane = [(0, 0), (0, 0), (0, 0), (1, 0), (2, 0)], warp = []}
+layout L2 = [16] {register = [(4), (8)], lane = [(0), (0), (0), (1), (2)], warp = []}
+layout L3 = [1, 64] {register = [(0, 1), (0, 2), (0, 4)], lane = [(0, 8), (0, 16), (0, 32), (0, 0), (0, 0)], warp = []}
+layout L4 = [64] {register = [(1), (2), (4)], lane = [(8), (16), (32), (0), (0)], warp = []}
+)";
+  const std::string body = R"(  %i = arange {start = 0, end = 16} : i32[16]{L2}
+  %j = arange {start = 0, end = 64} : i32[64]{L4}
+  %ms = splat %m : i32[16]{L2}
+  %ns = splat %n : i32[64]{L4}
+  %row = cmp %i, %ms {predicate = "lt"} : i1[16]{L2}
+  %column = cmp %j, %ns {predicate = "lt"} : i1[64]{L4}
+  %rows = expand_dims %row {axis = 1} : i1[16, 1]{L1}
+  %columns = expand_dims %column {axis = 0} : i1[1, 64]{L3}
+  %wide = broadcast %rows : i1[16, 64]{L0}
+  %high = broadcast %columns : i1[16, 64]{L0}
+  %inside = and %wide, %high : i1[16, 64]{L0}
+  %is = expand_dims %i {axis = 1} : i32[16, 1]{L1}
+  %js = expand_dims %j {axis = 0} : i32[1, 64]{L3}
+  %length = constant 64 : i32[16, 1]{L1}
+  %begin = mul %is, %length : i32[16, 1]{L1}
+  %begins = broadcast %begin : i32[16, 64]{L0}
+  %offsets = broadcast %js : i32[16, 64]{L0}
+  %at = add %begins, %offsets : i32[16, 64]{L0}
+  %s = splat %x : *f16[16, 64]{L0}
+  %p = addptr %s, %at : *f16[16, 64]{L0}
+  %one = constant 1.0 : f16[16, 64]{L0}
+  store %p, %one, %inside
+)";
+  const Compiled c = compile(kernel(layouts, "%x: *f16 {divisibility = 16}, %m: i32, %n: i32", body, 1), "sm_90a");
+  EXPECT_EQ(count(c.ptx, "st.global.v4.b32"), 4) << c.ptx;
+  EXPECT_EQ(count(c.ptx, "st.global.u16") + count(c.ptx, "st.global.b16"), 4 * 7) << c.ptx;
+  const size_t branch = c.ptx.find("bra");
+  ASSERT_NE(branch, std::string::npos) << c.ptx;
+  EXPECT_LE(count(c.ptx.substr(branch), "and.pred"), 4) << c.ptx;
+}
+
 // What takes a word apart waits for its load: all threads would, at the branch that few take.
 TEST(NvptxMemory, HalvesLeaveTheirWordsBehindTheBranch) {
   Compiled c = compile(add_kernel(kLayout, "f16", 1, true), "sm_90a");
