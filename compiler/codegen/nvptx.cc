@@ -25,6 +25,7 @@
 #include "compiler/codegen/nvptx_flush.h"
 #include "compiler/codegen/nvptx_negate.h"
 #include "compiler/codegen/nvptx_order.h"
+#include "compiler/codegen/nvptx_pairs.h"
 #include "compiler/codegen/nvptx_round.h"
 #include "compiler/codegen/optimize.h"
 #include "support/diag.h"
@@ -85,6 +86,7 @@ void optimize_for_gpu(llvm::Module& module, llvm::TargetMachine& machine) {
     negate_by_32_bits(f);
     absolute_by_maximum(f);
     round_to_bf16_by_pairs(f);
+    carry_halves_in_pairs(f);
     order_by_need(f);
   }
 }

@@ -15,6 +15,7 @@
 #include "compiler/codegen/nvptx_address.h"
 #include "compiler/codegen/nvptx_flush.h"
 #include "compiler/codegen/nvptx_order.h"
+#include "compiler/codegen/nvptx_pairs.h"
 #include "support/diag.h"
 
 namespace kiln::codegen {
@@ -179,6 +180,56 @@ done:
 )");
   order_by_need(*module->getFunction("f"));
   EXPECT_FALSE(llvm::verifyModule(*module, &llvm::errs())) << print_llvm(*module);
+}
+
+// What loops carry of halves, and hand on behind an exit, is in pairs. %c is read by itself, too.
+TEST(NvptxPairs, LoopsCarryHalvesInPairs) {
+  llvm::LLVMContext context;
+  auto module = parse(context, R"(
+define void @f(ptr %p, float %x, i1 %any) {
+entry:
+  br i1 %any, label %loop, label %exit
+loop:
+  %a = phi half [0.0, %entry], [%a2, %loop]
+  %b = phi half [1.0, %entry], [%b2, %loop]
+  %c = phi half [0.0, %entry], [%a2, %loop]
+  %d = phi half [0.0, %entry], [%b2, %loop]
+  %ab1 = insertelement <2 x half> poison, half %a, i64 0
+  %ab = insertelement <2 x half> %ab1, half %b, i64 1
+  store volatile <2 x half> %ab, ptr %p
+  %cd1 = insertelement <2 x half> poison, half %c, i64 0
+  %cd = insertelement <2 x half> %cd1, half %d, i64 1
+  store volatile <2 x half> %cd, ptr %p
+  store volatile half %c, ptr %p
+  %a2 = fptrunc float %x to half
+  %y = load volatile float, ptr %p
+  %b2 = fptrunc float %y to half
+  %more = load volatile i1, ptr %p
+  br i1 %more, label %loop, label %exit
+exit:
+  %a3 = phi half [0.0, %entry], [%a2, %loop]
+  %b3 = phi half [2.0, %entry], [%b2, %loop]
+  br label %second
+second:
+  %a4 = phi half [%a3, %exit], [%a2x, %second]
+  %b4 = phi half [%b3, %exit], [%b2x, %second]
+  %abx1 = insertelement <2 x half> poison, half %a4, i64 0
+  %abx = insertelement <2 x half> %abx1, half %b4, i64 1
+  store volatile <2 x half> %abx, ptr %p
+  %a2x = load volatile half, ptr %p
+  %b2x = load volatile half, ptr %p
+  br label %second
+}
+)");
+  ASSERT_TRUE(module);
+  llvm::Function& f = *module->getFunction("f");
+  carry_halves_in_pairs(f);
+  ASSERT_FALSE(llvm::verifyModule(*module, &llvm::errs()));
+  std::string text;
+  llvm::raw_string_ostream(text) << f;
+  EXPECT_EQ(count(text, "phi <2 x half>"), 3) << text;
+  EXPECT_EQ(count(text, "phi half"), 2) << text;
+  EXPECT_EQ(count(text, "[ <half 0xH0000, half 0xH3C00>, %entry ]"), 1) << text;
 }
 
 TEST(NvptxFlush, OnlyWhereNoDenormalIsSeen) {
