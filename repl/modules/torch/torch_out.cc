@@ -161,8 +161,8 @@ class OutFunction : public Opaque {
  public:
   static inline const KindOf<OutFunction> kKind{"builtin_function_or_method"};
   /// Of a text of the library, which is imported when it is first called.
-  OutFunction(std::string_view name, std::string path)
-      : Opaque("built-in function torch." + std::string(name), kKind), name_(name), path_(std::move(path)) {}
+  OutFunction(std::string_view function, std::string path)
+      : Opaque("built-in function torch." + std::string(function), kKind), name_(function), path_(std::move(path)) {}
   Value call(Interp& in, CallArgs& args) override {
     const Value function = known(in);
     if (std::none_of(args.keywords.begin(), args.keywords.end(), [](const KeywordArg& k) { return k.name == "out"; }))

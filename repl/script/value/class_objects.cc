@@ -71,7 +71,7 @@ std::optional<Value> TypeObject::attribute(Interp& in, std::string_view attribut
     o->on_call = [me = Ref<TypeObject>(this)](Interp&, CallArgs&) -> Value {
       std::vector<Value> types;
       for (const auto& weak : me->derived)
-        if (const auto self = weak.lock(); self && *self) types.emplace_back(*self);
+        if (const auto type = weak.lock(); type && *type) types.emplace_back(*type);
       return make<List>(std::move(types));
     };
     return Value(o);
