@@ -156,6 +156,8 @@ struct Keyword {
   ExprPtr value;
   SourceRange range;
 };  // name == "": **value
+/// The function that `2j` calls.
+inline constexpr std::string_view kImaginary = "__imaginary__";
 struct Call : Expr {
   KILN_EXPR(Call) ExprPtr callee;
   std::vector<ExprPtr> args;

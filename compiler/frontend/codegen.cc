@@ -164,6 +164,7 @@ Diagnostic Codegen::unknown_name(std::string_view id, SourceRange range) {
   for (const auto& [n, binding] : frame().env)
     if (binding.state == Binding::State::kLive) candidates.push_back(n);
   for (std::string& n : builtin_names(kIsPython)) candidates.push_back(std::move(n));
+  if (id == ast::kImaginary) return fail(range, ErrorKind::kUnsupported, "kernels have no complex numbers");
   Diagnostic d = fail(range, ErrorKind::kName, "the name {} is not defined", id);
   if (id == "tl") return with_note(std::move(d), "help: add `import triton.language as tl`");
   if (std::string near = nearest_name(id, candidates); !near.empty())

@@ -287,9 +287,10 @@ class Lexer {
   void number() {
     uint32_t begin = at_;
     char second = at_ + 1 < end_ ? static_cast<char>(std::tolower(text_[at_ + 1])) : '\0';
-    bool is_float = false;
+    bool is_float = false, is_decimal = true;
     if (text_[at_] == '0' && (second == 'x' || second == 'o' || second == 'b')) {
       at_ += 2;
+      is_decimal = false;
       digits(second == 'x'   ? [](char c) { return std::isxdigit(static_cast<uint8_t>(c)) != 0; }
              : second == 'o' ? [](char c) { return c >= '0' && c <= '7'; }
                              : [](char c) { return c == '0' || c == '1'; });
@@ -326,7 +327,10 @@ class Lexer {
       bool keyword =
           suffix == "if" || suffix == "else" || suffix == "and" || suffix == "or" || suffix == "in" || suffix == "for";
       if (!keyword) {
-        if (suffix == "j" || suffix == "J") return fail(begin, stop, "complex numbers are not supported");
+        if (is_decimal && (suffix == "j" || suffix == "J")) {
+          at_ = stop;
+          return push(Tok::kImaginary, begin, at_);
+        }
         return fail(begin, std::max(stop, at_ + 1), "'{}' is not a number",
                     text_.substr(begin, std::max(stop, at_ + 1) - begin));
       }

@@ -18,7 +18,8 @@ enum class Tok : uint8_t {
   kIdentifier,
   kInt,
   kFloat,
-  kString,  // with prefix and quotes; f-strings too
+  kImaginary,  // `2j`
+  kString,     // with prefix and quotes; f-strings too
 #define KILN_PUNCT(e, s) k##e,
 #define KILN_KEYWORD(e, s) k##e,
 #include "compiler/parse/token.def"

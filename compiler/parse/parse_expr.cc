@@ -521,6 +521,16 @@ ExprPtr Parser::atom() {
     }
     case Tok::kFloat:
       return constant(float_value(range(t)));
+    case Tok::kImaginary: {
+      // A call of a builtin function of scripts: kernels have no complex constants.
+      advance();
+      auto function = std::make_unique<Name>(range(t));
+      function->id = kImaginary;
+      auto node = std::make_unique<Call>(range(t));
+      node->callee = std::move(function);
+      node->args.push_back(std::make_unique<ConstantExpr>(range(t), Constant(float_value(range(t)))));
+      return node;
+    }
     case Tok::kString:
       return strings();
     case Tok::kNone:

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "repl/modules/torch/tensor_object.h"
+#include "repl/modules/torch/torch_complex.h"
 #include "repl/script/builtins/builtins.h"
 
 namespace kiln::script {
@@ -279,6 +280,7 @@ void store_in_place(Interp& in, TensorObject& t, TensorObject& value) {
 }
 
 std::optional<Value> TensorObject::in_place(Interp& in, BinaryOp op, const Value& other) {
+  if (!operand_of(other)) fail_if_complex(in, other);
   if (op == BinaryOp::kMatMul || !operand_of(other)) return std::nullopt;  // torch has no @= either: a new tensor
   return changed_by(in, op_of(op), Value(this), other);
 }

@@ -7,6 +7,7 @@
 #include "repl/modules/torch/memory_order.h"
 #include "repl/modules/torch/stream_object.h"
 #include "repl/modules/torch/tensor_object.h"
+#include "repl/modules/torch/torch_complex.h"
 
 namespace kiln::script {
 
@@ -485,6 +486,7 @@ void install_tensor_methods(Interp& in) {
   install_tensor_matmul(in);
   install_size_methods(in);
   install_check(in);
+  add_complex_methods(in);
 }
 
 }  // namespace kiln::script

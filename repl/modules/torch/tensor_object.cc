@@ -1,4 +1,5 @@
 #include "repl/modules/torch/tensor_object.h"
+#include "repl/modules/torch/torch_complex.h"
 
 #include <fmt/format.h>
 
@@ -451,6 +452,8 @@ std::optional<Value> TensorObject::attribute(Interp& in, std::string_view name) 
   if (name == "is_cuda") return Value::boolean(device().is_cuda());
   if (name == "requires_grad") return Value::boolean(requires_grad || records());
   if (name == "is_parameter") return Value::boolean(is_parameter);
+  if (name == "real") return Value(this);
+  if (name == "imag") in.fail_as("RuntimeError", "imag is of complex tensors, this one is of {}", info(dtype()).torch);
   if (name == "data") return detached_value(in, *this);
   if (name == "grad") return Value::none();
   if (name == "itemsize") return Value::integer(size_of(dtype()));
@@ -544,7 +547,7 @@ bool TensorObject::truth(Interp& in) {
 }
 
 std::optional<Value> TensorObject::binary(Interp& in, BinaryOp op, const Value& other, bool reflected) {
-  if (!operand_of(other)) return std::nullopt;
+  if (!operand_of(other)) return complex_binary(in, op, Value(this), other, reflected);
   return reflected ? tensor_binary(in, op, other, Value(this)) : tensor_binary(in, op, Value(this), other);
 }
 
@@ -563,6 +566,8 @@ std::optional<Value> TensorObject::unary(Interp& in, UnaryOp op) {
 }
 
 std::optional<Value> TensorObject::compare(Interp& in, CompareOp op, const Value& other) {
+  if (!operand_of(other))
+    if (auto v = complex_compare(in, op, Value(this), other)) return v;
   return tensor_compare(in, op, Value(this), other);
 }
 

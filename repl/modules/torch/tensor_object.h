@@ -247,8 +247,8 @@ Value element_value(DType dtype, const void* element);
 std::optional<Value> tensor_library_method(Interp& in, const Value& self, std::string_view name);
 void tensor_library_names(std::vector<std::string>& out);
 
-/// torch's text of a tensor.
-std::string tensor_text(Interp& in, const Tensor& t);
+/// torch's text of a tensor, or of a complex one by its parts.
+std::string tensor_text(Interp& in, const Tensor& t, const Tensor* imag = nullptr);
 
 void install_tensor_methods(Interp& in);
 void install_tensor_reductions(Interp& in);

@@ -62,8 +62,8 @@ struct Printer {
 
 /// The elements that are shown, row-major, and the text of any block of them.
 struct Block {
-  const Printer& printer;
-  const std::vector<Value>& values;
+  const size_t width;
+  const std::vector<std::string>& texts;
   const Shape& full;   // the tensor's shape
   const Shape& shape;  // of what is shown
 
@@ -71,12 +71,12 @@ struct Block {
 
   std::string vector(size_t offset, int indent) const {
     size_t dim = shape.size() - 1;
-    int element = static_cast<int>(printer.width) + 2;
+    int element = static_cast<int>(width) + 2;
     size_t per_line = static_cast<size_t>(std::max(1, (kLineWidth - indent) / element));
     std::vector<std::string> items;
     for (int64_t i = 0; i < shape[dim]; ++i) {
       if (cut_at(dim, i)) items.push_back(" ...");
-      items.push_back(printer.text(values[offset + static_cast<size_t>(i)]));
+      items.push_back(texts[offset + static_cast<size_t>(i)]);
     }
     std::string out = "[";
     for (size_t i = 0; i < items.size(); ++i) {
@@ -132,12 +132,13 @@ std::vector<Value> gather(Interp& in, const Tensor& t, const std::vector<std::ve
 
 }  // namespace
 
-std::string tensor_text(Interp& in, const Tensor& t) {
-  Printer printer{t.dtype()};
+std::string tensor_text(Interp& in, const Tensor& t, const Tensor* imag) {
+  Printer printer{t.dtype()}, imag_printer{t.dtype()};
   Shape shape = shape_vector(t);
   std::vector<std::string> suffixes;
   if (t.device().is_cuda()) suffixes.push_back(fmt::format("device='{}'", t.device().name()));
   bool plain = t.dtype() == DType::kF32 || t.dtype() == DType::kI64 || t.dtype() == DType::kI1;
+  const std::string type(!imag ? info(t.dtype()).torch : t.dtype() == DType::kF64 ? "complex128" : "complex64");
   std::string body;
   if (t.numel() == 0) {
     if (t.rank() != 1) {
@@ -145,10 +146,10 @@ std::string tensor_text(Interp& in, const Tensor& t) {
       for (int64_t d : shape) dims += (dims.empty() ? "" : ", ") + std::to_string(d);
       suffixes.push_back("size=(" + dims + (shape.size() == 1 ? ",)" : ")"));
     }
-    if (t.dtype() != DType::kF32) suffixes.push_back(fmt::format("dtype=torch.{}", info(t.dtype()).torch));
+    if (imag || t.dtype() != DType::kF32) suffixes.push_back("dtype=torch." + type);
     body = "[]";
   } else {
-    if (!plain) suffixes.push_back(fmt::format("dtype=torch.{}", info(t.dtype()).torch));
+    if (!plain) suffixes.push_back("dtype=torch." + type);
     printer.summarize = t.numel() > kThreshold;
     // A summary needs the edges only: gather them into a small tensor's worth of values, dimension by dimension.
     Shape small = shape;
@@ -163,8 +164,20 @@ std::string tensor_text(Interp& in, const Tensor& t) {
     }
     std::vector<Value> shown = gather(in, t, kept);
     printer.measure(shown);
-    Block block{printer, shown, shape, small};
-    body = shape.empty() ? printer.text(shown[0]) : block.text(0, 0, 7);
+    std::vector<std::string> texts;
+    for (const Value& v : shown) texts.push_back(printer.text(v));
+    size_t width = printer.width;
+    if (imag) {
+      const std::vector<Value> parts = gather(in, *imag, kept);
+      imag_printer.measure(parts);
+      for (size_t i = 0; i < parts.size(); ++i) {
+        const std::string part = imag_printer.bare(parts[i]);
+        texts[i] += (part.starts_with('-') ? "" : "+") + part + "j";
+      }
+      width += imag_printer.width + 1;
+    }
+    Block block{width, texts, shape, small};
+    body = shape.empty() ? texts[0] : block.text(0, 0, 7);
   }
   std::string out = "tensor(" + body;
   size_t last_line = out.size() - (out.rfind('\n') == std::string::npos ? 0 : out.rfind('\n') + 1);

@@ -7,6 +7,7 @@
 #include "repl/modules/torch/tensor_grad.h"
 #include "repl/modules/torch/tensor_index.h"
 #include "repl/modules/torch/tensor_sort.h"
+#include "repl/modules/torch/torch_complex.h"
 #include "repl/modules/torch/torch_state.h"
 #include "repl/script/builtins/builtins.h"
 #include "runtime/tensor/random.h"
@@ -43,7 +44,9 @@ class LazyFunction : public Opaque {
     if (!torch_state(in).always_lazy) settle(in, result);
     return result;
   }
-  std::optional<Value> attribute(Interp& in, std::string_view of) override { return in.find_attribute(function_, of); }
+  std::optional<Value> attribute(Interp& in, std::string_view of) override {
+    return of == "__wrapped__" ? std::optional(function_) : in.find_attribute(function_, of);
+  }
 
  private:
   Value function_;
@@ -295,6 +298,7 @@ void fill_library(Interp& in, ModuleObject& m) {
   add_functions(m, grad_functions());
   add_functions(m, sorting_functions());
   add_functions(m, scanning_functions());
+  add_functions(m, complex_functions());
 }
 
 constexpr ModuleDef kModules[] = {{"torch._kiln", fill_library}};
@@ -320,7 +324,8 @@ std::optional<Value> tensor_library_method(Interp& in, const Value& self, std::s
   }();
   const auto known = path_of.find(name);
   if (known == path_of.end()) return std::nullopt;
-  return Value(make<BoundMethod>(self, *in.import_module(known->second)->attribute(in, name)));
+  const Value function = *in.import_module(known->second)->attribute(in, name);
+  return Value(make<BoundMethod>(self, unless_complex(in, function)));
 }
 
 void tensor_library_names(std::vector<std::string>& out) {

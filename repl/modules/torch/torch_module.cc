@@ -9,6 +9,7 @@
 #include "repl/modules/torch/memory_order.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/torch/tolerance.h"
+#include "repl/modules/torch/torch_complex.h"
 #include "repl/script/builtins/builtins.h"
 #include "repl/script/value/classes.h"
 
@@ -450,6 +451,7 @@ bool is_power_of_number(const Value& base, const CallArgs& others) {
 Ref<MethodFunction> forwarded(std::string_view name) {
   auto o = make<MethodFunction>(std::string(name));
   o->on_call = [method = std::string(name)](Interp& in, CallArgs& args) -> Value {
+    if (auto v = of_complex(in, method, nullptr, args)) return *std::move(v);
     // The tensor comes first, or as input=.
     Value self, out;
     CallArgs others;
@@ -511,13 +513,14 @@ constexpr NativeDef kActivations[] = {
     {"silu(input, inplace=False)", silu, "x · sigmoid(x)"},
 };
 
-void fill_functional(Interp&, ModuleObject& m) {
+void fill_functional(Interp& in, ModuleObject& m) {
   add_functions(m, norm_functions());
   add_functions(m, softmax_functions());
   add_functions(m, kActivations);
   for (std::string_view name : kFunctional) m.members.set(name, forwarded(name));
   m.texts = {library_module("torch._activations"), library_module("torch._functional"), library_module("torch._pools"),
              library_module("torch._layers"), library_module("torch._margins")};
+  add_complex(in, m);
 }
 void fill_nn(Interp& in, ModuleObject& m) {
   m.members.set("functional", in.import_module("torch.nn.functional"));
@@ -551,6 +554,9 @@ void fill_torch(Interp& in, ModuleObject& m) {
              library_module("torch._sorting"), library_module("torch._functions"),   library_module("torch._special"),
              library_module("torch._series")};
   add_out(m);
+  add_complex(in, m);
+  ModuleObject::Text& complex = m.texts.emplace_back(library_module("torch._complex"));
+  for (std::string_view name : {"complex64", "complex128", "cfloat", "cdouble"}) complex.names.emplace_back(name);
   m.members.set("inf", Value::real(INFINITY));
   m.members.set("nan", Value::real(NAN));
   m.members.set("pi", Value::real(M_PI));

@@ -3,6 +3,7 @@
 
 #include "repl/modules/modules.h"
 #include "repl/modules/torch/tensor_object.h"
+#include "repl/modules/torch/torch_complex.h"
 #include "repl/script/builtins/builtins.h"
 
 namespace kiln::script {
@@ -165,6 +166,7 @@ class OutFunction : public Opaque {
       : Opaque("built-in function torch." + std::string(function), kKind), name_(function), path_(std::move(path)) {}
   Value call(Interp& in, CallArgs& args) override {
     const Value function = known(in);
+    if (auto v = of_complex(in, name_, nullptr, args)) return *std::move(v);
     if (std::none_of(args.keywords.begin(), args.keywords.end(), [](const KeywordArg& k) { return k.name == "out"; }))
       return in.call(function, args);
     Value out;

@@ -4,6 +4,7 @@
 
 #include "repl/script/builtins/builtins.h"
 #include "repl/script/value/classes.h"
+#include "repl/script/value/complex.h"
 
 namespace kiln::script {
 
@@ -72,6 +73,11 @@ int64_t value_hash(Interp& in, const Value& v) {
     if ((*o->own_type())->find("__hash__")) return static_cast<int64_t>(in.hash(v) >> 1);  // None: an error
   }
   if (auto* w = v.get<WideInt>()) return hash_of_int(w->value);
+  if (auto* z = v.get<ComplexNumber>()) {
+    const auto parts = static_cast<uint64_t>(hash_of_float(z->value.real())) +
+                       1000003 * static_cast<uint64_t>(hash_of_float(z->value.imag()));
+    return parts == UINT64_MAX ? -2 : static_cast<int64_t>(parts);
+  }
   if (auto* t = v.get<Tuple>()) {
     in.check_stack();
     return hash_of_tuple(in, t->items);

@@ -9,6 +9,7 @@
 
 #include "repl/script/interp/function_generator.h"
 #include "repl/script/value/classes.h"
+#include "repl/script/value/complex.h"
 #include "repl/script/value/text.h"
 
 namespace kiln::script {
@@ -120,6 +121,7 @@ Value abs(Interp& in, NativeArgs& a) {
   if (a[0].constant())
     return in.less(a[0], Value::integer(0)) ? in.unary(ast::UnaryOp::kNegate, a[0])
                                             : in.unary(ast::UnaryOp::kPlus, a[0]);
+  if (auto* z = a[0].get<ComplexNumber>()) return Value::real(std::hypot(z->value.real(), z->value.imag()));
   if (auto f = in.find_attribute(a[0], a[0].get<Instance>() ? "__abs__" : "abs")) return in.call(*f, {});
   in.fail(ErrorKind::kType, "abs() does not apply to '{}'", in.type_name(a[0]));
 }
@@ -608,6 +610,7 @@ void install_builtins(Interp& in) {
   in.type_of(Kind::kRange)->constructor = make<Native>(kRange);
   in.add_builtin("range", in.type_of(Kind::kRange));
   install_types(in);
+  install_complex(in);
   install_classes(in);
   install_str_methods(in);
   install_bytes(in);

@@ -10,6 +10,7 @@ namespace kiln::script {
 void install_builtins(Interp& in);
 void install_types(Interp& in);    // int, str, list… as callable types
 void install_classes(Interp& in);  // property, classmethod, and what `object` has
+void install_complex(Interp& in);
 void install_str_methods(Interp& in);
 void install_bytes(Interp& in);
 void install_container_methods(Interp& in);

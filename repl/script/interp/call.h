@@ -136,6 +136,7 @@ class Native : public Object {
   const NativeDef& def;
   const std::optional<Kind> receiver;
   std::string name;
+  Elsewhere elsewhere = nullptr;
 
  private:
   std::vector<Parameter> params_;

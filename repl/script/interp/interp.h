@@ -42,6 +42,7 @@ class Function : public Object {
   std::vector<Value> defaults;      // one per parameter, missing where there is none
   std::vector<Ref<Cell>> free;
   Table fields;  // attributes that the script set
+  Elsewhere elsewhere = nullptr;
   /// The class whose body defined it, which holds it: for super().
   std::shared_ptr<TypeObject* const> owner;
 };

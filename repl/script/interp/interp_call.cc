@@ -298,6 +298,8 @@ void Interp::evaluate_launch(const std::shared_ptr<const Program>& program, cons
 Value Interp::call_function(const Function& fn, CallArgs& args) {
   check_interrupt();
   check_stack();
+  if (fn.elsewhere)
+    if (auto v = fn.elsewhere(*this, fn.name, nullptr, args)) return *std::move(v);
   if (fn.def && fn.def->is_generator) {
     auto generator = make<FunctionGenerator>(*this, fn);
     bind(fn, args, generator->frame());

@@ -22,7 +22,6 @@ constexpr OtherWay kOtherWays[] = {
     {"__import__", "import, also within functions"},
     {"breakpoint", "print(), or %run FILE at the prompt, which leaves the variables"},
     {"compile", "import a file"},
-    {"complex", "two floats, or tensors of them"},
     {"eval", "a dict of functions, getattr(), or json.loads()"},
     {"exec", "import a file"},
     {"input", "sys.argv has what follows the script's name"},

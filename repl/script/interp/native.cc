@@ -75,6 +75,8 @@ std::string_view torch_name(std::string_view numpy) {
 }  // namespace
 
 Value Native::call_on(Interp& in, const Value* self, CallArgs& call) {
+  if (elsewhere)
+    if (auto v = elsewhere(in, name, self, call)) return *std::move(v);
   SmallVector<Value, 16> values;
   values.fill(params_.size());
   const std::span<Value> slots(values.begin(), values.size());

@@ -161,8 +161,10 @@ std::string BoundMethod::repr(Interp& in) { return fmt::format("<bound method of
 std::optional<Value> ModuleObject::attribute(Interp& in, std::string_view name) {
   if (Value* v = members.find(name)) return *v;
   for (const Text& text : texts)
-    if (std::find(text.names.begin(), text.names.end(), name) != text.names.end())
-      return in.import_module(text.path)->attribute(in, name);
+    if (std::find(text.names.begin(), text.names.end(), name) != text.names.end()) {
+      std::optional<Value> v = in.import_module(text.path)->attribute(in, name);
+      return v && text.prepare ? text.prepare(in, *v) : v;
+    }
   if (name == "__name__") return Value::str(path);
   return std::nullopt;
 }

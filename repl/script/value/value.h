@@ -501,6 +501,10 @@ class Instance : public Object {
   Table& fields = dict->table;
 };
 
+/// Asked before a function runs, with the receiver of a native method: what the call gives, or nullopt for the function
+/// itself to run.
+using Elsewhere = std::optional<Value> (*)(Interp&, std::string_view name, const Value* self, CallArgs&);
+
 class BoundMethod : public Object {
  public:
   static constexpr KindOf<BoundMethod> kKind = Kind::kBoundMethod;
@@ -525,6 +529,7 @@ class ModuleObject : public Object {
   struct Text {
     std::string path;
     std::vector<std::string> names;
+    Value (*prepare)(Interp&, const Value&) = nullptr;  // what a name's value becomes, where it is set
   };
   std::vector<Text> texts;
 };

@@ -682,3 +682,38 @@ def allclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 def equal(self, other):
     return torch.equal(self, other)
+
+
+# --- what complex tensors have (torch._complex), of real ones
+
+
+def is_complex(self):
+    return False
+
+
+def is_conj(self):
+    return False
+
+
+def conj(self):
+    return self
+
+
+def conj_physical(self):
+    return self
+
+
+def resolve_conj(self):
+    return self
+
+
+def resolve_neg(self):
+    return self
+
+
+def angle(self):
+    return torch.angle(self)
+
+
+def isreal(self):
+    return torch.isreal(self)

@@ -10,7 +10,7 @@
 namespace kiln::script {
 namespace {
 
-const std::string kFolder = std::string(KILN_SOURCE_DIR) + "/tests/unit/repl/modules/";
+const std::string kViewsFolder = std::string(KILN_SOURCE_DIR) + "/tests/unit/repl/modules/";
 
 struct Recorded {
   std::string name, source, output;
@@ -18,7 +18,7 @@ struct Recorded {
 
 std::vector<Recorded> recorded() {
   std::vector<Recorded> out;
-  std::ifstream file(kFolder + "torch_views.txt");
+  std::ifstream file(kViewsFolder + "torch_views.txt");
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("# "))
       out.push_back({line.substr(2), {}, {}});
@@ -34,7 +34,7 @@ std::vector<Recorded> recorded() {
 /// What the programs begin with, as the tool has it.
 std::string prelude() {
   std::ostringstream tool;
-  tool << std::ifstream(kFolder + "torch_views.py").rdbuf();
+  tool << std::ifstream(kViewsFolder + "torch_views.py").rdbuf();
   const std::string text = tool.str(), mark = "PRELUDE = '''\\\n";
   const size_t begin = text.find(mark) + mark.size();
   return text.substr(begin, text.find("'''", begin) - begin);

@@ -1,0 +1,230 @@
+"""Writes torch_complex.txt beside it: expressions of complex tensors and transforms, and what PyTorch on a CPU makes of
+them.
+
+    python3 tests/unit/repl/modules/torch_complex.py
+
+torch_complex_test.cc evaluates the same texts here, small tensors on the host and all of them by kernels. The file
+begins with the functions that they call; then each line is an expression, a tab, and "error", a value, or the dtype,
+shape and elements of a tensor.
+"""
+import os
+import torch
+
+ROWS = """
+R(3) + 2j
+2j - R(3)
+R(2, 3) * (1 - 2j)
+R(3) / (3 + 4j)
+R(3) == 1j
+Z(2, 3) + Z(2, 3)
+Z(2, 3) - Z(3) * 2
+Z(2, 3) * Z(2, 3, k=5)
+Z(2, 3) * R(3)
+R(2, 1) * Z(3)
+Z(2, 3) / Z(2, 3, k=5)
+Z(3) / R(3)
+1 / Z(4)
+Z(3) / (2 - 1j)
+R(3) / Z(3)
+R(3) - Z(3)
+Z(3) * 2.5
+-Z(3)
+Z(3).neg()
+Z(3, d=1) * Z(3)
+Z(3) * torch.ones(3, dtype=torch.float64)
+Z(3) * torch.arange(3)
+Z(3) + torch.tensor(2.0, dtype=torch.float64)
+torch.arange(3) * 1j
+torch.add(Z(3), Z(3), alpha=2)
+torch.sub(R(3), Z(3), alpha=2)
+torch.addcmul(Z(3), Z(3), R(3), value=0.5)
+Z(5).abs()
+torch.abs(Z(3, d=1))
+Z(4).angle()
+R(4).angle()
+torch.tensor([3, -2]).angle()
+Z(3).conj()
+R(3).conj()
+R(3).is_complex()
+R(3).resolve_conj()
+Z(3).conj().resolve_conj()
+torch.real(Z(3))
+torch.imag(Z(3))
+R(3).real
+R(3).imag
+torch.imag(R(3))
+Z(2, 3).T
+Z(2, 3).H
+Z(2, 2, 3).mH
+Z(3) == Z(3)
+Z(3) != Z(3, k=2)
+Z(3) == R(3)
+Z(3) < Z(3)
+Z(3) ** 2
+Z(3) ** 3
+Z(3) ** -1
+Z(3) ** 0.5
+Z(3) ** Z(3, k=3)
+Z(3) ** 1.7
+2 ** Z(3)
+R(3).abs() ** Z(3)
+Z(4).exp()
+Z(4).log()
+Z(6).sqrt()
+Z(3).square()
+Z(3).reciprocal()
+Z(3).sin()
+torch.cos(Z(3))
+Z(3).sgn()
+Z(2, 3).sum()
+Z(2, 3).sum(0)
+Z(2, 3).mean(-1, keepdim=True)
+Z(2, 3).sum(1, dtype=torch.complex128)
+Z(2, 3).cumsum(1)
+Z(2, 3).norm()
+Z(2, 3) @ Z(3, 4)
+Z(2, 2, 3) @ Z(2, 3, 4)
+Z(2, 3).mm(Z(3, 2))
+Z(3) @ Z(3)
+Z(2, 3) @ R(3, 2)
+torch.vdot(Z(3), Z(3, k=5))
+torch.dot(Z(3), Z(3, k=5))
+torch.outer(Z(2), Z(3))
+torch.einsum("ij,jk->ik", Z(2, 3), Z(3, 2))
+Z(2, 3).reshape(3, 2)
+Z(2, 3).reshape(-1)
+Z(2, 3).view(6)
+Z(2, 3).permute(1, 0)
+Z(2, 3).transpose(0, 1).contiguous()
+Z(2, 3).flatten()
+Z(2, 3)[1]
+Z(2, 3)[:, 1:]
+Z(2, 3)[..., 0]
+Z(3)[torch.tensor([2, 0])]
+Z(3)[R(3) > 0]
+Z(2, 3)[None].shape
+Z(2, 3).unsqueeze(1)
+Z(1, 3).expand(2, 3)
+Z(2, 3).split(2, 1)[1]
+Z(2, 3).chunk(2, 0)[1]
+Z(2, 3).unbind(1)[2]
+torch.cat([Z(2, 3), Z(1, 3)])
+torch.cat([Z(2), R(2)])
+torch.stack([Z(2), Z(2, k=5)], 1)
+torch.roll(Z(4), 1)
+torch.flip(Z(4), (0,))
+torch.tril(Z(3, 3))
+torch.where(R(3) > 0, Z(3), R(3))
+torch.where(R(3) > 0, R(3), 1j)
+Z(3).masked_fill(R(3) > 0, 2)
+torch.nn.functional.pad(Z(3), (1, 2))
+torch.view_as_real(Z(2, 3))
+torch.view_as_real(R(2))
+torch.view_as_complex(R(3, 2))
+torch.view_as_complex(R(3, 3))
+torch.view_as_complex(torch.arange(4).reshape(2, 2))
+torch.view_as_complex(R(2, 4, 2).transpose(0, 1))
+torch.complex(R(3), R(3))
+torch.complex(R(3), R(3).double())
+torch.complex(torch.arange(3), torch.arange(3))
+torch.complex(R(3, 1), R(2))
+torch.polar(R(3).abs(), R(3))
+torch.polar(R(3).abs().double(), R(3).double())
+torch.polar(R(3), torch.arange(3))
+torch.is_complex(Z(3))
+torch.is_complex(R(3))
+Z(3).is_complex()
+Z(3).is_floating_point()
+R(3).to(torch.complex64)
+R(3).to(torch.complex128)
+R(3).double().to(torch.complex64)
+Z(3).to(torch.complex128)
+Z(3).type(torch.cdouble)
+torch.zeros(2, 3, dtype=torch.complex64)
+torch.ones((2,), dtype=torch.complex128)
+torch.full((2,), 1 + 2j)
+torch.zeros_like(Z(2, 3))
+torch.ones_like(R(2), dtype=torch.complex64)
+torch.randn(2, 3, dtype=torch.complex64).shape
+torch.empty(2, dtype=torch.complex128).dtype
+Z(2).new_zeros(3)
+torch.tensor([1 + 2j, 3])
+torch.tensor([[1j], [2.0]], dtype=torch.complex128)
+torch.tensor(3 - 1j)
+Z(3).numel()
+Z(2, 3).dim()
+Z(2, 3).size(1)
+Z(3).element_size()
+Z(2, 3).tolist()
+Z(1).item()
+Z(3).dtype.is_complex
+torch.complex64.is_floating_point
+torch.promote_types(torch.complex64, torch.float64)
+torch.isfinite(Z(3))
+torch.isclose(Z(3), Z(3) + 1e-9)
+torch.allclose(Z(3), Z(3))
+torch.equal(Z(3), Z(3))
+in_place(Z(3), "x *= 2j")
+in_place(Z(3), "x += R(3)")
+in_place(Z(3), "x[0] = 5")
+in_place(Z(3), "x[1:] = Z(2, k=4)")
+in_place(Z(3), "x.real = R(3)")
+in_place(R(3), "x *= 2j")
+in_place(torch.view_as_complex(R(3, 2)), "x.mul_(2)")
+torch.view_as_real(torch.view_as_complex(R(2, 5, 3, 8).reshape(2, 5, 3, -1, 2)) * torch.polar(torch.ones(5, 4), R(5, 4)).view(1, 5, 1, 4)).flatten(3)
+repr(Z(3))
+repr(Z(2, 3, d=1))
+repr(Z(3) * 1e6)
+repr(torch.zeros(2, dtype=torch.complex64))
+str(torch.tensor([1 + 2j, -3.5 - 0.25j]))
+"""
+
+HELPERS = """
+import torch
+inf, nan = float("inf"), float("nan")
+def R(*shape, k=1):
+    n = 1
+    for s in shape:
+        n *= s
+    return (((torch.arange(n) * 7919 * k + 13) % 101 - 50).float() / 16).reshape(shape)
+def Z(*shape, k=1, d=0):
+    a, b = R(*shape, k=k), R(*shape, k=k + 1)
+    return torch.complex(a.double(), b.double()) if d else torch.complex(a, b)
+def in_place(x, text):
+    if text == "x *= 2j":
+        x *= 2j
+    elif text == "x += R(3)":
+        x += R(3)
+    elif text == "x[0] = 5":
+        x[0] = 5
+    elif text == "x[1:] = Z(2, k=4)":
+        x[1:] = Z(2, k=4)
+    elif text == "x.real = R(3)":
+        x.real = R(3)
+    else:
+        x.mul_(2)
+    return x
+"""
+
+
+def described(value):
+    if not isinstance(value, torch.Tensor):
+        return repr(str(value) if isinstance(value, (torch.dtype, torch.Size)) else value)
+    return f"{str(value.dtype)[6:]} {tuple(value.shape)} {value.resolve_conj().flatten().tolist()}"
+
+
+def main():
+    exec(HELPERS, globals())
+    folder = os.path.dirname(os.path.abspath(__file__))
+    with open(os.path.join(folder, "torch_complex.txt"), "w") as f:
+        f.write(HELPERS.lstrip())
+        for text in ROWS.strip().splitlines():
+            try:
+                value = described(eval(text))
+            except Exception:
+                value = "error"
+            f.write(f"{text}\t{value}\n")
+
+
+if __name__ == "__main__":
+    main()
