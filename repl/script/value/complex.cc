@@ -61,9 +61,7 @@ std::string part(double v) {
   return text;
 }
 
-Value conjugate(Interp&, NativeArgs& a) {
-  return make<ComplexNumber>(std::conj(a.self->get<ComplexNumber>()->value));
-}
+Value conjugate(Interp&, NativeArgs& a) { return make<ComplexNumber>(std::conj(a.self->get<ComplexNumber>()->value)); }
 
 constexpr NativeDef kMethods[] = {{"conjugate()", conjugate, "the number with the other sign of its imaginary part"}};
 

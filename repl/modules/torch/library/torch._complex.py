@@ -531,7 +531,8 @@ def pow(input, exponent):
             return reciprocal(out) if exponent < 0 else out.clone() if exponent == 1 else out
     base = _of(input) if isinstance(input, torch.Tensor) else None
     if base is None:
-        size, turn = math.hypot(_pair(input)[0], _pair(input)[1] or 0), math.atan2(_pair(input)[1] or 0, _pair(input)[0])
+        re, im = input.real, input.imag
+        size, turn = math.hypot(re, im), math.atan2(im, re)
         if size == 0:
             raise NotImplementedError("powers of zero with complex exponents are not supported")
         return exp(mul(exponent, _Number(math.log(size), turn)))
@@ -666,9 +667,9 @@ def _of_lists(name):
 _PARTS = ("reshape", "permute", "transpose", "t", "expand", "unsqueeze", "squeeze", "flatten", "unflatten", "movedim",
           "moveaxis", "swapaxes", "swapdims", "narrow", "select", "contiguous", "clone", "detach", "cpu", "cuda",
           "repeat", "roll", "flip", "fliplr", "flipud", "rot90", "index_select", "gather", "expand_as", "view_as",
-          "reshape_as", "tile", "repeat_interleave", "tril", "triu", "diagonal", "diag", "diag_embed", "ravel", "unfold",
-          "take_along_dim", "take", "masked_select", "broadcast_to", "trace", "cumsum", "diff", "split", "chunk",
-          "unbind", "tensor_split")
+          "reshape_as", "tile", "repeat_interleave", "tril", "triu", "diagonal", "diag", "diag_embed", "ravel",
+          "unfold", "take_along_dim", "take", "masked_select", "broadcast_to", "trace", "cumsum", "diff", "split",
+          "chunk", "unbind", "tensor_split")
 _LISTS = ("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "broadcast_tensors")
 
 
@@ -781,17 +782,18 @@ def div_(input, other):
 
 
 from torch._complex_products import matmul, mm, bmm, mv, dot, vdot, outer, einsum
-from torch._complex_new import (zeros, ones, empty, eye, full, rand, randn, zeros_like, ones_like, empty_like, rand_like,
-                                randn_like, full_like, new_zeros, new_ones, new_empty, tensor, as_tensor, promote_types)
+from torch._complex_new import (zeros, ones, empty, eye, full, rand, randn, zeros_like, ones_like, empty_like,
+                                rand_like, randn_like, full_like, new_zeros, new_ones, new_empty, tensor, as_tensor,
+                                promote_types)
 
 for _name in _PARTS:
     globals()[_name] = _of_parts(_name)
 for _name in _LISTS:
     globals()[_name] = _of_lists(_name)
-for _name in list(_PARTS) + """view_as_real conj conj_physical resolve_conj resolve_neg is_conj is_complex is_floating_point
-        isreal abs absolute angle add sub mul div neg positive multiply divide true_divide subtract negative addcmul
-        reciprocal square sgn exp log sqrt rsqrt sin cos pow eq ne not_equal isnan isinf isfinite isclose allclose equal
-        all any count_nonzero masked_fill sum mean norm matmul mm bmm mv dot vdot outer numel view adjoint to type
+for _name in list(_PARTS) + """
+        conj conj_physical resolve_conj resolve_neg is_conj is_complex is_floating_point isreal abs absolute angle add
+        sub mul div neg positive multiply divide true_divide subtract negative addcmul reciprocal square sgn exp
+        log sqrt rsqrt sin cos pow eq ne not_equal isnan isinf isfinite isclose allclose equal all any
+        count_nonzero masked_fill sum mean norm matmul mm bmm mv dot vdot outer numel view adjoint to type
         type_as copy_ fill_ zero_ add_ sub_ mul_ div_ new_zeros new_ones new_empty""".split():
-    if _name != "view_as_real":
-        setattr(Tensor, _name, globals()[_name])
+    setattr(Tensor, _name, globals()[_name])

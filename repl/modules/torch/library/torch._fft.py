@@ -1,0 +1,449 @@
+"""Fourier transforms by kernels.
+
+One program transforms rows of up to _WIDEST elements, in registers: each step takes eight elements of a row that lie an
+eighth of it apart (in the end four or two), and its results go through shared memory to the threads of the next step.
+Rows of other lengths than powers of two are convolutions with a chirp (Bluestein's algorithm), two transforms of a
+power of two in the same program. Longer rows are columns of a matrix, then its rows (two kernels, with a factor for
+each element between them); lengths with large prime factors are convolutions of whole tensors.
+
+A transform back is one of numbers whose parts are exchanged.
+"""
+import math
+
+import torch
+import triton
+import triton.language as tl
+from torch import _complex, _kiln
+
+_WIDEST = 8192  # elements of a row of one program
+_LEAST = 1024   # elements of a program: as many rows
+_MOST = 8192    # of one whose rows lie side by side
+_TABLES = 256   # tables that are kept
+_LONGEST = 1 << 31
+
+_SIZES = ("rows", "have", "keep", "n", "whole")
+
+
+@triton.jit
+def _dft2(ar, ai, br, bi):
+    return ar + br, ai + bi, ar - br, ai - bi
+
+
+@triton.jit
+def _dft4(ar, ai, br, bi, cr, ci, dr, di):
+    """Of four numbers in a row; forward."""
+    sr, si, tr, ti = _dft2(ar, ai, cr, ci)
+    ur, ui, vr, vi = _dft2(br, bi, dr, di)
+    return sr + ur, si + ui, tr + vi, ti - vr, sr - ur, si - ui, tr - vi, ti + vr
+
+
+@triton.jit
+def _dft8(ar, ai, br, bi, cr, ci, dr, di, er, ei, fr, fi, gr, gi, hr, hi):
+    H: tl.constexpr = 0.7071067811865476
+    p0r, p0i, p1r, p1i, p2r, p2i, p3r, p3i = _dft4(ar, ai, cr, ci, er, ei, gr, gi)
+    q0r, q0i, q1r, q1i, q2r, q2i, q3r, q3i = _dft4(br, bi, dr, di, fr, fi, hr, hi)
+    s1r, s1i = (q1r + q1i) * H, (q1i - q1r) * H
+    s2r, s2i = q2i, -q2r
+    s3r, s3i = (q3i - q3r) * H, -(q3r + q3i) * H
+    return (p0r + q0r, p0i + q0i, p1r + s1r, p1i + s1i, p2r + s2r, p2i + s2i, p3r + s3r, p3i + s3i,
+            p0r - q0r, p0i - q0i, p1r - s1r, p1i - s1i, p2r - s2r, p2i - s2i, p3r - s3r, p3i - s3i)
+
+
+@triton.jit
+def _times(ar, ai, br, bi):
+    return ar * br - ai * bi, ar * bi + ai * br
+
+
+@triton.jit
+def _root(table, at):
+    """Of a table of pairs, for all rows."""
+    return tl.load(table + at * 2)[None, :], tl.load(table + at * 2 + 1)[None, :]
+
+
+@triton.jit
+def _halves(x):
+    """[P, 2 * M] as its two halves along the last dimension."""
+    P: tl.constexpr = x.shape[0]
+    M: tl.constexpr = x.shape[1] // 2
+    return tl.split(tl.permute(tl.reshape(x, (P, 2, M)), (0, 2, 1)))
+
+
+@triton.jit
+def _eighths(x):
+    P: tl.constexpr = x.shape[0]
+    M: tl.constexpr = x.shape[1] // 8
+    y = tl.reshape(tl.permute(tl.reshape(x, (P, 8, M)), (0, 2, 1)), (P, M, 2, 2, 2))  # m, 4, 2, 1
+    even, odd = tl.split(y)
+    a, c = tl.split(even)
+    b, d = tl.split(odd)
+    x0, x4 = tl.split(a)
+    x2, x6 = tl.split(c)
+    x1, x5 = tl.split(b)
+    x3, x7 = tl.split(d)
+    return x0, x1, x2, x3, x4, x5, x6, x7
+
+
+@triton.jit
+def _joined8(x0, x1, x2, x3, x4, x5, x6, x7):
+    """Eight of [P, M] as [P * 8, M]."""
+    P: tl.constexpr = x0.shape[0]
+    M: tl.constexpr = x0.shape[1]
+    even = tl.join(tl.join(x0, x4), tl.join(x2, x6))
+    odd = tl.join(tl.join(x1, x5), tl.join(x3, x7))
+    y = tl.reshape(tl.join(even, odd), (P, M, 8))
+    return tl.reshape(tl.permute(y, (0, 2, 1)), (P * 8, M))
+
+
+@triton.jit
+def _quarters(x):
+    P: tl.constexpr = x.shape[0]
+    M: tl.constexpr = x.shape[1] // 4
+    y = tl.reshape(tl.permute(tl.reshape(x, (P, 4, M)), (0, 2, 1)), (P, M, 2, 2))
+    even, odd = tl.split(y)
+    x0, x2 = tl.split(even)
+    x1, x3 = tl.split(odd)
+    return x0, x1, x2, x3
+
+
+@triton.jit
+def _joined4(x0, x1, x2, x3):
+    P: tl.constexpr = x0.shape[0]
+    M: tl.constexpr = x0.shape[1]
+    y = tl.reshape(tl.join(tl.join(x0, x2), tl.join(x1, x3)), (P, M, 4))
+    return tl.reshape(tl.permute(y, (0, 2, 1)), (P * 4, M))
+
+
+@triton.jit
+def _joined2(x0, x1):
+    P: tl.constexpr = x0.shape[0]
+    M: tl.constexpr = x0.shape[1]
+    return tl.reshape(tl.permute(tl.join(x0, x1), (0, 2, 1)), (P * 2, M))
+
+
+@triton.jit
+def _stage8(re, im, table, STRIDE: tl.constexpr):
+    """[P, 8 * M] to [P * 8, M], by decimation in frequency; `table` has the roots of 8 * M * STRIDE."""
+    M: tl.constexpr = re.shape[1] // 8
+    a, b, c, d, e, f, g, h = _eighths(re)
+    i, j, k, l, m, n, o, p = _eighths(im)
+    ar, ai, br, bi, cr, ci, dr, di, er, ei, fr, fi, gr, gi, hr, hi = _dft8(a, i, b, j, c, k, d, l, e, m, f, n, g, o, h,
+                                                                           p)
+    if M > 1:
+        at = tl.arange(0, M) * STRIDE
+        ur, ui = _root(table, at)
+        vr, vi = _root(table, at * 2)
+        wr, wi = _root(table, at * 4)
+        br, bi = _times(br, bi, ur, ui)
+        cr, ci = _times(cr, ci, vr, vi)
+        er, ei = _times(er, ei, wr, wi)
+        xr, xi = _times(ur, ui, vr, vi)
+        dr, di = _times(dr, di, xr, xi)
+        yr, yi = _times(ur, ui, wr, wi)
+        fr, fi = _times(fr, fi, yr, yi)
+        yr, yi = _times(vr, vi, wr, wi)
+        gr, gi = _times(gr, gi, yr, yi)
+        yr, yi = _times(xr, xi, wr, wi)
+        hr, hi = _times(hr, hi, yr, yi)
+    return _joined8(ar, br, cr, dr, er, fr, gr, hr), _joined8(ai, bi, ci, di, ei, fi, gi, hi)
+
+
+@triton.jit
+def _stage4(re, im, table, STRIDE: tl.constexpr):
+    M: tl.constexpr = re.shape[1] // 4
+    a, b, c, d = _quarters(re)
+    e, f, g, h = _quarters(im)
+    ar, ai, br, bi, cr, ci, dr, di = _dft4(a, e, b, f, c, g, d, h)
+    if M > 1:
+        at = tl.arange(0, M) * STRIDE
+        ur, ui = _root(table, at)
+        vr, vi = _root(table, at * 2)
+        br, bi = _times(br, bi, ur, ui)
+        cr, ci = _times(cr, ci, vr, vi)
+        xr, xi = _times(ur, ui, vr, vi)
+        dr, di = _times(dr, di, xr, xi)
+    return _joined4(ar, br, cr, dr), _joined4(ai, bi, ci, di)
+
+
+@triton.jit
+def _stage2(re, im, table, STRIDE: tl.constexpr):
+    M: tl.constexpr = re.shape[1] // 2
+    a, b = _halves(re)
+    c, d = _halves(im)
+    ar, ai, br, bi = _dft2(a, c, b, d)
+    if M > 1:
+        ur, ui = _root(table, tl.arange(0, M) * STRIDE)
+        br, bi = _times(br, bi, ur, ui)
+    return _joined2(ar, br), _joined2(ai, bi)
+
+
+@triton.jit
+def _in_order(x, ROWS: tl.constexpr, LOG: tl.constexpr):
+    """[ROWS * N, 1], whose digits of 8 are in reverse order and which ends with one of 2 or 4, as [ROWS, N]."""
+    N: tl.constexpr = 2**LOG
+    E: tl.constexpr = LOG // 3
+    L: tl.constexpr = 2 ** (LOG % 3)
+    if E == 0:
+        return tl.reshape(x, (ROWS, N))
+    if E == 1:
+        return tl.reshape(tl.permute(tl.reshape(x, (ROWS, 8, L)), (0, 2, 1)), (ROWS, N))
+    if E == 2:
+        return tl.reshape(tl.permute(tl.reshape(x, (ROWS, 8, 8, L)), (0, 3, 2, 1)), (ROWS, N))
+    if E == 3:
+        return tl.reshape(tl.permute(tl.reshape(x, (ROWS, 8, 8, 8, L)), (0, 4, 3, 2, 1)), (ROWS, N))
+    return tl.reshape(tl.permute(tl.reshape(x, (ROWS, 8, 8, 8, 8, L)), (0, 5, 4, 3, 2, 1)), (ROWS, N))
+
+
+@triton.jit
+def _fft(re, im, table, LOG: tl.constexpr):
+    """Of the rows of [ROWS, N]; `table` has the N roots of one."""
+    ROWS: tl.constexpr = re.shape[0]
+    N: tl.constexpr = re.shape[1]
+    for stage in tl.static_range(0, LOG // 3):
+        re, im = _stage8(re, im, table, 8**stage)
+    if LOG % 3 == 2:
+        re, im = _stage4(re, im, table, N // 4)
+    if LOG % 3 == 1:
+        re, im = _stage2(re, im, table, N // 2)
+    return _in_order(re, ROWS, LOG), _in_order(im, ROWS, LOG)
+
+
+@triton.jit
+def _swapped(re, im, DOES: tl.constexpr):
+    if DOES:
+        return im, re
+    return re, im
+
+
+@triton.jit(do_not_specialize=_SIZES)
+def _kernel(x, out, roots, chirp, spectrum, low, high, rows, inner, x_outer, x_side, x_step, x_element, x_inner,
+            out_outer, out_side, out_step, out_element, out_inner, have, keep, n, whole, scale, KIND: tl.constexpr,
+            REAL: tl.constexpr, SWAP_IN: tl.constexpr, SWAP_OUT: tl.constexpr, CHIRP: tl.constexpr,
+            TURN: tl.constexpr, LOG: tl.constexpr, ROWS: tl.constexpr):
+    """Row o * inner + i has its element p at o * x_outer + i * x_side + p * x_step, where p is e * x_element +
+    i * x_inner for the e-th one that is transformed; results lie likewise. KIND of the input: complex, real, or half a
+    spectrum of `whole`. `have` elements are there, n are transformed, and `keep` results are stored. TURN: the e-th
+    result of row i is multiplied by the root of one to the e * i, which is a product of one of `low` and one of
+    `high`."""
+    N: tl.constexpr = 2**LOG
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    e = tl.arange(0, N)[None, :]
+    i = row % inner
+    o = (row // inner).to(tl.int64)
+    p = e * x_element + i * x_inner
+    inside = (row < rows) & (e < n)
+    if KIND == 2:
+        ahead = p < have
+        p = tl.where(ahead, p, whole - p)
+    else:
+        inside = inside & (p < have)
+    from_ = x + o * x_outer + i.to(tl.int64) * x_side + p.to(tl.int64) * x_step
+    if KIND == 1:
+        re = tl.load(from_, mask=inside, other=0)
+        im = tl.zeros((ROWS, N), re.dtype)
+    else:
+        pairs = (x + (o * x_outer + i.to(tl.int64) * x_side + p.to(tl.int64) * x_step) * 2)[:, :, None]
+        re, im = tl.split(tl.load(pairs + tl.arange(0, 2)[None, None, :], mask=inside[:, :, None], other=0))
+        if KIND == 2:
+            im = tl.where(ahead, im, -im)
+    re, im = _swapped(re, im, SWAP_IN)
+    if CHIRP:
+        cr, ci = _root(chirp, tl.arange(0, N))
+        re, im = _times(re, im, cr, ci)
+        re, im = _fft(re, im, roots, LOG)
+        sr, si = _root(spectrum, tl.arange(0, N))
+        re, im = _times(re, im, sr, si)
+        im, re = _fft(im, re, roots, LOG)
+        re, im = _times(re, im, cr, ci)
+    else:
+        re, im = _fft(re, im, roots, LOG)
+    if TURN > 0:
+        turns = e * i
+        lr, li = tl.load(low + turns % TURN * 2), tl.load(low + turns % TURN * 2 + 1)
+        hr, hi = tl.load(high + turns // TURN * 2), tl.load(high + turns // TURN * 2 + 1)
+        lr, li = _times(lr, li, hr, hi)
+        re, im = _times(re, im, lr, li)
+    by = tl.load(scale)
+    re, im = _swapped(re * by, im * by, SWAP_OUT)
+    q = e * out_element + i * out_inner
+    kept = (row < rows) & (e < n) & (q < keep)
+    to = o * out_outer + i.to(tl.int64) * out_side + q.to(tl.int64) * out_step
+    if REAL:
+        tl.store(out + to, re, mask=kept)
+    else:
+        tl.store((out + to * 2)[:, :, None] + tl.arange(0, 2)[None, None, :], tl.join(re, im), mask=kept[:, :, None])
+
+
+# --- tables
+
+_known = {}
+
+
+def _table(key, make, like):
+    """Of pairs, made in float64."""
+    key = (key, like.dtype, str(like.device))
+    if key not in _known:
+        if len(_known) >= _TABLES:
+            _known.clear()
+        _known[key] = make().to(like.dtype).to(like.device).contiguous()
+    return _known[key]
+
+
+def _turned(part, whole):
+    """Roots of one: `part` of `whole` turns each, both integers, by the octant that they lie in."""
+    part = part % whole
+    eighth = part * 8 // whole
+    # From the nearest multiple of a quarter: at most an eighth of a turn, either way.
+    quarter = (eighth + 1) // 2
+    angle = (part * 4 - quarter * whole).double() * (math.pi / 2 / whole)
+    c, s = angle.cos(), angle.sin()
+    quarter = quarter % 4
+    re = torch.where(quarter == 0, c, torch.where(quarter == 1, -s, torch.where(quarter == 2, -c, s)))
+    im = torch.where(quarter == 0, s, torch.where(quarter == 1, c, torch.where(quarter == 2, -s, -c)))
+    return torch.stack((re, -im), -1)  # forward
+
+
+def _places(n):
+    return torch.arange(n, device="cpu")
+
+
+def _roots(n, like):
+    return _table(n, lambda: _turned(_places(n), n), like)
+
+
+def _steps(count, step, n, like):
+    return _table((count, step, n), lambda: _turned(_places(count) * step, n), like)
+
+
+def _chirp_of(n, length):
+    """exp(-pi i j^2 / n), zeros behind the n-th."""
+    return torch.nn.functional.pad(_turned(_places(n) ** 2, 2 * n), (0, 0, 0, length - n))
+
+
+def _chirp(n, length, like):
+    return _table(("chirp", n, length), lambda: _chirp_of(n, length), like)
+
+
+def _spectrum(n, length, like):
+    """Of the conjugate chirp, of which it is the convolution."""
+    def make():
+        c = _turned(_places(n) ** 2, 2 * n) * torch.tensor([1.0, -1.0], dtype=torch.float64)
+        both = torch.cat([c, torch.zeros((length - 2 * n + 1, 2), dtype=torch.float64), c[1:].flip(0)])
+        return _transformed(both.to(like.device), 0, n=length) / length
+    return _table(("spectrum", n, length), make, like)
+
+
+# --- plans
+
+
+def _widest(like):
+    return _WIDEST // 2 if like.dtype is torch.float64 else _WIDEST
+
+
+def _tile(n, like):
+    """How long a row of one program is for a transform of n; 0: too long."""
+    tile = max(2, triton.next_power_of_2(n) if n & (n - 1) == 0 else triton.next_power_of_2(2 * n - 1))
+    return tile if tile <= _widest(like) else 0
+
+
+def _factors(n, like):
+    """n as a product of two lengths that programs have, or None."""
+    best = None
+    for a in range(2, int(math.sqrt(n)) + 1):
+        if n % a:
+            continue
+        b = n // a
+        s, t = _tile(a, like), _tile(b, like)
+        if s and t:
+            # Work for each element, and more where few rows fit side by side.
+            cost = sum([m / k * (1 if m == k else 2) * (1 + m / 1024) for m, k in ((s, a), (t, b))])
+            if best is None or cost < best[0]:
+                best = (cost, b, a)
+    return best and best[1:]
+
+
+def _launch(x, out, rows, inner, x_strides, out_strides, have, keep, n, scale, kind=0, real=False, swap_in=False,
+            swap_out=False, whole=0, side_by_side=False):
+    """`whole`: results are turned by parts of as many."""
+    tile = _tile(n, x)
+    chirped = tile != max(n, 2)
+    log = tile.bit_length() - 1
+    elements = max(tile, _MOST // 2 if side_by_side else _LEAST)
+    if side_by_side and tile * 8 > elements:
+        elements = min(tile * 8, max(_MOST, tile))
+    together = max(1, min(elements // tile, triton.next_power_of_2(rows)))
+    warps = max(1, min(32, together * tile // 256))
+    roots = _roots(tile, x)
+    turn = 0
+    low = high = chirp = spectrum = roots
+    if whole:
+        turn = 1 << ((whole.bit_length() + 1) // 2)
+        low, high = _steps(turn, 1, whole, x), _steps((whole + turn - 1) // turn, turn, whole, x)
+    scale = _table(("scale", scale), lambda: torch.tensor([scale], dtype=torch.float64), x)
+    if chirped:
+        chirp, spectrum = _chirp(n, tile, x), _spectrum(n, tile, x)
+    _kernel[(triton.cdiv(rows, together),)](x, out, roots, chirp, spectrum, low, high, rows, inner, *x_strides,
+                                            *out_strides, have, keep, n, whole or n, scale, KIND=kind, REAL=real,
+                                            SWAP_IN=swap_in, SWAP_OUT=swap_out, CHIRP=chirped, TURN=turn, LOG=log,
+                                            ROWS=together, num_warps=warps)
+
+
+def _transformed(x, dim, n, kind=0, real=False, back=False, scale=1.0, keep=None):
+    """Transforms dimension `dim` of what KIND and `real` say, with a last dimension of two where it is complex. `keep`:
+    how many results there are, if not n."""
+    keep = keep or n
+    shape = list(x.shape) if kind == 1 else list(x.shape[:-1])
+    made = shape[:dim] + [keep] + shape[dim + 1:]
+    out = torch.empty(made if real else made + [2], dtype=x.dtype, device=x.device)
+    outer, inner = _count(shape[:dim]), _count(shape[dim + 1:])
+    have, rows = min(shape[dim], n // 2 + 1 if kind == 2 else n), outer * inner
+    if rows == 0:
+        return out
+    x = x.contiguous()
+    if _tile(n, x):
+        _launch(x, out, rows, inner, (shape[dim] * inner, 1, inner, 1, 0), (keep * inner, 1, inner, 1, 0), have, keep,
+                n, scale, kind, real, back, back, side_by_side=inner > 1)
+        return out
+    if inner > 1:  # long rows are gathered first
+        last = -1 if kind == 1 else -2
+        y = _transformed(x.movedim(dim, last).contiguous(), len(shape) - 1, n, kind, real, back, scale, keep)
+        return y.movedim(-1 if real else -2, dim)
+    two = _factors(n, x)
+    if two is None:
+        return _convolved(x, shape, n, have, keep, kind, real, back, scale)
+    a, b = two
+    between = torch.empty((outer, n, 2), dtype=x.dtype, device=x.device)
+    _launch(x, between, outer * b, b, (shape[dim], 0, 1, b, 1), (n, 0, 1, b, 1), have, n, a, 1.0, kind, False, back,
+            False, whole=n, side_by_side=True)
+    _launch(between, out, outer * a, a, (n, 0, 1, 1, b), (keep, 0, 1, a, 1), n, keep, b, scale, 0, real, False, back,
+            side_by_side=True)
+    return out
+
+
+def _convolved(x, shape, n, have, keep, kind, real, back, scale):
+    """By Bluestein's algorithm over whole tensors."""
+    length = triton.next_power_of_2(2 * n - 1)
+    if length > _widest(x) ** 2:
+        raise NotImplementedError(f"a transform of {n} elements, a length with a large prime factor, is not supported")
+    z = _complex.Tensor(x, torch.zeros_like(x)) if kind == 1 else _complex.view_as_complex(x)
+    z = z.narrow(-1, 0, have)
+    if kind == 2:
+        z = torch.cat([z, z[..., 1:n - have + 1].flip(-1).conj()], -1)
+    if back:
+        z = _complex.Tensor(z.imag, z.real)
+    chirp = _complex.view_as_complex(_chirp(n, n, x))
+    a = _complex.pad(z * chirp[:z.shape[-1]], (0, length - z.shape[-1]))
+    last = len(shape) - 1
+    a = _complex.view_as_complex(_transformed(_complex.view_as_real(a), last, length))
+    a = a * _complex.view_as_complex(_spectrum(n, length, x))
+    a = _complex.view_as_complex(_transformed(_complex.view_as_real(a), last, length, back=True))
+    z = a[..., :keep] * chirp[:keep] * scale
+    if back:
+        z = _complex.Tensor(z.imag, z.real)
+    return z.real if real else _complex.view_as_real(z)
+
+
+def _count(shape):
+    n = 1
+    for s in shape:
+        n *= s
+    return n
