@@ -4,7 +4,8 @@ One program transforms rows of up to _WIDEST elements, in registers: each step t
 eighth of it apart (in the end four or two), and its results go through shared memory to the threads of the next step.
 Rows of other lengths than powers of two are convolutions with a chirp (Bluestein's algorithm), two transforms of a
 power of two in the same program. Longer rows are columns of a matrix, then its rows (two kernels, with a factor for
-each element between them); lengths with large prime factors are convolutions of whole tensors.
+each element between them). Of lengths with large prime factors the convolution is three kernels: columns, rows there
+and back, columns.
 
 A transform back is one of numbers whose parts are exchanged.
 """
@@ -13,13 +14,17 @@ import math
 import torch
 import triton
 import triton.language as tl
-from torch import _complex, _kiln
 
 _WIDEST = 8192  # elements of a row of one program
 _LEAST = 1024   # elements of a program: as many rows
 _MOST = 8192    # of one whose rows lie side by side
 _TABLES = 256   # tables that are kept
-_LONGEST = 1 << 31
+
+# How a kernel takes part in a convolution with a chirp: by itself, or as the first, second and third of several.
+_WHOLE = tl.constexpr(1)
+_FIRST = tl.constexpr(2)
+_SECOND = tl.constexpr(3)
+_THIRD = tl.constexpr(4)
 
 _SIZES = ("rows", "have", "keep", "n", "whole")
 
@@ -208,6 +213,12 @@ def _fft(re, im, table, LOG: tl.constexpr):
 
 
 @triton.jit
+def _pairs(at, inside):
+    """Two numbers that lie side by side at each place."""
+    return tl.split(tl.load(at[:, :, None] + tl.arange(0, 2)[None, None, :], mask=inside[:, :, None], other=0))
+
+
+@triton.jit
 def _swapped(re, im, DOES: tl.constexpr):
     if DOES:
         return im, re
@@ -223,7 +234,7 @@ def _kernel(x, out, roots, chirp, spectrum, low, high, rows, inner, x_outer, x_s
     i * x_inner for the e-th one that is transformed; results lie likewise. KIND of the input: complex, real, or half a
     spectrum of `whole`. `have` elements are there, n are transformed, and `keep` results are stored. TURN: the e-th
     result of row i is multiplied by the root of one to the e * i, which is a product of one of `low` and one of
-    `high`."""
+    `high`. Between a convolution's transforms each row of a matrix has a row of `spectrum`."""
     N: tl.constexpr = 2**LOG
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
     e = tl.arange(0, N)[None, :]
@@ -231,8 +242,10 @@ def _kernel(x, out, roots, chirp, spectrum, low, high, rows, inner, x_outer, x_s
     o = (row // inner).to(tl.int64)
     p = e * x_element + i * x_inner
     inside = (row < rows) & (e < n)
+    place = p
     if KIND == 2:
         ahead = p < have
+        inside = inside & (p < whole)
         p = tl.where(ahead, p, whole - p)
     else:
         inside = inside & (p < have)
@@ -241,20 +254,25 @@ def _kernel(x, out, roots, chirp, spectrum, low, high, rows, inner, x_outer, x_s
         re = tl.load(from_, mask=inside, other=0)
         im = tl.zeros((ROWS, N), re.dtype)
     else:
-        pairs = (x + (o * x_outer + i.to(tl.int64) * x_side + p.to(tl.int64) * x_step) * 2)[:, :, None]
-        re, im = tl.split(tl.load(pairs + tl.arange(0, 2)[None, None, :], mask=inside[:, :, None], other=0))
+        re, im = _pairs(x + (o * x_outer + i.to(tl.int64) * x_side + p.to(tl.int64) * x_step) * 2, inside)
         if KIND == 2:
             im = tl.where(ahead, im, -im)
     re, im = _swapped(re, im, SWAP_IN)
-    if CHIRP:
+    if CHIRP == _WHOLE:
         cr, ci = _root(chirp, tl.arange(0, N))
         re, im = _times(re, im, cr, ci)
-        re, im = _fft(re, im, roots, LOG)
+    if CHIRP == _FIRST:
+        cr, ci = _pairs(chirp + place * 2, inside)
+        re, im = _times(re, im, cr, ci)
+    re, im = _fft(re, im, roots, LOG)
+    if CHIRP == _WHOLE:
         sr, si = _root(spectrum, tl.arange(0, N))
         re, im = _times(re, im, sr, si)
         im, re = _fft(im, re, roots, LOG)
         re, im = _times(re, im, cr, ci)
-    else:
+    if CHIRP == _SECOND:  # its results are exchanged, for the third
+        sr, si = _pairs(spectrum + (i * N + e) * 2, row < rows)
+        im, re = _times(re, im, sr, si)
         re, im = _fft(re, im, roots, LOG)
     if TURN > 0:
         turns = e * i
@@ -262,10 +280,13 @@ def _kernel(x, out, roots, chirp, spectrum, low, high, rows, inner, x_outer, x_s
         hr, hi = tl.load(high + turns // TURN * 2), tl.load(high + turns // TURN * 2 + 1)
         lr, li = _times(lr, li, hr, hi)
         re, im = _times(re, im, lr, li)
-    by = tl.load(scale)
-    re, im = _swapped(re * by, im * by, SWAP_OUT)
     q = e * out_element + i * out_inner
     kept = (row < rows) & (e < n) & (q < keep)
+    if CHIRP == _THIRD:
+        cr, ci = _pairs(chirp + q * 2, kept)
+        im, re = _times(im, re, cr, ci)
+    by = tl.load(scale)
+    re, im = _swapped(re * by, im * by, SWAP_OUT)
     to = o * out_outer + i.to(tl.int64) * out_side + q.to(tl.int64) * out_step
     if REAL:
         tl.store(out + to, re, mask=kept)
@@ -362,10 +383,10 @@ def _factors(n, like):
 
 
 def _launch(x, out, rows, inner, x_strides, out_strides, have, keep, n, scale, kind=0, real=False, swap_in=False,
-            swap_out=False, whole=0, side_by_side=False):
-    """`whole`: results are turned by parts of as many."""
+            swap_out=False, turns=0, side_by_side=False, convolves=None, whole=None):
+    """`turns`: results are turned by parts of as many. `convolves`: how, the chirp, and its spectrum."""
     tile = _tile(n, x)
-    chirped = tile != max(n, 2)
+    how = 0
     log = tile.bit_length() - 1
     elements = max(tile, _MOST // 2 if side_by_side else _LEAST)
     if side_by_side and tile * 8 > elements:
@@ -375,15 +396,17 @@ def _launch(x, out, rows, inner, x_strides, out_strides, have, keep, n, scale, k
     roots = _roots(tile, x)
     turn = 0
     low = high = chirp = spectrum = roots
-    if whole:
-        turn = 1 << ((whole.bit_length() + 1) // 2)
-        low, high = _steps(turn, 1, whole, x), _steps((whole + turn - 1) // turn, turn, whole, x)
+    if turns:
+        turn = 1 << ((turns.bit_length() + 1) // 2)
+        low, high = _steps(turn, 1, turns, x), _steps((turns + turn - 1) // turn, turn, turns, x)
     scale = _table(("scale", scale), lambda: torch.tensor([scale], dtype=torch.float64), x)
-    if chirped:
-        chirp, spectrum = _chirp(n, tile, x), _spectrum(n, tile, x)
+    if convolves:
+        how, chirp, spectrum = convolves
+    elif tile != max(n, 2):
+        how, chirp, spectrum = _WHOLE.value, _chirp(n, tile, x), _spectrum(n, tile, x)
     _kernel[(triton.cdiv(rows, together),)](x, out, roots, chirp, spectrum, low, high, rows, inner, *x_strides,
                                             *out_strides, have, keep, n, whole or n, scale, KIND=kind, REAL=real,
-                                            SWAP_IN=swap_in, SWAP_OUT=swap_out, CHIRP=chirped, TURN=turn, LOG=log,
+                                            SWAP_IN=swap_in, SWAP_OUT=swap_out, CHIRP=how, TURN=turn, LOG=log,
                                             ROWS=together, num_warps=warps)
 
 
@@ -409,37 +432,38 @@ def _transformed(x, dim, n, kind=0, real=False, back=False, scale=1.0, keep=None
         return y.movedim(-1 if real else -2, dim)
     two = _factors(n, x)
     if two is None:
-        return _convolved(x, shape, n, have, keep, kind, real, back, scale)
+        return _convolved(x, out, shape, n, have, keep, kind, real, back, scale)
     a, b = two
     between = torch.empty((outer, n, 2), dtype=x.dtype, device=x.device)
     _launch(x, between, outer * b, b, (shape[dim], 0, 1, b, 1), (n, 0, 1, b, 1), have, n, a, 1.0, kind, False, back,
-            False, whole=n, side_by_side=True)
+            False, turns=n, side_by_side=True, whole=n)
     _launch(between, out, outer * a, a, (n, 0, 1, 1, b), (keep, 0, 1, a, 1), n, keep, b, scale, 0, real, False, back,
             side_by_side=True)
     return out
 
 
-def _convolved(x, shape, n, have, keep, kind, real, back, scale):
-    """By Bluestein's algorithm over whole tensors."""
+def _convolved(x, out, shape, n, have, keep, kind, real, back, scale):
+    """Of rows that no two kernels transform: the product with a chirp's spectrum, there and back. A row of the matrix
+    keeps its place: it is one of the columns' results."""
     length = triton.next_power_of_2(2 * n - 1)
-    if length > _widest(x) ** 2:
+    two = _factors(length, x)
+    if two is None:
         raise NotImplementedError(f"a transform of {n} elements, a length with a large prime factor, is not supported")
-    z = _complex.Tensor(x, torch.zeros_like(x)) if kind == 1 else _complex.view_as_complex(x)
-    z = z.narrow(-1, 0, have)
-    if kind == 2:
-        z = torch.cat([z, z[..., 1:n - have + 1].flip(-1).conj()], -1)
-    if back:
-        z = _complex.Tensor(z.imag, z.real)
-    chirp = _complex.view_as_complex(_chirp(n, n, x))
-    a = _complex.pad(z * chirp[:z.shape[-1]], (0, length - z.shape[-1]))
-    last = len(shape) - 1
-    a = _complex.view_as_complex(_transformed(_complex.view_as_real(a), last, length))
-    a = a * _complex.view_as_complex(_spectrum(n, length, x))
-    a = _complex.view_as_complex(_transformed(_complex.view_as_real(a), last, length, back=True))
-    z = a[..., :keep] * chirp[:keep] * scale
-    if back:
-        z = _complex.Tensor(z.imag, z.real)
-    return z.real if real else _complex.view_as_real(z)
+    a, b = two
+    outer = _count(shape[:-1])
+    chirp = _chirp(n, n, x)
+    # In the order in which columns and then rows leave their results.
+    spectrum = _table(("matrix", n, length), lambda: _spectrum(n, length, x).reshape(b, a, 2).transpose(0, 1), x)
+    matrix = (length, 0, 1, b, 1)
+    between, again = [torch.empty((outer, length, 2), dtype=x.dtype, device=x.device) for _ in range(2)]
+    _launch(x, between, outer * b, b, (shape[-1], 0, 1, b, 1), matrix, have, length, a, 1.0, kind, False, back, False,
+            turns=length, side_by_side=True, convolves=(_FIRST.value, chirp, chirp), whole=n)
+    rows = (length, 0, 1, 1, b)
+    _launch(between, again, outer * a, a, rows, rows, length, length, b, 1.0, turns=length,
+            convolves=(_SECOND.value, chirp, spectrum))
+    _launch(again, out, outer * b, b, matrix, (keep, 0, 1, b, 1), length, keep, a, scale, 0, real, False, not back,
+            side_by_side=True, convolves=(_THIRD.value, chirp, chirp))
+    return out
 
 
 def _count(shape):
