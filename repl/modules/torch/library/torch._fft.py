@@ -7,7 +7,8 @@ power of two in the same program. Longer rows are columns of a matrix, then its 
 each element between them). Of lengths with large prime factors the convolution is three kernels: columns, rows there
 and back, columns.
 
-A transform back is one of numbers whose parts are exchanged.
+A transform back is one of numbers whose parts are exchanged. A real row of even length is a complex one of half of it,
+whose spectrum and its mirror give the real one's.
 """
 import math
 
@@ -232,7 +233,8 @@ def _kernel(x, out, roots, chirp, spectrum, low, high, rows, inner, x_outer, x_s
             TURN: tl.constexpr, LOG: tl.constexpr, ROWS: tl.constexpr):
     """Row o * inner + i has its element p at o * x_outer + i * x_side + p * x_step, where p is e * x_element +
     i * x_inner for the e-th one that is transformed; results lie likewise. KIND of the input: complex, real, or half a
-    spectrum of `whole`. `have` elements are there, n are transformed, and `keep` results are stored. TURN: the e-th
+    spectrum of `whole`; 3 and 4 are the last two in pairs, n of them, with half a spectrum and real rows as results.
+    `have` elements are there, n are transformed, and `keep` results are stored. TURN: the e-th
     result of row i is multiplied by the root of one to the e * i, which is a product of one of `low` and one of
     `high`. Between a convolution's transforms each row of a matrix has a row of `spectrum`."""
     N: tl.constexpr = 2**LOG
@@ -253,6 +255,18 @@ def _kernel(x, out, roots, chirp, spectrum, low, high, rows, inner, x_outer, x_s
     if KIND == 1:
         re = tl.load(from_, mask=inside, other=0)
         im = tl.zeros((ROWS, N), re.dtype)
+    elif KIND == 3:
+        c = tl.arange(0, 2)[None, None, :]
+        two = (e * 2)[:, :, None] + c
+        re, im = tl.split(tl.load((x + o * x_outer)[:, :, None] + two, mask=(row < rows)[:, :, None] & (two < have)
+                                  & (two < whole), other=0))
+    elif KIND == 4:
+        ar, ai = _pairs(x + (o * x_outer + e) * 2, inside)
+        br, bi = _pairs(x + (o * x_outer + n - e) * 2, inside & (n - e < have))
+        ai, bi = tl.where(e == 0, 0.0, ai), tl.where(e == 0, 0.0, -bi)  # the first and the last one are real
+        wr, wi = _root(low, tl.minimum(tl.arange(0, N), n))
+        dr, di = _times(ar - br, ai - bi, wr, -wi)
+        re, im = ar + br - di, ai + bi + dr
     else:
         re, im = _pairs(x + (o * x_outer + i.to(tl.int64) * x_side + p.to(tl.int64) * x_step) * 2, inside)
         if KIND == 2:
@@ -287,8 +301,22 @@ def _kernel(x, out, roots, chirp, spectrum, low, high, rows, inner, x_outer, x_s
         im, re = _times(im, re, cr, ci)
     by = tl.load(scale)
     re, im = _swapped(re * by, im * by, SWAP_OUT)
+    if KIND == 3:
+        mirror = tl.broadcast_to(tl.where((e == 0) | (e > n), 0, n - e), (ROWS, N))
+        mr, mi = tl.gather(re, mirror, 1), tl.gather(im, mirror, 1)
+        wr, wi = _root(low, tl.minimum(tl.arange(0, N), n))
+        dr, di = (im + mi) * 0.5, (mr - re) * 0.5
+        re, im = (re + mr) * 0.5, (im - mi) * 0.5
+        last = (out + (o * out_outer + n + e) * 2)[:, :, None] + tl.arange(0, 2)[None, None, :]
+        tl.store(last, tl.join(re - dr, tl.zeros((ROWS, N), re.dtype)),
+                 mask=((row < rows) & (e == 0) & (n < keep))[:, :, None])
+        dr, di = _times(dr, di, wr, wi)
+        re, im = re + dr, im + di
     to = o * out_outer + i.to(tl.int64) * out_side + q.to(tl.int64) * out_step
-    if REAL:
+    if KIND == 4:
+        two = (e * 2)[:, :, None] + tl.arange(0, 2)[None, None, :]
+        tl.store((out + o * out_outer)[:, :, None] + two, tl.join(re, im), mask=(kept[:, :, None]) & (two < keep))
+    elif REAL:
         tl.store(out + to, re, mask=kept)
     else:
         tl.store((out + to * 2)[:, :, None] + tl.arange(0, 2)[None, None, :], tl.join(re, im), mask=kept[:, :, None])
@@ -400,6 +428,8 @@ def _launch(x, out, rows, inner, x_strides, out_strides, have, keep, n, scale, k
         turn = 1 << ((turns.bit_length() + 1) // 2)
         low, high = _steps(turn, 1, turns, x), _steps((turns + turn - 1) // turn, turn, turns, x)
     scale = _table(("scale", scale), lambda: torch.tensor([scale], dtype=torch.float64), x)
+    if kind >= 3:
+        low = _roots(whole, x)
     if convolves:
         how, chirp, spectrum = convolves
     elif tile != max(n, 2):
@@ -422,6 +452,11 @@ def _transformed(x, dim, n, kind=0, real=False, back=False, scale=1.0, keep=None
     if rows == 0:
         return out
     x = x.contiguous()
+    halves = not back and not real and keep <= n // 2 + 1 if kind == 1 else kind == 2 and real
+    if halves and inner == 1 and n % 2 == 0 and _tile(n // 2, x):
+        _launch(x, out, rows, 1, (shape[dim], 0, 1, 1, 0), (keep, 0, 1, 1, 0), min(shape[dim], have), keep, n // 2, scale,
+                kind + 2, False, back, back, whole=n)
+        return out
     if _tile(n, x):
         _launch(x, out, rows, inner, (shape[dim] * inner, 1, inner, 1, 0), (keep * inner, 1, inner, 1, 0), have, keep,
                 n, scale, kind, real, back, back, side_by_side=inner > 1)
