@@ -1,7 +1,7 @@
 """Fourier transforms by kernels.
 
 One program transforms rows of up to _WIDEST elements, in registers: each step takes eight elements of a row that lie an
-eighth of it apart (in the end four or two), and its results go through shared memory to the threads of the next step.
+eighth of it apart (at first four or two), and its results go through shared memory to the threads of the next step.
 Rows of other lengths than powers of two are convolutions with a chirp (Bluestein's algorithm), two transforms of a
 power of two in the same program. Longer rows are columns of a matrix, then its rows (two kernels, with a factor for
 each element between them). Of lengths with large prime factors the convolution is three kernels: columns, rows there
@@ -184,19 +184,19 @@ def _stage2(re, im, table, STRIDE: tl.constexpr):
 
 @triton.jit
 def _in_order(x, ROWS: tl.constexpr, LOG: tl.constexpr):
-    """[ROWS * N, 1], whose digits of 8 are in reverse order and which ends with one of 2 or 4, as [ROWS, N]."""
+    """[ROWS * N, 1], whose digits are in reverse order, the first of 2 or 4 and the others of 8, as [ROWS, N]."""
     N: tl.constexpr = 2**LOG
     E: tl.constexpr = LOG // 3
     L: tl.constexpr = 2 ** (LOG % 3)
     if E == 0:
         return tl.reshape(x, (ROWS, N))
     if E == 1:
-        return tl.reshape(tl.permute(tl.reshape(x, (ROWS, 8, L)), (0, 2, 1)), (ROWS, N))
+        return tl.reshape(tl.permute(tl.reshape(x, (ROWS, L, 8)), (0, 2, 1)), (ROWS, N))
     if E == 2:
-        return tl.reshape(tl.permute(tl.reshape(x, (ROWS, 8, 8, L)), (0, 3, 2, 1)), (ROWS, N))
+        return tl.reshape(tl.permute(tl.reshape(x, (ROWS, L, 8, 8)), (0, 3, 2, 1)), (ROWS, N))
     if E == 3:
-        return tl.reshape(tl.permute(tl.reshape(x, (ROWS, 8, 8, 8, L)), (0, 4, 3, 2, 1)), (ROWS, N))
-    return tl.reshape(tl.permute(tl.reshape(x, (ROWS, 8, 8, 8, 8, L)), (0, 5, 4, 3, 2, 1)), (ROWS, N))
+        return tl.reshape(tl.permute(tl.reshape(x, (ROWS, L, 8, 8, 8)), (0, 4, 3, 2, 1)), (ROWS, N))
+    return tl.reshape(tl.permute(tl.reshape(x, (ROWS, L, 8, 8, 8, 8)), (0, 5, 4, 3, 2, 1)), (ROWS, N))
 
 
 @triton.jit
@@ -204,12 +204,13 @@ def _fft(re, im, table, LOG: tl.constexpr):
     """Of the rows of [ROWS, N]; `table` has the N roots of one."""
     ROWS: tl.constexpr = re.shape[0]
     N: tl.constexpr = re.shape[1]
-    for stage in tl.static_range(0, LOG // 3):
-        re, im = _stage8(re, im, table, 8**stage)
+    # The short step first: the exchanges behind it are by stmatrix, and behind steps of eight by shuffles otherwise.
     if LOG % 3 == 2:
-        re, im = _stage4(re, im, table, N // 4)
+        re, im = _stage4(re, im, table, 1)
     if LOG % 3 == 1:
-        re, im = _stage2(re, im, table, N // 2)
+        re, im = _stage2(re, im, table, 1)
+    for stage in tl.static_range(0, LOG // 3):
+        re, im = _stage8(re, im, table, 2 ** (LOG % 3) * 8**stage)
     return _in_order(re, ROWS, LOG), _in_order(im, ROWS, LOG)
 
 
