@@ -557,6 +557,7 @@ void fill_torch(Interp& in, ModuleObject& m) {
   add_complex(in, m);
   ModuleObject::Text& complex = m.texts.emplace_back(library_module("torch._complex"));
   for (std::string_view name : {"complex64", "complex128", "cfloat", "cdouble"}) complex.names.emplace_back(name);
+  m.texts.push_back(library_module("torch._spectra"));
   m.members.set("inf", Value::real(INFINITY));
   m.members.set("nan", Value::real(NAN));
   m.members.set("pi", Value::real(M_PI));

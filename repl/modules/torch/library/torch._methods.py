@@ -711,6 +711,10 @@ def resolve_neg(self):
     return self
 
 
+def stft(self, n_fft, **kwargs):
+    return torch.stft(self, n_fft, **kwargs)
+
+
 def angle(self):
     return torch.angle(self)
 
