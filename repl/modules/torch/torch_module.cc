@@ -531,7 +531,10 @@ constexpr NativeDef kTesting[] = {
     {"assert_close(actual, expected, *, rtol=None, atol=None, equal_nan=False, check_dtype=True)", assert_close,
      "an error unless all elements are close"}};
 void fill_func(Interp&, ModuleObject& m) { m.texts = {library_module("torch._grad")}; }
-void fill_testing(Interp&, ModuleObject& m) { add_functions(m, kTesting); }
+void fill_testing(Interp& in, ModuleObject& m) {
+  add_functions(m, kTesting);
+  add_complex(in, m);
+}
 
 /// The PyTorch whose rules are kept: what the tests' recorded results are from.
 constexpr std::string_view kTorchVersion = "2.15.0+kiln";

@@ -784,7 +784,7 @@ def div_(input, other):
 from torch._complex_products import matmul, mm, bmm, mv, dot, vdot, outer, einsum
 from torch._complex_new import (zeros, ones, empty, eye, full, rand, randn, zeros_like, ones_like, empty_like,
                                 rand_like, randn_like, full_like, new_zeros, new_ones, new_empty, tensor, as_tensor,
-                                promote_types)
+                                promote_types, result_type, is_tensor, assert_close)
 
 for _name in _PARTS:
     globals()[_name] = _of_parts(_name)
@@ -797,3 +797,4 @@ for _name in list(_PARTS) + """
         count_nonzero masked_fill sum mean norm matmul mm bmm mv dot vdot outer numel view adjoint to type
         type_as copy_ fill_ zero_ add_ sub_ mul_ div_ new_zeros new_ones new_empty""".split():
     setattr(Tensor, _name, globals()[_name])
+Tensor.cfloat, Tensor.cdouble = lambda x: to(x, complex64), lambda x: to(x, complex128)

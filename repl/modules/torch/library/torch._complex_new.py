@@ -118,3 +118,27 @@ def promote_types(type1, type2):
     both = [x.real if isinstance(x, _ComplexType) else x for x in (type1, type2)]
     wide = torch.promote_types(*[torch.float32 if not x.is_floating_point else x for x in both])
     return complex128 if wide is torch.float64 else complex64
+
+
+def result_type(tensor1, tensor2):
+    both = [x.dtype if isinstance(x, torch.Tensor) else complex64 if isinstance(x, _complex._Number) else torch.float32
+            for x in (tensor1, tensor2)]
+    return promote_types(*both)
+
+
+def is_tensor(obj):
+    return isinstance(obj, torch.Tensor)
+
+
+def assert_close(actual, expected, *, rtol=None, atol=None, equal_nan=False, check_dtype=True):
+    if equal_nan or (rtol is None) != (atol is None):
+        raise NotImplementedError("assert_close() of complex tensors takes rtol and atol, or none, and no "
+                                  "equal_nan")
+    a, b = _complex._of(actual), _complex._of(expected)
+    if a.shape != b.shape or (check_dtype and actual.dtype is not expected.dtype):
+        raise AssertionError(f"{actual.dtype} {tuple(a.shape)} and {expected.dtype} {tuple(b.shape)}")
+    narrow = complex64 in (a.dtype, b.dtype)
+    rtol, atol = (rtol, atol) if rtol is not None else (1.3e-6, 1e-5) if narrow else (1e-7, 1e-7)
+    if not _complex.allclose(a, b, rtol, atol):
+        most = float((a - b).abs().max())
+        raise AssertionError(f"complex tensors differ by {most:g} at most, beyond rtol={rtol} and atol={atol}")

@@ -455,8 +455,8 @@ def _transformed(x, dim, n, kind=0, real=False, back=False, scale=1.0, keep=None
     x = x.contiguous()
     halves = not back and not real and keep <= n // 2 + 1 if kind == 1 else kind == 2 and real
     if halves and inner == 1 and n % 2 == 0 and _tile(n // 2, x):
-        _launch(x, out, rows, 1, (shape[dim], 0, 1, 1, 0), (keep, 0, 1, 1, 0), min(shape[dim], have), keep, n // 2, scale,
-                kind + 2, False, back, back, whole=n)
+        _launch(x, out, rows, 1, (shape[dim], 0, 1, 1, 0), (keep, 0, 1, 1, 0), have, keep, n // 2, scale, kind + 2,
+                False, back, back, whole=n)
         return out
     if _tile(n, x):
         _launch(x, out, rows, inner, (shape[dim] * inner, 1, inner, 1, 0), (keep * inner, 1, inner, 1, 0), have, keep,
