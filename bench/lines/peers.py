@@ -18,6 +18,7 @@ os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 import torch
 
 import lines
+from graphs import graphed, shapes_of, timed
 
 
 def compiled(f):
@@ -25,40 +26,10 @@ def compiled(f):
     return torch.compile(f, dynamic=False)
 
 
-def graphed(f, args):
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            f(*args)
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        graph.kept = f(*args)
-    return graph
-
-
-def timed(graph, flushed):
-    flushed.zero_()
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    start.record()
-    graph.replay()
-    end.record()
-    torch.cuda.synchronize()
-    return start.elapsed_time(end) * 1e3
-
-
 def made(draw):
     name, seed = draw
     f, args = lines.LINES[name](lines.Draw(seed))
     return f, args
-
-
-def shapes_of(args):
-    def text(a):
-        return "x".join(map(str, a.shape)) + {"torch.bfloat16": "", "torch.float32": ":f32"}.get(
-            str(a.dtype), ":" + str(a.dtype)[6:])
-    return " ".join(text(a) for a in args)
 
 
 def warm(draws):
