@@ -13,7 +13,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from kiln import _kiln
-from kiln.dynamo import _ops, _report
+from kiln.dynamo import _ops, _report, _sorts
 from kiln.dynamo._build import (ARANGES, Builder, constant_of, device_number, evaluate, hint, is_full, is_getitem, memory_order,
                                 name_of, placeholder)
 from kiln.dynamo._ops import Unsupported
@@ -66,6 +66,7 @@ def is_ordered(node: Node) -> bool:
     if node.op != "call_function": return False
     if isinstance(node.target, torch._ops.OpOverload):
         return node.target._schema.is_mutable or torch.Tag.nondeterministic_seeded in node.target.tags
+    if node.target in _sorts.OPERATIONS: return False
     return getattr(node.target, "__module__", "") not in ("_operator", "math", "torch", "torch.fx")
 
 
@@ -102,7 +103,8 @@ class Partition:
         inside = {n for p in self.pieces for n in p}
         real = [n for n in self.nodes if n.op == "call_function" and self._is_operation(n)]
         left = Counter((name_of(n), self.reasons.get(n, _report.ALONE)) for n in real if n not in inside)
-        return len(real), sum(n in inside for n in real), left
+        own = sum(n.target in _sorts.OPERATIONS for n in self.nodes)
+        return len(real) + own, sum(n in inside for n in real) + own, left
 
     @staticmethod
     def _is_operation(n: Node) -> bool:
@@ -121,12 +123,16 @@ class Partition:
     def _pays(self, piece: list[Node]) -> bool:
         """Whether operations share a kernel, or one is worth its own."""
         computing = [n for n in piece if not is_getitem(n) and name_of(n) not in _ops.VIEWS]
-        return len(computing) > 1 or any(name_of(n) in _ops.WORTH_ALONE or self._reorders(n) for n in computing)
+        return len(computing) > 1 or any(self._is_worth(n) for n in computing)
 
     @staticmethod
-    def _reorders(node: Node) -> bool:
-        """A copy that brings a tensor's elements into another order, as of a transpose."""
-        if name_of(node) != "aten.clone.default": return False
+    def _is_worth(node: Node) -> bool:
+        """What reduces; a copy that brings elements into another order, as of a transpose; a choice between a tensor and
+        a number, which masked_fill() became and for which PyTorch would copy the number to the GPU."""
+        name = name_of(node)
+        if name in _ops.WORTH_ALONE: return True
+        if name == "aten.where.self": return any(is_full(n) for n in node.all_input_nodes)
+        if name != "aten.clone.default": return False
         before, after = memory_order(node.args[0].meta["val"]), memory_order(node.meta["val"])
         return before is not None and after is not None and before != after
 
