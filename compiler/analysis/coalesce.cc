@@ -156,21 +156,28 @@ double scan_cost(const ir::Op& scan, const LinearLayout& layout, int num_warps) 
   const layout::ScanPlan plan = layout::plan_scan(layout, static_cast<int>(scan.int_attr(ir::AttrName::kAxis)),
                                                   scan.flag(ir::AttrName::kReverse));
   const int registers = layout.bits(In::kRegister);
+  const auto results = static_cast<double>(scan.results.size());
+  // Of what comes before, only what the joint reads is brought.
+  const auto& args = scan.region()->args;
+  const auto read =
+      static_cast<double>(std::count_if(args.begin(), args.begin() + static_cast<std::ptrdiff_t>(scan.results.size()),
+                                        [](const ir::Value* v) { return !v->uses.empty(); }));
   double cost = 0;
   for (const layout::ScanStep& step : plan.steps) {
     if (step.reach == layout::ScanReach::kPrefix) {
-      cost += num_warps * (1 << registers) * kCyclesPerOperation;
+      cost += results * num_warps * (1 << registers) * kCyclesPerOperation;
       continue;
     }
     // A thread adds what it brought to all registers that take part, and brings it once.
     const double added = 1 << (registers - std::popcount(step.active.reg_mask));
     const double brought = 1 << (registers - std::popcount(step.active.reg_mask | step.sources.reg_mask));
-    cost += num_warps * added * kCyclesPerOperation;
-    if (step.reach == layout::ScanReach::kShuffle) cost += num_warps * brought * kCyclesPerInstruction;
+    cost += results * num_warps * added * kCyclesPerOperation;
+    if (step.reach == layout::ScanReach::kShuffle) cost += read * num_warps * brought * kCyclesPerInstruction;
     if (step.reach == layout::ScanReach::kShared)
-      cost += conversion_cost(static_cast<int64_t>(num_warps * added) * kLanes * size_of(scan.result()->type.dtype));
+      cost +=
+          read * conversion_cost(static_cast<int64_t>(num_warps * added) * kLanes * size_of(scan.result()->type.dtype));
   }
-  return cost * static_cast<double>(scan.results.size());
+  return cost;
 }
 
 double conversion_cost(int64_t bytes) {

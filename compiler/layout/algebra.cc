@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
+#include <utility>
+#include <vector>
 
 #include "support/diag.h"
 
@@ -154,25 +157,56 @@ LinearLayout product(const LinearLayout& a, const LinearLayout& b) {
   return r;
 }
 
-LinearLayout neighbours_along(const LinearLayout& layout, int dim) {
+namespace {
+
+/// The bases that run along `dim` alone, dealt out anew in the order that `deal` gives: of each, its space.
+LinearLayout dealt_along(const LinearLayout& layout, int dim,
+                         const std::function<std::vector<In>(const std::vector<std::pair<int32_t, In>>&)>& deal) {
   auto runs_along = [&](const Coord& basis) {
     Coord alone;
     alone[dim] = basis[dim];
     return basis[dim] != 0 && basis == alone;
   };
-  std::vector<int32_t> positions;
+  std::vector<std::pair<int32_t, In>> positions;
   for (In in : {In::kRegister, In::kLane, In::kWarp})
     for (const Coord& basis : layout.bases(in))
-      if (runs_along(basis)) positions.push_back(basis[dim]);
+      if (runs_along(basis)) positions.emplace_back(basis[dim], in);
   std::ranges::sort(positions);
+  const std::vector<In> order = deal(positions);
   LinearLayout r(layout.shape());
-  auto next = positions.begin();
-  for (In in : {In::kRegister, In::kLane, In::kWarp})
+  for (In in : {In::kRegister, In::kLane, In::kWarp}) {
+    size_t next = 0;
     for (Coord basis : layout.bases(in)) {
-      if (runs_along(basis)) basis[dim] = *next++;
+      if (runs_along(basis)) {
+        while (order[next] != in) ++next;
+        basis[dim] = positions[next++].first;
+      }
       r.push(in, basis);
     }
+  }
   return r;
+}
+
+}  // namespace
+
+LinearLayout neighbours_along(const LinearLayout& layout, int dim) {
+  return dealt_along(layout, dim, [](const auto& positions) {
+    std::vector<In> order;
+    for (const auto& [position, in] : positions) order.push_back(in);
+    std::ranges::sort(order);
+    return order;
+  });
+}
+
+LinearLayout stretches_along(const LinearLayout& layout, int dim) {
+  return dealt_along(layout, dim, [](const auto& positions) {
+    std::vector<In> order;
+    for (const auto& [position, in] : positions) order.push_back(in);
+    auto first_far = std::ranges::find_if(order, [](In in) { return in != In::kRegister; });
+    auto turn = [](In in) { return in == In::kLane ? 0 : in == In::kRegister ? 1 : 2; };
+    std::sort(first_far, order.end(), [&](In a, In b) { return turn(a) < turn(b); });
+    return order;
+  });
 }
 
 LinearLayout without_register_copies(const LinearLayout& layout) {

@@ -82,6 +82,9 @@ LinearLayout split(const LinearLayout& layout);
 /// The same with the positions along `dim` dealt out anew: the lowest to the registers that ran along it, then those to
 /// the lanes, then to the warps, so that each thread has neighbours. Bases that run along another dimension too stay.
 LinearLayout neighbours_along(const LinearLayout& layout, int dim);
+/// The same with the neighbours that each thread has kept, and the rest of the positions dealt out to lanes, then to
+/// registers, then to warps: each warp has a stretch of its own, whose lines it moves one after the other.
+LinearLayout stretches_along(const LinearLayout& layout, int dim);
 /// Drops register bits that only make copies.
 LinearLayout without_register_copies(const LinearLayout& layout);
 

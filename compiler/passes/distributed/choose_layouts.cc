@@ -521,9 +521,18 @@ class LayoutChoice::Chooser {
       add(contiguous_layout(node.shape, module_.num_warps, node.shape.numel()));
     if (candidates.empty()) add(default_layout(node.shape, module_.num_warps));
     // A thread scans neighbours by itself.
+    const size_t others = candidates.size();
     for (const Op* scan : node.scans)
-      for (size_t i = 0, n = candidates.size(); i < n; ++i)
+      for (size_t i = 0; i < others; ++i)
         add(layout::neighbours_along(candidates[i], static_cast<int>(scan->int_attr(ir::AttrName::kAxis))));
+    // Of sums that are scanned, warps that have stretches of their own tell each other one total.
+    for (int e : node.edges)
+      if (const Node* scanned = scanned_behind(edges_[static_cast<size_t>(e)], number))
+        for (size_t i = 0; i < others; ++i) {
+          const auto axis = static_cast<int>(scanned->scans[0]->int_attr(ir::AttrName::kAxis));
+          const auto reduced = static_cast<int>(edges_[static_cast<size_t>(e)].op->int_attr(ir::AttrName::kAxis));
+          add(layout::stretches_along(candidates[i], axis + (reduced <= axis)));
+        }
     double best = 0;
     for (const LinearLayout& candidate : candidates) {
       double cost = cost_of(number, candidate);
@@ -538,6 +547,23 @@ class LayoutChoice::Chooser {
     if (edge.operand != number || !edge.op || !is_shape_op(edge.op)) return nullptr;
     const Node& node = nodes_[static_cast<size_t>(edge.result)];
     return node.layout || node.reduces.empty() || !node.accesses.empty() ? nullptr : &node;
+  }
+
+  /// The node of what a reduction makes of this one, if it is scanned and will follow it, or null.
+  const Node* scanned_behind(const Edge& edge, int number) const {
+    if (edge.operand != number || !edge.op || edge.op->kind != OpKind::kReduce) return nullptr;
+    const Node& node = nodes_[static_cast<size_t>(edge.result)];
+    return node.layout || node.scans.empty() || !node.accesses.empty() ? nullptr : &node;
+  }
+
+  /// Of what a reduction leaves of a candidate, or of what it is converted to where that is cheaper.
+  double cost_of_scanned(const Node& scanned, const Edge& edge, const LinearLayout& candidate) const {
+    const auto left = analysis::result_layout(*edge.op, candidate);
+    if (!left) return 0;
+    const auto axis = static_cast<int>(scanned.scans[0]->int_attr(ir::AttrName::kAxis));
+    double converted = cost_within(scanned, layout::neighbours_along(*left, axis));
+    for (int e : scanned.edges) converted += edges_[static_cast<size_t>(e)].cost;  // what becomes of it goes back
+    return std::min(cost_within(scanned, *left), converted);
   }
 
   std::vector<LinearLayout> wishes(const Node& node) const {
@@ -630,6 +656,8 @@ class LayoutChoice::Chooser {
         if (!(is_operand ? edge.agree(candidate, other) : edge.agree(other, candidate))) cost += edge.cost;
       } else if (const Node* reduced = reduced_behind(edge, number)) {
         if (const auto derived = edge.derive(edge.result, candidate)) cost += cost_within(*reduced, *derived);
+      } else if (const Node* scanned = scanned_behind(edge, number)) {
+        cost += cost_of_scanned(*scanned, edge, candidate);
       } else if (!neighbour.accesses.empty()) {
         double& conversions = memory.try_emplace(is_operand ? edge.result : edge.operand, 0.0).first->second;
         conversions += edge.cost;

@@ -155,6 +155,15 @@ TEST(Algebra, NeighboursAlongADimensionMoveIntoThreads) {
   EXPECT_EQ(neighbours_along(after, 1), after);
 }
 
+TEST(Algebra, StretchesAlongADimensionBelongToWarps) {
+  const auto before =
+      *parse_layout("[4, 64] register (1,0)(0,1)(0,16)(0,32) lane (2,0)(0,2)(0,0)(0,0)(0,0) warp (0,4)(0,8)");
+  const auto after =
+      *parse_layout("[4, 64] register (1,0)(0,1)(0,4)(0,8) lane (2,0)(0,2)(0,0)(0,0)(0,0) warp (0,16)(0,32)");
+  EXPECT_EQ(to_string(stretches_along(before, 1)), to_string(after));
+  EXPECT_EQ(stretches_along(after, 1), after);
+}
+
 TEST(Algebra, TensorCoreExamplesAreBijections) {
   // The fragments of the PTX ISA's mma.m16n8k16 and the 128-byte swizzle, as LAYOUTS.md writes them.
   for (const char* text : {"[16, 8] register (0,1)(8,0) lane (0,2)(0,4)(1,0)(2,0)(4,0)",

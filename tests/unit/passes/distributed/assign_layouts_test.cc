@@ -234,6 +234,45 @@ TEST(AssignLayouts, ScansAcrossMemoryStayInsideThreads) {
   EXPECT_EQ(widths(*m), (std::vector{4, 4}));
 }
 
+/// The sums of runs are scanned: warps have stretches of their own, and nothing is converted on the way to the sums, to
+/// what comes before each of them and back to the elements.
+TEST(AssignLayouts, ScannedSumsKeepTheLayoutOfTheirRuns) {
+  auto m = distributed(
+      "  %r = arange {start = 0, end = 512} : i32[512]\n"
+      "  %c = arange {start = 0, end = 4} : i32[4]\n"
+      "  %four = constant 4 : i32[512]\n"
+      "  %first = mul %r, %four : i32[512]\n"
+      "  %r2 = expand_dims %first {axis = 1} : i32[512, 1]\n"
+      "  %c2 = expand_dims %c {axis = 0} : i32[1, 4]\n"
+      "  %rb = broadcast %r2 : i32[512, 4]\n"
+      "  %cb = broadcast %c2 : i32[512, 4]\n"
+      "  %at = add %rb, %cb : i32[512, 4]\n"
+      "  %ps = splat %x : *f32[512, 4]\n"
+      "  %p = addptr %ps, %at : *f32[512, 4]\n"
+      "  %v = load %p : f32[512, 4]\n"
+      "  %sums = reduce %v {axis = 1} : f32[512] (%a: f32, %b: f32) {\n"
+      "    %t = add %a, %b : f32\n"
+      "    yield %t\n"
+      "  }\n"
+      "  %zeros = constant 0.0 : f32[512]\n"
+      "  %all, %before = scan %sums, %zeros {axis = 0} : f32[512], f32[512] (%c0: f32, %d0: f32, %c1: f32, %d1: f32) "
+      "{\n"
+      "    %t0 = add %c0, %c1 : f32\n"
+      "    %t1 = add %c0, %d1 : f32\n"
+      "    yield %t0, %t1\n"
+      "  }\n"
+      "  %b2 = expand_dims %before {axis = 1} : f32[512, 1]\n"
+      "  %bb = broadcast %b2 : f32[512, 4]\n"
+      "  %y = add %v, %bb : f32[512, 4]\n"
+      "  %os = splat %o : *f32[512, 4]\n"
+      "  %q2 = addptr %os, %at : *f32[512, 4]\n"
+      "  store %q2, %y\n");
+  EXPECT_TRUE(all(*m, OpKind::kConvertLayout).empty()) << ir::print(*m);
+  const layout::LinearLayout& l = *all(*m, OpKind::kScan)[0]->result()->type.layout;
+  EXPECT_EQ(to_string(l), "[512] register (32)(64) lane (1)(2)(4)(8)(16) warp (128)(256)");
+  EXPECT_EQ(widths(*m), (std::vector{4, 4}));
+}
+
 TEST(AssignLayouts, TransposedStoreConvertsOnce) {
   std::string tile = kTile2d;
   auto m = distributed(tile +
