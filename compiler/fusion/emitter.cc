@@ -430,7 +430,7 @@ Text Emitter::running(int scan, const Text& tile) {
   const DagNode& n = dag_.nodes[at(scan)];
   use_pattern(info(n.op).text);
   Text t;
-  t.text = fmt::format(fmt::runtime(info(n.op).text), tile.text, two_ranges ? 1 : 0);
+  t.text = fmt::format(fmt::runtime(info(n.op).text), tile.text, two_ranges || in_runs ? 1 : 0);
   if (n.reverse) t.text.insert(t.text.size() - 1, ", reverse=True");
   t.level = tile.level;
   t.type = n.operand_type;

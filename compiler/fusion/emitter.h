@@ -83,7 +83,8 @@ class Emitter {
   std::set<int> read_back;              // members that are stored by now, to be loaded where they are needed again
   std::set<int> read_once;              // nodes of which no line is wanted again: evict_first, where evictions say none
   bool two_ranges = false;              // rows and columns are both tiles
-  std::string tile_shape;               // "[BLOCK]" or "[ROWS, BLOCK]"
+  bool in_runs = false;                 // columns are a tile of two dimensions, whose rows are runs of neighbours
+  std::string tile_shape;               // "[BLOCK]", "[ROWS, BLOCK]" or "[BLOCK // RUN, RUN]"
   std::string row_index, column_index;  // of products: the ranges, also where a dimension has one element
   std::optional<std::string> split;     // the part of a split reduction
   Names names;

@@ -251,6 +251,8 @@ RowTile scan_tile(const Machine& machine, const RowWork& w) {
     // 113; copies 514, 134, 261 and 73).
     t.block = w.chunk;
     t.warps = static_cast<int>(t.block / (w.tensors > 1 || w.widest > 4 ? 1024 : 2048));
+    constexpr int64_t kAccess = 16;  // bytes
+    t.run = kAccess / w.widest;
     return t;
   }
   if (w.along) {

@@ -303,11 +303,19 @@ class RowWriter : LoopWriter {
       e_.column_mask = e_.names.fresh("inside");
     e_.column_test = fmt::format("{} < {}", col, count);
     e_.tile_shape = t.rows > 1 ? fmt::format("[{}, {}]", rows_name_, block) : fmt::format("[{}]", block);
+    std::string tile = fmt::format("tl.arange(0, {})", block);
+    if (t.run > 1) {
+      const std::string run = e_.constant(t.run, "RUN");
+      e_.in_runs = true;
+      runs_ = fmt::format("[{} // {}]", block, run);
+      e_.tile_shape = fmt::format("[{} // {}, {}]", block, run, run);
+      tile = fmt::format("(tl.arange(0, {0} // {1}) * {1})[:, None] + tl.arange(0, {1})[None, :]", block, run);
+    }
     const std::string inside = t.held > 0
                                    ? fmt::format("({} < {}) & ({} < {})", col, count, col, e_.constant(t.held, "HELD"))
                                    : fmt::format("{} < {}", col, count);
-    columns_of_ = [this, col, block, wide_columns, inside](const std::string& start) {
-      std::string range = fmt::format("{}tl.arange(0, {})", start.empty() ? "" : start + " + ", block);
+    columns_of_ = [this, col, tile, wide_columns, inside](const std::string& start) {
+      std::string range = (start.empty() ? "" : start + " + ") + tile;
       if (wide_columns) range = start.empty() ? range + ".to(tl.int64)" : "(" + range + ").to(tl.int64)";
       std::vector<std::string> out = {fmt::format("{} = {}", col, range)};
       if (!e_.column_mask.empty()) out.push_back(fmt::format("{} = {}", e_.column_mask, inside));
@@ -356,10 +364,12 @@ class RowWriter : LoopWriter {
   }
 
   std::string reduced_text(const DagNode& scan, const std::string& tile) {
-    const int axis = e_.two_ranges ? 1 : 0;
+    return fmt::format(fmt::runtime(reduction_text(scan)), tile, e_.two_ranges ? 1 : 0);
+  }
+  /// A pattern with the tile and its axis.
+  std::string reduction_text(const DagNode& scan) {
     const std::string joint = joint_of(scan);
-    return joint.empty() ? fmt::format("tl.sum({}, axis={})", tile, axis)
-                         : fmt::format("tl.reduce({}, {}, {})", tile, axis, joint);
+    return joint.empty() ? "tl.sum({}, axis={})" : "tl.reduce({}, {}, " + joint + ")";
   }
 
   /// Running sums: a loop along the row, or its part, carries the sum of all columns before.
@@ -379,9 +389,8 @@ class RowWriter : LoopWriter {
     std::map<int, std::string> carries;
     for (int m : c_.members) {
       const DagNode& n = dag_.nodes[at(m)];
-      if (n.kind != DagKind::kScan || !(t.loop || work.looks_back)) continue;
+      if (n.kind != DagKind::kScan || !t.loop) continue;
       carries[m] = e_.names.fresh("carry");
-      if (work.looks_back) continue;
       const std::string first = first_carry(m, names.part);
       e_.line(fmt::format("{} = {}", carries[m], first));
     }
@@ -396,16 +405,16 @@ class RowWriter : LoopWriter {
       const DagNode& n = dag_.nodes[at(m)];
       if (n.kind != DagKind::kScan) continue;
       const Text tile = e_.scanned(m);
+      std::string all, before;
+      if (work.looks_back) {
+        before = look.before_runs(m, tile.text, runs_, part, {joint_of(n), reduction_text(n)});
+      } else if (t.loop) {
+        before = carries[m] + (e_.two_ranges ? "[:, None]" : "");
+        all = reduced_text(n, tile.text);
+      }
       Text sums = e_.running(m, tile);
-      if (const auto carried = carries.find(m); carried != carries.end()) {
-        const std::string& carry = carried->second;
-        const std::string before = carry + (e_.two_ranges ? "[:, None]" : "");
-        const std::string all = reduced_text(n, tile.text);
-        if (work.looks_back) {  // scans while the others' totals are on their way
-          const std::string total = look.tell(m, all, part);
-          sums = e_.named(std::move(sums), "");
-          look.wait(m, total, carry, part, {joint_of(n), reduced_text(n, "{}")});
-        }
+      if (!before.empty()) {
+        const std::string& carry = carries[m];
         if (n.op == ExprOp::kCumSum) {
           sums.text = fmt::format("{} + {}", sums.text, before);
           sums.binds = 6;
@@ -754,6 +763,7 @@ class RowWriter : LoopWriter {
   }
 
   std::string before_;
+  std::string runs_;  // "[BLOCK // RUN]" of a part that looks back
   std::function<std::vector<std::string>(const std::string&)> columns_of_;
   std::vector<std::string> column_lines_;
   bool decomposed_ = false;
