@@ -11,6 +11,7 @@
 #include "compiler/codegen/host.h"
 #include "compiler/codegen/llvm_errors.h"
 #include "compiler/codegen/nvptx.h"
+#include "compiler/ir/waits.h"
 #include "compiler/lower/host/host.h"
 #include "compiler/lower/nvptx/nvptx.h"
 #include "compiler/lower/shared/launch_plan.h"
@@ -91,6 +92,7 @@ KernelFacts facts_of(const ir::Module& module, const lower::LaunchPlan& plan, co
   };
   facts.elementwise = true;
   for (const ir::Op* op : *module.body()) {
+    facts.waits = facts.waits || ir::waits_for_programs(op);
     facts.products = facts.products || ir::any_nested(op, on_tensor_cores);
     facts.elementwise = facts.elementwise && !ir::any_nested(op, [&](const ir::Op* o) { return !is_elementwise(o); });
   }

@@ -331,16 +331,18 @@ Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target,
     KILN_TRY(Cubin dense, link_cubin(crowded, target, device, facts.shares_registers));
     if (dense.spill_bytes == 0) return crowd(std::move(crowded), std::move(dense));
   }
-  int blocks = std::min(now.by_threads / 2, now.by_shared);
+  constexpr int kFewestOfWaiting = 40;
+  int blocks = facts.waits ? std::min(now.by_shared, with(kFewestOfWaiting).by_registers)
+                           : std::min(now.by_threads / 2, now.by_shared);
   // Accumulators can do with no fewer. Other code rarely gives up more than two fifths, and each try is a compilation.
-  if (!facts.products) blocks = std::min(blocks, with(plain.registers * 3 / 5).by_registers);
+  if (!facts.products) blocks = std::min(blocks, with(plain.registers * (facts.waits ? 2 : 3) / 5).by_registers);
   // Of 28 tries over published kernels each spilled that asked for less than a 1.6th of the registers, or a 2.25th of
   // what is live; the others did so in one of two cases.
   auto is_hopeless = [&](int count) {
     const int limit = target::registers_for(target, {.threads = facts.threads}, count);
-    return plain.registers * 5 > limit * 8 || live * 4 > limit * 9;
+    return !facts.waits && (plain.registers * 5 > limit * 8 || live * 4 > limit * 9);
   };
-  for (int tries = facts.products ? 1 : 2; tries > 0 && blocks > now.blocks_per_sm; --tries) {
+  for (int tries = facts.products ? 1 : facts.waits ? 3 : 2; tries > 0 && blocks > now.blocks_per_sm; --tries) {
     if (is_hopeless(blocks)) {
       --blocks;
       continue;

@@ -33,6 +33,7 @@ struct KernelFacts {
   bool limits_registers = false;  // it has .minnctapersm or .maxnreg already
   bool products = false;          // on tensor cores
   bool elementwise = false;       // no loops, and each thread computes for itself
+  bool waits = false;             // for what other programs tell: a loop reads the same places until they change
 };
 
 /// Assembles one PTX module for `target`: by ptxas where it is found and the module shares out registers (setmaxnreg),
@@ -47,7 +48,8 @@ Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target, con
 /// assembler is asked for fewer of them (.minnctapersm), and for not so few when that spills; what spills is not kept:
 /// it likes instruction-level parallelism better than the threads that hide memory latency, for linking above all. A
 /// kernel without loops or reductions that got half as many registers again as its values need is asked for no more.
-/// `ptx` is changed to what was linked. What was linked without such a request is Cubin::roomy.
+/// One that waits for other programs is asked for all the blocks that its shared memory allows: more of them wait at
+/// once. `ptx` is changed to what was linked. What was linked without such a request is Cubin::roomy.
 Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target, const KernelFacts& facts,
                                  const Assembler* device = nullptr);
 

@@ -22,6 +22,9 @@ using ir::Value;
 
 // cp.async copies up to 16 bytes; smaller copies cost more instructions than the registers they save.
 constexpr int kUnit = 16;
+// What a program holds while it waits for other programs keeps more of them from running beside it, and the wait is far
+// longer than a reduction's.
+constexpr int kManyOfWaiting = 16, kUnitOfWaiting = 8;
 
 class RowHolder {
  public:
@@ -44,8 +47,9 @@ class RowHolder {
   bool fits(const Op* load) {
     const ir::Type& type = load->result()->type;
     if (!type.is_tile() || type.pointer || load->flag(ir::AttrName::kVolatile)) return false;
-    if (axis_.vector_width(load) * size_of(type.dtype) < kUnit) return false;
-    if (type.layout->num_registers() < kManyRegisters) return false;
+    const bool waits = outlives_wait(load);
+    if (axis_.vector_width(load) * size_of(type.dtype) < (waits ? kUnitOfWaiting : kUnit)) return false;
+    if (type.layout->num_registers() < (waits ? kManyOfWaiting : kManyRegisters)) return false;
     if (!outlives_reduction(load)) return false;
     const int64_t bytes = analysis::shared_bytes(buffer_type(load));
     if (bytes > room_) return false;

@@ -16,7 +16,8 @@ namespace kiln::passes {
 
 /// On targets with cp.async, in kernels without dots: loads in the kernel's own block, in whole units of 16 bytes and
 /// of at least kManyRegisters elements per thread, whose values are used on both sides of such a reduction. With fewer
-/// elements registers are better. Cached tiles take at most half of a block's shared memory, and no more than is left.
+/// elements registers are better, unless the program waits for other programs between two uses: then 16 elements
+/// and units of 8 bytes suffice. Cached tiles take at most half of a block's shared memory, and no more than is left.
 Status hold_in_shared(ir::Module& module, const target::Target& target);
 
 }  // namespace kiln::passes

@@ -7,6 +7,7 @@
 
 #include "compiler/analysis/verify_layouts.h"
 #include "compiler/ir/builder.h"
+#include "compiler/ir/waits.h"
 #include "compiler/passes/util/rewrite.h"
 
 namespace kiln::passes {
@@ -110,17 +111,25 @@ void read_again(ir::Module& module, std::span<Op* const> loads) {
   if (!loads.empty()) Reader(module, loads).run();
 }
 
-bool outlives_reduction(const Op* load) {
+namespace {
+
+bool outlives(const Op* load, bool (*ends)(const Op*)) {
   Parts parts;
   parts.set(load->result(), 0);
   int part = 0;
   for (const Op* op = load->next; op; op = op->next) {
     if (std::any_of(op->operands.begin(), op->operands.end(), [&](const Value* v) { return parts.is_before(v, part); }))
       return true;
-    part += ends_part(op);
+    part += ends(op);
     if (parts.takes(op)) parts.set(op->result(), part);
   }
   return false;
 }
+
+}  // namespace
+
+bool outlives_reduction(const Op* load) { return outlives(load, ends_part); }
+
+bool outlives_wait(const Op* load) { return outlives(load, ir::waits_for_programs); }
 
 }  // namespace kiln::passes

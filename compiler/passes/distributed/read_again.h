@@ -26,4 +26,7 @@ void read_again(ir::Module& module, std::span<ir::Op* const> loads);
 /// itself precedes. Only then does reloading help.
 bool outlives_reduction(const ir::Op* load);
 
+/// The same of a loop that waits for other programs.
+bool outlives_wait(const ir::Op* load);
+
 }  // namespace kiln::passes

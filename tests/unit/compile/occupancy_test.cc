@@ -43,6 +43,22 @@ def k(x_ptr, out_ptr, rows, n, BLOCK: tl.constexpr):
         tl.store(out_ptr + row * n + cols, e / tl.sum(e, axis=0), mask=cols < n)
 )";
 
+/// The same number, of a part that waits for the total of the one before it.
+constexpr const char* kWaiting = R"(
+import triton.language as tl
+
+@triton.jit
+def k(x_ptr, out_ptr, totals_ptr, BLOCK: tl.constexpr):
+    at = (tl.arange(0, BLOCK // 8) * 8)[:, None] + tl.arange(0, 8)[None, :]
+    cols = tl.program_id(0) * BLOCK + at
+    x = tl.load(x_ptr + cols).to(tl.float32)
+    tl.store(totals_ptr + 1 + tl.program_id(0), tl.sum(tl.sum(x, axis=1), axis=0))
+    before = tl.load(totals_ptr + tl.program_id(0), volatile=True)
+    while before < 0:
+        before = tl.load(totals_ptr + tl.program_id(0), volatile=True)
+    tl.store(out_ptr + cols, tl.cumsum(x, axis=1) + before)
+)";
+
 Result<CompiledKernel> compile_row(const char* text, const char* signature, int maxnreg = 0) {
   KILN_TRY(auto module, parse::parse_module(SourceText::make("k.py", text)));
   KILN_TRY(auto functions, frontend::jit_functions(module));
@@ -69,6 +85,16 @@ TEST(Occupancy, TwoProgramsWhereFourWouldSpill) {
   EXPECT_GT(kernel->roomy->registers, 128);
   EXPECT_EQ(kernel->roomy->blocks_per_sm, 1);
   EXPECT_NE(kernel->ptx.find(".minnctapersm 2"), std::string::npos) << "of the kernel's own code";
+}
+
+TEST(Occupancy, ProgramsThatWaitForOthersAreAsManyAsSharedMemoryAllows) {
+  if (codegen::toolkit_assembler_name().empty()) GTEST_SKIP() << "neither nvJitLink nor ptxas is here";
+  auto kernel = compile_row(kWaiting, "*bf16:16, *bf16:16, *fp32:16");
+  ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+  EXPECT_GE(kernel->shared_bytes, 2 * 16384) << "the tile, which no register holds meanwhile";
+  EXPECT_LE(kernel->shared_bytes, 2 * 16384 + 1024);
+  EXPECT_LE(kernel->registers, 40);
+  EXPECT_EQ(kernel->spill_bytes, 0);
 }
 
 TEST(Occupancy, NoMoreProgramsThanSharedMemoryAllows) {

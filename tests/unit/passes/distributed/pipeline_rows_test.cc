@@ -275,6 +275,39 @@ TEST(HoldInShared, SameBitsAsTheTileInterpreter) {
     }
 }
 
+/// A quarter of the registers counts, and units of 8 bytes, where a program waits for others between two uses.
+TEST(HoldInShared, LessWhereProgramsWaitForOthers) {
+  const std::string load =
+      "    at = tl.program_id(0) * n_cols + tl.arange(0, BLOCK)\n"
+      "    x = tl.load(x_ptr + at).to(tl.float32)\n"
+      "    total = tl.sum(x, axis=0)\n";
+  const std::string wait =
+      "    told = tl.load(w_ptr, volatile=True)\n"
+      "    while told > 9:\n"
+      "        told = tl.load(w_ptr, volatile=True)\n";
+  const std::string use = "    tl.store(out_ptr + at, x + total)\n";
+  Program r;
+  r.dtype = DType::kF32, r.rows = 4, r.columns = r.block = 2048;
+  r.body = load + wait + use;
+  same_bits(r, 1);
+  r.body = load + use + wait;
+  same_bits(r, 0);
+  r.body = load + "    x = tl.cumsum(x, axis=0)\n" + wait + use;
+  same_bits(r, 0);
+  // Two elements of 4 bytes lie side by side, or one.
+  for (const auto& [run, copies] : {std::pair{2, 1}, std::pair{1, 0}}) {
+    r.body = fmt::format(
+        "    at = (tl.arange(0, BLOCK // {0}) * {0} * 2)[:, None] + tl.arange(0, {0})[None, :]\n"
+        "    x = tl.load(x_ptr + at).to(tl.float32)\n"
+        "    total = tl.sum(tl.sum(x, axis=1), axis=0)\n",
+        run);
+    r.body += wait + use;
+    same_bits(r, copies);
+  }
+  r.columns = r.block = 1024, r.body = load + wait + use;  // 8 elements per thread
+  same_bits(r, 0);
+}
+
 /// Beside the ring of a loop there is what it leaves: 131 KiB for a row of halves; 35 KiB are too few for one of
 /// floats.
 TEST(HoldInShared, NoMoreThanIsLeft) {
