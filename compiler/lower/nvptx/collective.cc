@@ -293,10 +293,30 @@ Status lower<ir::OpKind::kConvertLayout>(Lowering& l, const ir::Op& op) {
   return {};
 }
 
+namespace {
+
+/// Whether a condition holds for any element, as the maximum of what it is as integers: a barrier tells all threads.
+bool asks_for_any(const ir::Op& op, const layout::ReducePlan& plan) {
+  if (!plan.crosses_warps || op.result()->type.is_tile() || op.operands.size() != 1) return false;
+  const ir::Op *from = op.operand(0)->op, *by = op.region()->first;
+  return from && from->kind == ir::OpKind::kCast && from->operand(0)->type.dtype == DType::kI1 &&
+         !is_float(op.result()->type.dtype) && combines_in_any_order(*op.region()) &&
+         (by->kind == ir::OpKind::kMax || by->kind == ir::OpKind::kOr);
+}
+
+}  // namespace
+
 template <>
 Status lower<ir::OpKind::kReduce>(Lowering& l, const ir::Op& op) {
   const auto axis = static_cast<int>(op.int_attr(AttrName::kAxis));
   const layout::ReducePlan plan = layout::plan_reduce(*op.operand(0)->type.layout, axis);
+  if (asks_for_any(op, plan)) {
+    const Registers& conditions = l.of(op.operand(0)->op->operand(0));
+    Value* mine = conditions[0];
+    for (size_t i = 1; i < conditions.size(); ++i) mine = l.b.CreateOr(mine, conditions[i]);
+    l.values[op.result()] = {l.b.CreateZExt(l.barrier_any(mine), l.type_of(op.result()->type))};
+    return {};
+  }
   Parts parts(op.operands.size(), Registers(plan.registers.size()));
   for (size_t i = 0; i < plan.registers.size(); ++i) {
     std::vector<std::vector<Value*>> items;

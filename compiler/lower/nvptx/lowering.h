@@ -57,6 +57,8 @@ struct Lowering {
 
   /// Joins the threads of the partition.
   void barrier();
+  /// The same, and whether the condition holds in any of them.
+  llvm::Value* barrier_any(llvm::Value* condition);
   /// Joins the threads of each group of so many of the kernel's own warps.
   void group_barrier(int warps);
   /// The number of this thread's group.

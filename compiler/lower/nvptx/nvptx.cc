@@ -1,6 +1,7 @@
 #include "compiler/lower/nvptx/nvptx.h"
 
 #include <fmt/format.h>
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <algorithm>
@@ -42,6 +43,20 @@ void Lowering::barrier() {
     case Partition::kOneThread:
       return;
   }
+}
+
+Value* Lowering::barrier_any(Value* condition) {
+  if (partition == Partition::kOneThread) return condition;
+  const std::string number = partition == Partition::kAll
+                                 ? fmt::format("{}", kEveryonesBarrier)
+                                 : fmt::format("{}, {}", kOwnBarrier, source.num_warps * kLanes);
+  const std::string text = fmt::format(
+      "{{ .reg .pred p, q; setp.ne.u32 p, $1, 0; bar.red.or.pred q, {}, p; selp.u32 $0, 1, 0, q; }}", number);
+  auto* type = llvm::FunctionType::get(b.getInt32Ty(), {b.getInt32Ty()}, false);
+  llvm::CallInst* call = b.CreateCall(type, llvm::InlineAsm::get(type, text, "=r,r,~{memory}", /*hasSideEffects=*/true),
+                                      {b.CreateZExt(condition, b.getInt32Ty())});
+  call->addFnAttr(llvm::Attribute::Convergent);
+  return b.CreateICmpNE(call, b.getInt32(0));
 }
 
 void Lowering::group_barrier(int warps) {

@@ -98,6 +98,29 @@ TEST(NvptxCollective, IntegersOfAWarpAreReducedAtOnce) {
   }
 }
 
+/// Whether any element of a program is so: one barrier says it, without shared memory.
+TEST(NvptxCollective, BarriersTellWhetherAnyIs) {
+  const std::string layout =
+      "layout L0 = [256] {register = [(128)], lane = [(1), (2), (4), (8), (16)], warp = [(32), (64)]}\n";
+  const std::string body = R"(  %r = arange {start = 0, end = 256} : i32[256]{L0}
+  %xs = splat %x : *i32[256]{L0}
+  %p = addptr %xs, %r : *i32[256]{L0}
+  %v = load %p : i32[256]{L0}
+  %least = splat %n : i32[256]{L0}
+  %less = cmp %v, %least {predicate = "lt"} : i1[256]{L0}
+  %ones = cast %less : i32[256]{L0}
+  %s = reduce %ones {axis = 0, shared_offset = 0, sync_before = true} : i32 (%a: i32, %b: i32) {
+    %c = max %a, %b : i32
+    yield %c
+  }
+  store %x, %s
+)";
+  const std::string text = compile(kernel(layout, "%x: *i32 {divisibility = 16}, %n: i32", body, 4, 16), "sm_90a").ptx;
+  EXPECT_EQ(count(text, "bar.red.or.pred"), 1) << text;
+  EXPECT_EQ(count(text, "bar.sync") + count(text, "barrier.sync") + count(text, "redux.sync"), 0) << text;
+  EXPECT_EQ(count(text, "st.shared"), 0) << text;
+}
+
 TEST(NvptxControl, BranchesBehindSumsVote) {
   auto ptx = [](std::string_view condition) {
     const std::string body = fmt::format(R"(  %r = arange {{start = 0, end = 32}} : i32[32]{{L0}}
