@@ -27,34 +27,38 @@ class LookBack {
   /// The lines that say where the parts of a row tell each other their totals, and which launch this is. `totals`: the
   /// plan's value for those of all scans.
   void begin(const std::vector<int>& members, int totals, const Part& part);
-  /// The lines of a scan of `tile`, whose rows are runs of neighbours (of the shape `runs`), and what is to be joined to
-  /// each run's own. The sums of runs are all that a program waits with: they give the part's total as early as that is
-  /// known, and are scanned while the totals of other parts are on their way. What is in a run is scanned behind the
+  /// The lines of a scan of `tile`, whose rows are runs of neighbours (of the shape `runs`), and what is to be joined
+  /// to each run's own. The sums of runs are all that a program waits with: they give the part's total as early as that
+  /// is known, and are scanned while the totals of other parts are on their way. What is in a run is scanned behind the
   /// wait, so that no thread holds running values meanwhile.
   std::string before_runs(int scan, const std::string& tile, const std::string& runs, const Part& part,
                           const Joint& joint);
+  /// The same of a scan that waits with all its running values, which become a line of their own ahead of the wait.
+  /// Registers hold them meanwhile, and have no room for totals that are looked at before they are wanted.
+  std::string before_tile(int scan, const std::string& tile, Text& running, const Part& part, const Joint& joint);
 
  private:
-  /// Names of what was seen of so many totals.
-  struct Seen {
+  /// So many totals of other parts, or of groups of them.
+  struct Totals {
     std::string first, count, most;
-    std::string low, high;
+    std::string seen = "";  // arguments: what look() saw of them
   };
   struct Told {
     std::string words, launch;
     std::string in_group, group, each;  // the part's number in its group, the group's, and how many parts it has
-    Seen of_group, of_groups;
+    std::vector<Totals> ahead;  // of the parts before it in its group, and of the groups before, if there are any
   };
 
   /// Tells the total `own` of this part. Gives its name.
   std::string tell(int scan, const std::string& own, const Part& part);
-  /// Looks at the totals of other parts, told or not.
-  void look(int scan, const Part& part);
-  /// Makes `carry`, the total of all parts before this one, whose own is `total`. The last of a group of parts tells the
-  /// group's total, and who comes later waits for those and for the parts behind them. A program waits for those before
-  /// it, which the hardware begins earlier.
+  /// Names the totals that a part waits for.
+  void find(int scan, const Part& part);
+  /// The lines that look at them, told or not.
+  void look(int scan);
+  /// Makes `carry`, the total of all parts before this one, whose own is `total`. The last of a group of parts tells
+  /// the group's total, and who comes later waits for those and for the parts behind them. A program waits for those
+  /// before it, which the hardware begins earlier.
   void wait(int scan, const std::string& total, const std::string& carry, const Part& part, const Joint& joint);
-  Seen look_at(const Told& told, const DagNode& scan, std::string first, std::string count, std::string most);
 
   Emitter& e_;
   const Dag& dag_;

@@ -195,9 +195,9 @@ struct ScanParts {
   bool look_back = false;  // Merrill and Garland's single pass, with totals added up in a fixed order
 };
 
-/// Elements of a part that waits for the totals of those before it: as many as leave room for about twelve programs in
-/// the shared memory of a multiprocessor.
-int64_t looking_chunk(const DagNode& n) { return size_of(n.operand_type) > 4 || size_of(n.dtype) > 2 ? 4096 : 8192; }
+/// Elements of a part that waits for the totals of those before it: a tile of at most 32 kB, so that several programs
+/// share a multiprocessor.
+int64_t looking_chunk(const DagNode& n) { return size_of(n.operand_type) > 4 ? 4096 : 8192; }
 
 ScanParts parts_of_scan(const DagNode& n, const Machine& machine) {
   constexpr int64_t kFewestBlocks = 16;  // of a row, for its parts to be worth a second kernel

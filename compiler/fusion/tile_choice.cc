@@ -247,12 +247,12 @@ RowTile scan_tile(const Machine& machine, const RowWork& w) {
   t.block = power_of_two(w.n_cols);
   if (w.looks_back) {
     // 64 elements to a thread rather than 32, if no other tensor takes registers beside them: fewer threads add their
-    // totals up and wait (an H200: 2^28 floats in 544 us and 574, 2^26 in 150 and 165; bfloat16 in 364 and 374, 102 and
-    // 113; copies 514, 134, 261 and 73).
+    // totals up and wait (an H200: 2^26 floats in 143 us and 146, 2^24 in 43.3 and 43.7; copies 131 and 37.8).
     t.block = w.chunk;
-    t.warps = static_cast<int>(t.block / (w.tensors > 1 || w.widest > 4 ? 1024 : 2048));
-    constexpr int64_t kAccess = 16;  // bytes
-    t.run = kAccess / w.widest;
+    t.warps = static_cast<int>(std::max<int64_t>(4, t.block / (w.tensors > 1 || w.widest > 4 ? 1024 : 2048)));
+    // In runs of 16 bytes; elements of 8 bytes are scanned first and held in registers: two of them are no run worth
+    // its sum (2^26 of int64 in 289 us, and in 336 by runs in tiles of 8 warps).
+    if (w.widest <= 4) t.run = kBytesPerLoad / w.widest;
     return t;
   }
   if (w.along) {

@@ -54,7 +54,7 @@ struct RowWork {
 
 struct RowTile {
   int64_t rows = 1, block = 1;
-  int64_t run = 1;  // neighbours that a thread loads and scans at once, of a part that looks back
+  int64_t run = 1;  // of a part that looks back: neighbours whose sum it waits with; 1 where it holds running values
   int warps = 4;
   bool loop = false;      // over blocks of columns
   bool again = false;     // each part between two reductions reads the row again

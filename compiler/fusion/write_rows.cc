@@ -405,14 +405,16 @@ class RowWriter : LoopWriter {
       const DagNode& n = dag_.nodes[at(m)];
       if (n.kind != DagKind::kScan) continue;
       const Text tile = e_.scanned(m);
+      Text sums = e_.running(m, tile);
       std::string all, before;
       if (work.looks_back) {
-        before = look.before_runs(m, tile.text, runs_, part, {joint_of(n), reduction_text(n)});
+        const LookBack::Joint joint = {joint_of(n), reduction_text(n)};
+        before = e_.in_runs ? look.before_runs(m, tile.text, runs_, part, joint)
+                            : look.before_tile(m, tile.text, sums, part, joint);
       } else if (t.loop) {
         before = carries[m] + (e_.two_ranges ? "[:, None]" : "");
         all = reduced_text(n, tile.text);
       }
-      Text sums = e_.running(m, tile);
       if (!before.empty()) {
         const std::string& carry = carries[m];
         if (n.op == ExprOp::kCumSum) {

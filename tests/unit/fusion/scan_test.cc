@@ -79,7 +79,16 @@ TEST_F(ScanTest, PartsOfVeryLongRowsTellEachOtherTheirTotals) {
     const Plan made = check({op(ExprOp::kAdd, {sums, x})}, Variant::kFused, hopper_machine());
     ASSERT_EQ(made.groups.size(), 1u) << plan_text(made);
     EXPECT_NE(made.groups[0].source.find("told_totals("), std::string::npos) << made.groups[0].source;
+    // Elements of 8 bytes are scanned before the wait.
+    EXPECT_EQ(made.groups[0].source.find("look_at_totals(") != std::string::npos, size_of(c.dtype) <= 4);
   }
+  // Totals of two words where all tensors are narrow.
+  p = {};
+  ExprAttributes narrow;
+  narrow.dtype = DType::kI32;
+  const int sums = axis(ExprOp::kCumSum, tensor(DType::kI32, {2200000}, "x"), {0});
+  const Plan made = check({op(ExprOp::kCast, {sums}, narrow)}, Variant::kFused, hopper_machine());
+  EXPECT_NE(made.groups[0].source.find("look_at_totals("), std::string::npos) << made.groups[0].source;
   // Two sums of one tensor have totals of their own.
   p = {};
   const int x = tensor(DType::kF32, {4200000}, "x"), y = op(ExprOp::kMul, {x, x});

@@ -157,12 +157,22 @@ TEST(ScanTile, FewRowsAreTakenWhole) {
 /// Columns, 64 rows of them side by side, in parts: a part is one tile where it fits, and whole tiles else.
 TEST(ScanTile, PartsThatWaitHaveFewThreads) {
   RowWork w{.n_rows = 1, .n_cols = int64_t{1} << 26, .splits = 8192, .chunk = 8192, .looks_back = true, .tensors = 1};
-  w.widest = 4;
-  EXPECT_EQ(scan_tile(hopper_machine(), w).warps, 4);
+  w.widest = 2;
+  RowTile t = scan_tile(hopper_machine(), w);
+  EXPECT_EQ(t.warps, 4);
+  EXPECT_EQ(t.run, 8) << "16 bytes";
   w.tensors = 2;
   EXPECT_EQ(scan_tile(hopper_machine(), w).warps, 8) << "another tensor's elements take registers, too";
-  w.tensors = 1, w.chunk = 4096, w.widest = 8;
-  EXPECT_EQ(scan_tile(hopper_machine(), w).warps, 4) << "and so do elements of eight bytes";
+  w.tensors = 1, w.widest = 4;
+  t = scan_tile(hopper_machine(), w);
+  EXPECT_EQ(t.warps, 4);
+  EXPECT_EQ(t.run, 4);
+  w.chunk = 4096, w.widest = 8;
+  t = scan_tile(hopper_machine(), w);
+  EXPECT_EQ(t.warps, 4) << "elements of eight bytes take registers, too";
+  EXPECT_EQ(t.run, 1) << "and are held there";
+  w.widest = 4;
+  EXPECT_EQ(scan_tile(hopper_machine(), w).warps, 4) << "sums of eight bytes, of narrow tensors";
 }
 
 TEST(ScanTile, FewProgramsHaveLargeTiles) {
