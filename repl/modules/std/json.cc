@@ -114,7 +114,7 @@ std::string to_json(Interp& in, const Value& v, const NativeArgs& a, size_t opti
     constexpr std::string_view kOptions[] = {"indent", "sort_keys", "default", "ensure_ascii", "separators"};
     CallArgs own;
     for (size_t i = 0; i < std::size(kOptions); ++i)
-      if (!a[options + i].missing()) own.keywords.push_back({kOptions[i], a[options + i]});
+      if (!a[options + i].missing()) own.keywords.push_back({kOptions[i], a[options + i], {}});
     const Value encoder = in.call(a[options + 5], own);
     return in.to_text(in.call(in.attribute(encoder, "encode"), {v}), "what encode() gives");
   }

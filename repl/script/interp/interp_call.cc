@@ -176,8 +176,8 @@ void Interp::gather(const ast::Call& e, CallArgs& out, Frame& f) {
     };
     if (auto* dict = v.get<Dict>(); dict && !dict->own_type()) {
       // No code of the script runs while they are added, so the table stays as it is.
-      for (const Table::Entry& e : dict->table.entries())
-        if (!e.key.missing()) add(e.key, e.value);
+      for (const Table::Entry& entry : dict->table.entries())
+        if (!entry.key.missing()) add(entry.key, entry.value);
       continue;
     }
     if (!visit_mapping(*this, v, add)) fail(ErrorKind::kType, "'**' needs a dict, got '{}'", type_name(v));
