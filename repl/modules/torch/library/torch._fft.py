@@ -376,8 +376,8 @@ def _chirp(n, length, like):
 def _spectrum(n, length, like):
     """Of the conjugate chirp, of which it is the convolution."""
     def make():
-        c = _turned(_places(n) ** 2, 2 * n) * torch.tensor([1.0, -1.0], dtype=torch.float64)
-        both = torch.cat([c, torch.zeros((length - 2 * n + 1, 2), dtype=torch.float64), c[1:].flip(0)])
+        c = _turned(_places(n) ** 2, 2 * n) * torch.tensor([1.0, -1.0], dtype=torch.float64, device="cpu")
+        both = torch.cat([c, torch.zeros((length - 2 * n + 1, 2), dtype=torch.float64, device="cpu"), c[1:].flip(0)])
         return _transformed(both.to(like.device), 0, n=length) / length
     return _table(("spectrum", n, length), make, like)
 
