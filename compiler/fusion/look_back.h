@@ -41,7 +41,7 @@ class LookBack {
   /// So many totals of other parts, or of groups of them.
   struct Totals {
     std::string first, count, most;
-    std::string seen = "";  // arguments: what look() saw of them
+    std::string seen = {};  // arguments: what look() saw of them
   };
   struct Told {
     std::string words, launch;

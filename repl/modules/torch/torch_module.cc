@@ -539,6 +539,13 @@ void fill_testing(Interp& in, ModuleObject& m) {
 /// The PyTorch whose rules are kept: what the tests' recorded results are from.
 constexpr std::string_view kTorchVersion = "2.15.0+kiln";
 
+/// What torch has of torch._complex for all tensors. Its other names are methods, and functions that torch has for real
+/// ones, which complex arguments find there (of_complex).
+constexpr std::string_view kComplexNames[] = {
+    "adjoint",   "angle", "cdouble",       "cfloat",      "complex",         "complex128",
+    "complex64", "conj",  "conj_physical", "imag",        "is_conj",         "isreal",
+    "polar",     "real",  "resolve_conj",  "resolve_neg", "view_as_complex", "view_as_real"};
+
 void fill_torch(Interp& in, ModuleObject& m) {
   install_tensor_methods(in);
   in.add_methods({GeneratorObject::kKind, kGenerator});
@@ -559,7 +566,7 @@ void fill_torch(Interp& in, ModuleObject& m) {
   add_out(m);
   add_complex(in, m);
   ModuleObject::Text& complex = m.texts.emplace_back(library_module("torch._complex"));
-  for (std::string_view name : {"complex64", "complex128", "cfloat", "cdouble"}) complex.names.emplace_back(name);
+  complex.names.assign(std::begin(kComplexNames), std::end(kComplexNames));
   m.texts.push_back(library_module("torch._spectra"));
   m.members.set("inf", Value::real(INFINITY));
   m.members.set("nan", Value::real(NAN));

@@ -1,5 +1,6 @@
 // What the functions of the standard library compute (frontend/stdlib), run on the interpreter and compared with C++.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
 
@@ -8,6 +9,19 @@
 
 namespace kiln::frontend::testing {
 namespace {
+
+/// Philox-4x32-10 as its authors describe it.
+std::array<uint32_t, 4> philox(std::array<uint32_t, 4> c, uint32_t k0, uint32_t k1) {
+  // Ten rounds, as the name says.
+  for (int round = 0; round < 10; ++round) {
+    uint64_t p0 = uint64_t{0xD2511F53} * c[0], p1 = uint64_t{0xCD9E8D57} * c[2];
+    c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
+         static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(p0)};
+    k0 += 0x9E3779B9;
+    k1 += 0xBB67AE85;
+  }
+  return c;
+}
 
 TEST(StandardLibrary, HelpersOfTorchCompile) {
   auto rng = generator();

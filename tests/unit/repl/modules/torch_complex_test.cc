@@ -71,5 +71,21 @@ TEST(TorchComplex, AsPyTorch) { check_rows(false); }
 /// Each row is a kernel or several.
 TEST(TorchComplex, AsPyTorchByKernels) { check_rows(true); }
 
+/// Methods of complex tensors, and their forms of functions that real ones have, are no functions of torch.
+TEST(TorchComplex, ShowsWhatServesAllTensors) {
+  Options options;
+  options.device = *open_device("cpu");
+  Session session(std::move(options));
+  const char* text = R"(
+import torch
+assert not [n for n in ("zero_", "to", "type", "view", "pad", "add_", "rsub") if hasattr(torch, n)]
+x = torch.tensor([1.0, -2.0])
+assert torch.equal(torch.real(x), x) and torch.equal(torch.conj(x), x) and torch.angle(x)[0] == 0
+assert not torch.is_conj(x) and torch.isreal(x).all()
+)";
+  const auto ran = session.run(text, "names.py", Mode::kFile);
+  EXPECT_TRUE(ran.ok()) << (ran.ok() ? "" : render(ran.error()));
+}
+
 }  // namespace
 }  // namespace kiln::script
