@@ -5,7 +5,7 @@ PYTHONPATH=build/release/python python3 compiled.py [--seed S] [--part I/N] [--s
 Lines (lines.py), their order and shapes follow from the seed; I/N is every N-th of them, for several GPUs. With a GPU
 each is measured as a CUDA graph (cold L2, median) and as calls one behind the other, and the first call of each side
 is timed. Prints microseconds, how many operations Kiln computes and what it leaves to PyTorch; then geometric means
-of the faster of torch.compile and eager over Kiln, and the worst. Without a GPU, small draws are held to eager's results.
+of the faster of torch.compile and eager over Kiln, and the worst. Without a GPU small draws are held to eager.
 """
 import argparse
 import os

@@ -30,7 +30,8 @@ def is_getitem(node: Node) -> bool:
 
 def is_full(node: Node) -> bool:
     """A tensor of one number, whose shape is known: what reads it is told the number."""
-    return constant_of(node) is not None or (name_of(node) in _ops.FULL or name_of(node) in _ops.ZEROS) and node.op == "call_function" and all(
+    if constant_of(node) is not None: return True
+    return (name_of(node) in _ops.FULL or name_of(node) in _ops.ZEROS) and node.op == "call_function" and all(
         isinstance(n, int) for n in node.meta["val"].shape) and not isinstance(_full_value(node), Node)
 
 
@@ -124,7 +125,8 @@ def _goes_with(full: Full, beside: set[str]) -> bool:
     """Whether a tensor without dimensions changes nobody's dtype: it is of a kind that comes below theirs."""
     floats = [d.startswith(("float", "bfloat")) for d in beside]
     is_float = full.dtype.startswith(("float", "bfloat"))
-    return full.shape == () and bool(floats) and (all(floats) or not is_float and "bool" not in beside and not any(floats))
+    if full.shape != () or not floats: return False
+    return all(floats) or not is_float and "bool" not in beside and not any(floats)
 
 
 def _number(full: Full) -> Any:
@@ -156,7 +158,8 @@ def _evaluate_arange(node: Node, env: dict[Node, Any]) -> Expr:
         start, step = (env[a] if isinstance(a, Node) else a for a in (start, step))
     else:
         start, end, step = ([0, *given] if len(given) == 1 else given)[:2] + [given[2] if len(given) > 2 else 1]
-        n = max(0, math.ceil((end - start) / step) if isinstance(start + end + step, float) else -(-(end - start) // step))
+        whole = all(isinstance(v, int) for v in (start, end, step))
+        n = max(0, -(-(end - start) // step) if whole else math.ceil((end - start) / step))
     return _ops.arange(n, start, step, dtype_name(value.dtype), _device_text(value.device))
 
 

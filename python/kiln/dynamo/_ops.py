@@ -558,7 +558,7 @@ def linspace(start: Any, end: Any, n: int, dtype: str, device: str) -> Expr:
     return _apply("where", (at < n // 2 if n > 1 else at == 0, up, down)).to(dtype)
 
 
-# What is worth a kernel of its own, though PyTorch has one: sums and choices along dimensions, and what is made of them.
+# What is worth a kernel of its own, though PyTorch has one: what reduces along dimensions, scans, or looks up.
 WORTH_ALONE = {f"aten.{name}" for name in """
     _softmax.default _log_softmax.default native_layer_norm.default _fused_rms_norm.default sum.default
     sum.dim_IntList mean.default mean.dim var.correction var_mean.correction std.correction amax.default

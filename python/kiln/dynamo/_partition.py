@@ -14,8 +14,8 @@ from torch.fx import GraphModule, Node
 
 from kiln import _kiln
 from kiln.dynamo import _ops, _report, _sorts
-from kiln.dynamo._build import (ARANGES, Builder, constant_of, device_number, evaluate, hint, is_full, is_getitem, memory_order,
-                                name_of, placeholder)
+from kiln.dynamo._build import (ARANGES, Builder, constant_of, device_number, evaluate, hint, is_full, is_getitem,
+                                memory_order, name_of, placeholder)
 from kiln.dynamo._ops import Unsupported
 from kiln.dynamo._writes import readers_of_written
 
@@ -127,8 +127,8 @@ class Partition:
 
     @staticmethod
     def _is_worth(node: Node) -> bool:
-        """What reduces; a copy that brings elements into another order, as of a transpose; a choice between a tensor and
-        a number, which masked_fill() became and for which PyTorch would copy the number to the GPU."""
+        """What reduces; a copy that brings elements into another order, as of a transpose; a choice between a tensor
+        and a number, which masked_fill() became and for which PyTorch would copy the number to the GPU."""
         name = name_of(node)
         if name in _ops.WORTH_ALONE: return True
         if name == "aten.where.self": return any(is_full(n) for n in node.all_input_nodes)

@@ -1,4 +1,4 @@
-"""Operations that look elements up by their place, or put them there: a comparison with each place instead of a write."""
+"""Operations that look elements up by their place, or put them there (a comparison with each place, no write)."""
 from __future__ import annotations
 
 from typing import Any, Sequence
@@ -47,7 +47,8 @@ def cat(parts: Sequence[Expr], dim: int = 0) -> Expr:
 @op("scatter.value", "scatter.src")
 def scatter(x: Expr, dim: int, index: Expr, source: Any) -> Expr:
     """Of one place for each line: a comparison with each instead of a write."""
-    if not x.shape or index.shape[dim] != 1 or index.ndim != x.ndim: raise Unsupported("writes to several places of a line")
+    if not x.shape or index.shape[dim] != 1 or index.ndim != x.ndim:
+        raise Unsupported("writes to several places of a line")
     axis = dim % x.ndim
     others = [d for d in range(x.ndim) if d != axis]
     if any(index.shape[d] != x.shape[d] for d in others): raise Unsupported("writes to a part of the lines")

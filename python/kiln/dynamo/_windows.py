@@ -41,7 +41,7 @@ def _each(sizes: Any, rank: int) -> list[int]:
     return sizes * rank if len(sizes) == 1 else sizes
 
 
-# Each window is read again: no more than a cache line brings for several.
+# Each window reads all of its elements: larger ones are PyTorch's.
 _MOST_OF_WINDOW = 256
 
 
