@@ -16,6 +16,7 @@ def graphed(f, args):
 
 
 def timed(graph, flushed):
+    """Microseconds of a replay behind a fill of the L2, which also hides the launch's own time."""
     flushed.zero_()
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     start.record()

@@ -9,6 +9,7 @@ import time
 import torch
 
 import lines
+from graphs import timed
 
 torch.backends.cudnn.allow_tf32 = True  # as it is in PyTorch unless cleared
 
@@ -33,10 +34,4 @@ for i, (name, line_seed) in enumerate(lines.drawn(int(sys.argv[3]), int(sys.argv
     for r in range(rounds):
         while not os.path.exists("%s/%d.%d" % (ask, i, r)):
             time.sleep(0.0005)
-        flushed.zero_()
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
-        graph.replay()
-        end.record()
-        torch.cuda.synchronize()
-        print(start.elapsed_time(end) * 1e3, flush=True)
+        print(timed(graph, flushed), flush=True)

@@ -24,31 +24,10 @@ import torch
 
 import model as steps
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lines"))
+from graphs import graphed, timed
+
 STEPS = 3
-
-
-def graphed(run):
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            run()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        graph.kept = run()
-    return graph
-
-
-def device_us(graph, flushed):
-    """Of a replay behind a fill of the L2, which also hides the launch's own time."""
-    flushed.zero_()
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    start.record()
-    graph.replay()
-    end.record()
-    torch.cuda.synchronize()
-    return start.elapsed_time(end) * 1e3
 
 
 def wall_us(run):
@@ -99,7 +78,7 @@ def measure(o, name, seed):
     ends = {n: taken(run, state) for n, run in peers.items()}
     us = {n: [] for n in [*peers, "kiln"]}
     wall = {n: [] for n in us}
-    graphs = {n: graphed(lambda run=run: run(state)) for n, run in peers.items()} if o.device != "cpu" else {}
+    graphs = {n: graphed(run, (state, )) for n, run in peers.items()} if o.device != "cpu" else {}
     flushed = torch.empty(1 << 28, dtype=torch.int8, device=o.device)
     losses = kiln.stdout.readline().split()
     if losses[:1] != ["losses"] or kiln.stdout.readline().split() != ["ready"]:
@@ -107,7 +86,7 @@ def measure(o, name, seed):
     for r in range(o.rounds):
         for n, run in peers.items():
             wall[n].append(wall_us(lambda: run(state)))
-            us[n].append(device_us(graphs[n], flushed) if graphs else wall[n][-1])
+            us[n].append(timed(graphs[n], flushed) if graphs else wall[n][-1])
         open(f"{ask}/{r}", "w").close()
         a, b = [float(t) for t in kiln.stdout.readline().split()]
         us["kiln"].append(a)
