@@ -123,15 +123,14 @@ def _value_operands(node: Node) -> list[Node]:
 
 def _goes_with(full: Full, beside: set[str]) -> bool:
     """Whether a tensor without dimensions changes nobody's dtype: it is of a kind that comes below theirs."""
-    floats = [d.startswith(("float", "bfloat")) for d in beside]
-    is_float = full.dtype.startswith(("float", "bfloat"))
+    floats = [_ops.is_float_name(d) for d in beside]
     if full.shape != () or not floats: return False
-    return all(floats) or not is_float and "bool" not in beside and not any(floats)
+    return all(floats) or not _ops.is_float_name(full.dtype) and "bool" not in beside and not any(floats)
 
 
 def _number(full: Full) -> Any:
     if full.dtype == "bool": return bool(full.value)
-    return float(full.value) if full.dtype.startswith(("float", "bfloat")) else int(full.value)
+    return float(full.value) if _ops.is_float_name(full.dtype) else int(full.value)
 
 
 def _full_value(node: Node) -> Any:

@@ -496,7 +496,7 @@ def addmm(bias: Expr, a: Expr, b: Expr, *, beta: Any = 1, alpha: Any = 1) -> Exp
 
 
 def _is_float(x: Expr) -> bool:
-    return x.dtype.startswith(("float", "bfloat"))
+    return is_float_name(x.dtype)
 
 
 def _wide(x: Expr) -> Expr:
@@ -524,11 +524,11 @@ class Full:
     def expr(self) -> Expr:
         one, value = _places(1, self.device).reshape([1] * len(self.shape)), self.value
         if self.dtype == "bool": out = one == one if value else one != one
-        else: out = one.to(self.dtype) + (value if _is_float_name(self.dtype) else int(value))
+        else: out = one.to(self.dtype) + (value if is_float_name(self.dtype) else int(value))
         return out.to(self.dtype).expand(list(self.shape))
 
 
-def _is_float_name(dtype: str) -> bool:
+def is_float_name(dtype: str) -> bool:
     return dtype.startswith(("float", "bfloat"))
 
 
@@ -542,7 +542,7 @@ ZEROS = {"aten.zeros.default": 0, "aten.zeros_like.default": 0, "aten.new_zeros.
 
 
 def arange(n: int, start: Any, step: Any, dtype: str, device: str) -> Expr:
-    if isinstance(start, int) and isinstance(step, int) and not _is_float_name(dtype):
+    if isinstance(start, int) and isinstance(step, int) and not is_float_name(dtype):
         return (_places(n, device).to("int64") * step + start).to(dtype)
     # In the type that PyTorch adds up in.
     wide = "float64" if dtype == "float64" or device == "cpu" else "float32"
@@ -551,7 +551,7 @@ def arange(n: int, start: Any, step: Any, dtype: str, device: str) -> Expr:
 
 def linspace(start: Any, end: Any, n: int, dtype: str, device: str) -> Expr:
     """From both ends towards the middle, as PyTorch."""
-    if not _is_float_name(dtype): raise Unsupported("linspace of integers")
+    if not is_float_name(dtype): raise Unsupported("linspace of integers")
     wide = "float64" if dtype == "float64" else "float32"
     step, at = (end - start) / max(1, n - 1), _places(n, device)
     up, down = at.to(wide) * step + start, ((n - 1 - at).to(wide) * -step) + end

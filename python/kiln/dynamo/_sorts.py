@@ -83,8 +83,8 @@ def replace(gm: GraphModule) -> None:
 def _serves(x: Any, node: torch.fx.Node) -> bool:
     if not isinstance(x, torch.Tensor) or x.device.type != "cuda" or x.dtype not in _DTYPES or not x.shape: return False
     if not x.is_contiguous() or any(not isinstance(n, int) for n in x.shape) or hint(x.numel()) == 0: return False
-    at = {"aten.sort.default": 1, "aten.topk.default": 2}.get(name_of(node), 99)
-    dim = node.args[at] if len(node.args) > at else node.kwargs.get("dim", -1)
-    if isinstance(dim, int) and dim % x.ndim != x.ndim - 1 or not isinstance(dim, int): return False
+    at = {"aten.sort.default": 1, "aten.topk.default": 2}.get(name_of(node))  # of the others a keyword alone
+    dim = node.kwargs.get("dim", -1) if at is None or len(node.args) <= at else node.args[at]
+    if not isinstance(dim, int) or dim % x.ndim != x.ndim - 1: return False
     if name_of(node) == "aten.topk.default" and not isinstance(node.args[1], int): return False
     return x.shape[-1] <= LONGEST_ROW
