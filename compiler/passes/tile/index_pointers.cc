@@ -34,6 +34,19 @@ Value* turn_of(ir::Builder& b, const Op* loop, DType type) {
   return turn;
 }
 
+/// How often it has run when the loop ends, of a positive constant step.
+Value* turns_of(ir::Builder& b, const Op* loop, DType type) {
+  const DType wide = DType::kI64;
+  Value *first = b.cast(loop->operand(0), wide), *end = b.cast(loop->operand(1), wide);
+  Value* zero = b.constant_int(ir::scalar_type(wide), 0);
+  Value* turns = b.binary(OpKind::kSub, end, first);
+  if (const auto step = static_cast<int64_t>(*constant_of(loop->operand(2))); step != 1) {
+    turns = b.binary(OpKind::kAdd, turns, b.constant_int(ir::scalar_type(wide), step - 1));
+    turns = b.binary(OpKind::kDiv, turns, b.constant_int(ir::scalar_type(wide), step));
+  }
+  return b.cast(b.select(b.cmp(ir::Predicate::kLt, first, end), turns, zero), type);
+}
+
 bool advances(const Value* arg, const Value* next) {
   if (!arg->type.is_tile() || !next->op || next->op->operands.empty() || next->op->operand(0) != arg) return false;
   if (arg->type.pointer) return next->op->kind == OpKind::kAddPtr && is_signed(next->op->operand(1)->type.dtype);
@@ -44,9 +57,13 @@ void visit_loop(ir::Module& module, Op* loop, bool pointers) {
   ir::Block* body = loop->region();
   Op* yield = body->terminator();
   std::map<DType, Value*> turns;
+  constexpr uint64_t kMostStep = 1 << 30;  // not one of a negative sign
+  const auto by = constant_of(loop->operand(2));
+  const bool ends_known = !pointers && by && *by > 0 && *by <= kMostStep;
   for (size_t i = 0; i < loop->results.size(); ++i) {
     Value *arg = body->args[i + 1], *next = yield->operands[i];
-    if (arg->type.pointer != pointers || !advances(arg, next) || !loop->results[i]->uses.empty()) continue;
+    if (arg->type.pointer != pointers || !advances(arg, next) || (!ends_known && !loop->results[i]->uses.empty()))
+      continue;
     const DType type = pointers ? DType::kI64 : arg->type.dtype;
     ir::Builder b(module);
     b.set_before(loop);
@@ -65,6 +82,11 @@ void visit_loop(ir::Module& module, Op* loop, bool pointers) {
     Value* now = pointers ? b.addptr(first, offset) : b.binary(OpKind::kAdd, first, offset);
     ir::replace_all_uses(arg, now);
     yield->set_operand(static_cast<int>(i), arg);
+    if (Value* last = loop->results[i]; !last->uses.empty()) {
+      b.set_after(loop);
+      Value* end = b.splat(b.binary(OpKind::kMul, turns_of(b, loop, type), step), arg->type.shape);
+      ir::replace_all_uses(last, b.binary(OpKind::kAdd, first, end));
+    }
   }
 }
 

@@ -2,8 +2,8 @@
 // iteration number, which is a scalar, so that the loop carries no tile.
 //   for %i = %0 to %n step %1 iter (%p = %first) { … load %p … yield (addptr %p, splat %s) }
 //   →  for %i = %0 to %n step %1 { … load (addptr %first, splat (%i · %s)) … }
-// Both handle tiles whose last value is not used after the loop. Their unused loop-carried copies are left for dce.
-// They expect invariant steps in front of their loop (licm).
+// Both handle tiles whose last value is not used after the loop; integers of a positive step have it computed there.
+// Their unused loop-carried copies are left for dce. They expect invariant steps in front of their loop (licm).
 #pragma once
 #include "compiler/ir/ir.h"
 
