@@ -215,20 +215,30 @@ class SharedAllocator {
 
   /// The most aligned in front; those that are never in use at once may lie at the same place.
   Status place_fixed() {
-    std::stable_sort(fixed_.begin(), fixed_.end(), [](const Op* a, const Op* b) {
+    const auto first = [](const Op* a, const Op* b) {
       return analysis::shared_alignment(a->result()->type) > analysis::shared_alignment(b->result()->type);
-    });
-    for (const Op* op : fixed_) lives_.push_back(lifetime_of(module_, op));
+    };
+    std::stable_sort(fixed_.begin(), fixed_.end(), first);
+    place_in_order();
+    // Small ones that stay may lie in the way of large ones, which take turns.
+    if (const int64_t end = fixed_end_; end > target_.shared_per_block) {
+      const std::vector<Op*> before = fixed_;
+      std::stable_sort(fixed_.begin(), fixed_.end(), [&](const Op* a, const Op* b) {
+        if (first(a, b) || first(b, a)) return first(a, b);
+        return analysis::shared_bytes(a->result()->type) > analysis::shared_bytes(b->result()->type);
+      });
+      place_in_order();
+      if (fixed_end_ >= end) {
+        fixed_ = before;
+        place_in_order();
+      }
+    }
     for (size_t i = 0; i < fixed_.size(); ++i) {
-      Op* op = fixed_[i];
-      const int64_t begin = free_place(i), end = begin + analysis::shared_bytes(op->result()->type);
-      op->set(AttrName::kSharedOffset, begin);
-      fixed_end_ = std::max(fixed_end_, end);
-      if (fixed_end_ > target_.shared_per_block)
-        return too_much(op, "this op and earlier allocations need", fixed_end_,
+      if (interval_of(i).end > target_.shared_per_block)
+        return too_much(fixed_[i], "this op and earlier allocations need", interval_of(i).end,
                         "help: use fewer num_stages or smaller blocks");
       for (size_t other = 0; other < i; ++other) {
-        if (!interval_of(other).overlaps({begin, end})) continue;
+        if (!interval_of(other).overlaps(interval_of(i))) continue;
         if (comes_before(lives_[other].last, lives_[i])) entered_.insert(lives_[i].first);
         if (comes_before(lives_[i].last, lives_[other])) entered_.insert(lives_[other].first);
       }
@@ -236,6 +246,16 @@ class SharedAllocator {
     module_.shared_bytes = fixed_end_;
     fixed_end_ = aligned(fixed_end_);
     return {};
+  }
+
+  void place_in_order() {
+    lives_.clear();
+    fixed_end_ = 0;
+    for (const Op* op : fixed_) lives_.push_back(lifetime_of(module_, op));
+    for (size_t i = 0; i < fixed_.size(); ++i) {
+      fixed_[i]->set(AttrName::kSharedOffset, free_place(i));
+      fixed_end_ = std::max(fixed_end_, interval_of(i).end);
+    }
   }
 
   Interval interval_of(size_t fixed) const {

@@ -193,45 +193,126 @@ std::optional<int> contiguous_dim(const Value* operand, const analysis::AxisAnal
   return turned ? 1 - dim : dim;
 }
 
-/// What the dots of one place keep in shared memory: those of one loop, at any depth, or those in no loop.
-struct StagedOperands {
-  const Target& target;
-  int64_t room;
-  /// With the dimension that has to be contiguous, which is 0 for types that wgmma reads either way: of those a tile
-  /// and its transpose are one.
-  std::set<std::pair<const Value*, int>> tiles;
-
-  /// Bytes that more operands need.
-  int64_t more(const Op& dot, int64_t staged) const {
-    int64_t bytes = 0;
-    for (const auto& tile : operands(dot, staged))
-      if (!tiles.contains(tile)) bytes += tile.first->type.shape.numel() * size_of(tile.first->type.dtype);
-    return bytes;
-  }
-  void take(const Op& dot, int64_t staged) {
-    room -= more(dot, staged);
-    tiles.merge(operands(dot, staged));
-  }
-
- private:
-  std::set<std::pair<const Value*, int>> operands(const Op& dot, int64_t staged) const {
-    std::set<std::pair<const Value*, int>> r;
-    for (int i = 2 - static_cast<int>(staged); i < 2; ++i) {
-      const Value* v = dot.operand(i);
-      int k = i == 0 ? 1 : 0;
-      for (; v->op && v->op->kind == OpKind::kTrans; v = v->op->operand(0)) k = 1 - k;
-      r.emplace(v, target::lies_either_way(target, v->type.dtype) ? 0 : k);
-    }
-    return r;
-  }
-};
-
 const Op* outermost_loop(const Op* op) {
   const Op* found = nullptr;
   for (const ir::Block* b = op->parent; b && b->parent; b = b->parent->parent)
     if (b->parent->kind == OpKind::kFor || b->parent->kind == OpKind::kWhile) found = b->parent;
   return found;
 }
+
+/// The operands that dots keep in shared memory, and when. Those of one place, a loop at any depth or none, that take
+/// less than half a block's leave room for a second slot of each and for whatever else is there. Where they are more,
+/// a program has its SM alone with any instruction, and may fill it: then what counts is how much is in use at once. A
+/// tile that is made ahead of a loop stays until the loop has ended, one that the loop loads comes by a ring of two
+/// slots, and the memory of a loop's own operands is free behind it.
+class StagedOperands {
+ public:
+  StagedOperands(ir::Module& module, const Target& target) : module_(module), target_(target) {
+    ir::walk(module.body(), [&](const Op* op) {
+      places_.emplace(op, static_cast<int>(places_.size()));
+      is_beside_slots_ |= is_wgmma(op);
+    });
+  }
+
+  /// Takes the operands of a dot if there is room. Else `most` gets the bytes that would be in use at once.
+  bool take(const Op& dot, int64_t staged, int64_t& most) {
+    const Op* loop = outermost_loop(&dot);
+    std::vector<Tile> more;
+    int64_t bytes = 0;
+    for (const Key& key : operands(dot, staged)) {
+      if (few_[loop].contains(key)) continue;
+      more.push_back(tile(key, dot, loop));
+      bytes += more.back().bytes;
+    }
+    const size_t before = tiles_.size();
+    tiles_.insert(tiles_.end(), more.begin(), more.end());
+    const int64_t spare = staged == 1 ? std::max(spare_, bytes_of(dot.operand(0))) : spare_;
+    most = std::max(peak(/*with_rings=*/true) + spare + kBesideOperands, peak(/*with_rings=*/false) * 3 / 2);
+    if (bytes > room_.try_emplace(loop, room_to_stage(target_)).first->second || has_many_) {
+      if (most > target_.shared_per_block || is_beside_slots_) {
+        tiles_.resize(before);
+        return false;
+      }
+      has_many_ = true;
+    }
+    spare_ = spare;
+    room_.at(loop) -= bytes;
+    few_[loop].merge(operands(dot, staged));
+    return true;
+  }
+
+ private:
+  /// With the dimension that has to be contiguous, which is 0 for types that wgmma reads either way: of those a tile
+  /// and its transpose are one.
+  using Key = std::pair<const Value*, int>;
+  struct Tile {
+    Key key;
+    int64_t bytes;
+    int slots;
+    int first, last;  // ops
+  };
+
+  std::set<Key> operands(const Op& dot, int64_t staged) const {
+    std::set<Key> r;
+    for (int i = 2 - static_cast<int>(staged); i < 2; ++i) {
+      const Value* v = dot.operand(i);
+      int k = i == 0 ? 1 : 0;
+      for (; v->op && v->op->kind == OpKind::kTrans; v = v->op->operand(0)) k = 1 - k;
+      r.emplace(v, target::lies_either_way(target_, v->type.dtype) ? 0 : k);
+    }
+    return r;
+  }
+
+  Tile tile(const Key& key, const Op& dot, const Op* loop) const {
+    const Value* v = key.first;
+    const ir::Block* made = v->op ? v->op->parent : v->block;
+    Tile t{key, bytes_of(v), 1, v->op ? places_.at(v->op) : 0, places_.at(&dot)};
+    if (!loop) return t;
+    t.last = places_.at(last_of(loop));
+    if (!encloses(loop, made)) return t;
+    t.first = places_.at(loop);
+    const Op* around = made->parent;
+    const bool is_piped =
+        load_of(v) && around->kind == OpKind::kFor && around->int_or(AttrName::kNumStages, module_.num_stages) > 1;
+    t.slots = is_piped ? 2 : 1;
+    return t;
+  }
+
+  static int64_t bytes_of(const Value* v) { return v->type.shape.numel() * size_of(v->type.dtype); }
+  static const Op* last_of(const Op* op) {
+    while (!op->regions.empty()) op = op->regions.back()->last;
+    return op;
+  }
+
+  /// Bytes in use at once. Without rings, which there are where conversions and the like leave room for them, a third
+  /// stays free for those.
+  int64_t peak(bool with_rings) const {
+    int64_t most = 0;
+    for (const Tile& at : tiles_) {
+      std::map<Key, int64_t> bytes;
+      for (const Tile& t : tiles_)
+        if (t.first <= at.first && at.first <= t.last)
+          bytes[t.key] = std::max(bytes[t.key], t.bytes * (with_rings ? t.slots : 1));
+      int64_t sum = 0;
+      for (const auto& [key, of_key] : bytes) sum += of_key;
+      most = std::max(most, sum);
+    }
+    return most;
+  }
+
+  /// For reductions and vectors that come by rings.
+  static constexpr int64_t kBesideOperands = 2048;
+
+  ir::Module& module_;
+  const Target& target_;
+  std::unordered_map<const Op*, int> places_;  // in program order
+  std::vector<Tile> tiles_;
+  std::map<const Op*, int64_t> room_;  // of half a block, by loop, at any depth; null: of what is in none
+  std::map<const Op*, std::set<Key>> few_;
+  int64_t spare_ = 0;             // to convert a first operand for registers
+  bool has_many_ = false;         // more than half a block's
+  bool is_beside_slots_ = false;  // of products that a producer serves
+};
 
 /// Whether a dot of a loop may be computed as the transpose of its transposed operands' product: both operands are
 /// loaded, and staged as they are, and the sum is computed element by element up to its stores. Of few rows by many
@@ -248,8 +329,7 @@ bool may_be_transposed(const Op& dot, const analysis::AxisAnalysis& axis, const 
 /// free for the next one's.
 void select_staged(ir::Module& module, const Target& target, Remarks* remarks) {
   const analysis::AxisAnalysis axis(module);
-  const int64_t most = room_to_stage(target);
-  std::map<const Op*, StagedOperands> places;
+  StagedOperands operands(module, target);
   std::vector<Op*> dots;
   ir::walk(module.body(), [&](Op* op) {
     if (op->kind == OpKind::kDot && !is_wgmma(op)) dots.push_back(op);
@@ -273,12 +353,10 @@ void select_staged(ir::Module& module, const Target& target, Remarks* remarks) {
       remark_operand(remarks, dot->range, dot_operand(*dot, 1), reason, dot->operand(1)->type.element_bits());
       continue;
     }
-    StagedOperands& place = places.try_emplace(outermost_loop(dot), StagedOperands{target, most, {}}).first->second;
-    if (const int64_t bytes = place.more(*dot, staged); bytes > place.room) {
-      remark(remarks, dot->range, Reason::kOperandsTooLarge, bytes, place.room, most);
+    if (int64_t bytes = 0; !operands.take(*dot, staged, bytes)) {
+      remark(remarks, dot->range, Reason::kOperandsTooLarge, bytes, target.shared_per_block);
       continue;
     }
-    place.take(*dot, staged);
     if (swapped) dot = transpose_product(module, dot);
     dot->set(AttrName::kMma, std::string(group->name));
     dot->set(AttrName::kStaged, staged);
