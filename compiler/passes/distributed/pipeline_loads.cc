@@ -15,6 +15,7 @@
 #include "compiler/layout/algebra.h"
 #include "compiler/layout/tensor_core.h"
 #include "compiler/passes/distributed/allocate_shared.h"
+#include "compiler/passes/distributed/index_loads.h"
 #include "compiler/passes/distributed/prefetch_loads.h"
 #include "compiler/passes/distributed/read_again.h"
 #include "compiler/passes/hopper/select_loop_loads.h"
@@ -52,11 +53,6 @@ bool reaches_dot(const Value* v, const Block* body, std::unordered_set<const Val
 bool reaches_dot(const Value* v, const Block* body) {
   std::unordered_set<const Value*> seen;
   return reaches_dot(v, body, seen);
-}
-
-/// Whether what is masked off is other than 0, which is what copies fill it with.
-bool is_filled(const Op* load) {
-  return load->kind == OpKind::kLoad && load->operands.size() == 3 && constant_of(load->operand(2)) != uint64_t{0};
 }
 
 /// Puts what reads a tile's shared memory in place of the load that brought it.
@@ -247,6 +243,7 @@ class Loop {
         axis_(axis),
         remarks_(remarks),
         slice_(body_, &stored),
+        indices_(module, body_, stored, axis),
         b_(module),
         reader_(b_) {}
 
@@ -269,6 +266,7 @@ class Loop {
         }
       }
     if (loads_.empty()) return;
+    for (const Op* load : indices_.loads()) bytes += analysis::shared_stride(load->result()->type);
     // Rows are read at once, so that a stage less costs some latency.
     const bool rows = which_ == Ahead::kLoads;
     // What works behind the loop may use the rings' memory, unless TMA fills them anew in a loop around it, or for
@@ -300,10 +298,7 @@ class Loop {
            slots_, bytes);
     find_product_in_flight();
     for (Op* load : loads_) {
-      if (load->kind == OpKind::kLoad)
-        sources_.push_back({load->operand(0), load->operands.size() > 1 ? load->operand(1) : nullptr});
-      else
-        sources_.push_back({});
+      sources_.push_back(load->kind == OpKind::kLoad ? source_of(load) : Source{});
       all_warps_ = all_warps_ || !rows || warps_share(load->result()->type) || is_converted(load);
     }
     b_.set_range(loads_[0]->range);
@@ -324,6 +319,7 @@ class Loop {
     Value *pointers = nullptr, *mask = nullptr;  // no mask: null; both: a block
   };
 
+  bool has_indices() const { return !indices_.loads().empty(); }
   bool has_copies() const { return loads_.size() > blocks_.size(); }
 
   bool fits(const Op* load, std::optional<Cause>& why) {
@@ -347,8 +343,18 @@ class Loop {
     }
     LoopSlice slice = slice_;
     for (size_t i = 0; i < std::min<size_t>(2, load->operands.size()); ++i)
-      if (!slice.add(load->operands[i])) return no(Reason::kLoadDepends);
+      if (!add_address(load->operands[i], slice)) return no(Reason::kLoadDepends);
     slice_ = std::move(slice);
+    return true;
+  }
+
+  bool add_address(Value* v, LoopSlice& slice) {
+    LoopSlice more = slice;
+    if (!more.add(v)) {
+      more = slice;
+      if (which_ != Ahead::kOperands || !indices_.add(v, more)) return false;
+    }
+    slice = std::move(more);
     return true;
   }
 
@@ -419,7 +425,8 @@ class Loop {
   /// Mamba-2's chunk states in tiles of 64 x 32 x 32 take 2 to 14 % less).
   bool saves_slot(int64_t slot_bytes, int64_t other_bytes) const {
     constexpr int kLeastAhead = 3;
-    if (which_ != Ahead::kOperands || lead_ < kLeastAhead || !blocks_.empty() || !meeting()) return false;
+    if (which_ != Ahead::kOperands || lead_ < kLeastAhead || !blocks_.empty() || has_indices() || !meeting())
+      return false;
     // The tensor cores of warp groups read the rings themselves; read_operands lets threads read what they add up late.
     if (ir::any_nested(loop_, [](const Op* op) { return op->kind == OpKind::kDot && !analysis::uses_mma(*op); }))
       return false;
@@ -459,6 +466,13 @@ class Loop {
     ir::Builder front(module_);
     front.set_before(module_.body()->first);
     front.set_range(b_.range());
+    const auto alloc = [&](const Type& type) {
+      return front.create(OpKind::kSharedAlloc, {}, std::span(&type, 1))->result();
+    };
+    for (const Op* load : indices_.loads()) {
+      constexpr int kAlong[] = {0};
+      index_buffers_.push_back(alloc(rows_type(module_, load->result()->type, kAlong, slots_)));
+    }
     if (!blocks_.empty()) ring_.emplace(module_, b_, blocks_, slots_);
     size_t block = 0;
     for (const Op* load : loads_) {
@@ -470,53 +484,98 @@ class Loop {
       const bool has_swizzle = which_ == Ahead::kOperands && type.shape.rank > 1 && swizzle_of(load) != 0;
       const Type ring = has_swizzle ? swizzled_type(module_, type, order_of(load), slots_)
                                     : rows_type(module_, type, order_of(load), slots_);
-      buffers_.push_back(front.create(OpKind::kSharedAlloc, {}, std::span(&ring, 1))->result());
+      buffers_.push_back(alloc(ring));
     }
   }
 
   void wait(int64_t count) { b_.create(OpKind::kAsyncWait, {}, {}, {{AttrName::kCount, count}}); }
 
-  /// The slice of the body, with `env` for the induction variable and the loop's values; then the copies of one
-  /// iteration, of nothing when `valid` is false; then env has the values of the next iteration.
-  void issue(Env& env, Value* valid, Value* slot) {
-    auto of = [&](Value* v) {
-      const auto it = env.find(v);
-      return it == env.end() ? v : it->second;
-    };
+  /// What stands for values of the body in an iteration ahead.
+  static Value* in(const Env& env, Value* v) {
+    const auto it = env.find(v);
+    return it == env.end() ? v : it->second;
+  }
+  /// A slice of the body, with `env` for the induction variable and the loop's values.
+  void compute(const LoopSlice& slice, Env& env, Value* valid) {
     for (Op* op : *body_) {
-      if (!slice_.has(op)) continue;
+      if (!slice.has(op)) continue;
       std::vector<Value*> operands;
-      for (Value* v : op->operands) operands.push_back(of(v));
+      for (Value* v : op->operands) operands.push_back(in(env, v));
       if (op->kind == OpKind::kLoad) operands = masked_load(b_, valid, std::move(operands));  // an index
       std::vector<Type> types;
       for (const Value* r : op->results) types.push_back(r->type);
       const Op* copy = b_.create(op->kind, operands, types, op->attrs);
       for (size_t i = 0; i < types.size(); ++i) env[op->results[i]] = copy->results[i];
     }
-    for (size_t i = 0; i < sources_.size(); ++i) {
-      if (!sources_[i].pointers) continue;
-      Value* pointers = of(sources_[i].pointers);
-      Value* mask = masked(b_, valid, sources_[i].mask ? of(sources_[i].mask) : nullptr, pointers);
-      Value* operands[] = {view(b_, buffers_[i], slot), pointers, mask};
-      b_.create(OpKind::kAsyncCopy, operands, {});
+  }
+  /// Then the copy of a load, of nothing when `valid` is false.
+  void copy(const Env& env, Value* valid, Value* handle, const Source& source) {
+    Value* pointers = in(env, source.pointers);
+    Value* mask = masked(b_, valid, source.mask ? in(env, source.mask) : nullptr, pointers);
+    Value* operands[] = {handle, pointers, mask};
+    b_.create(OpKind::kAsyncCopy, operands, {});
+  }
+  /// Then `env` has the values of the next iteration.
+  void advance(const LoopSlice& slice, Env& env) {
+    Env next;
+    for (const Value* arg : carried_by(slice)) next[arg] = in(env, body_->terminator()->operands[arg->index - 1]);
+    env = std::move(next);
+  }
+  std::vector<const Value*> carried_by(const LoopSlice& slice) const {
+    std::vector<const Value*> args;
+    for (size_t i = 1; i < body_->args.size(); ++i)
+      if (slice.has(body_->args[i])) args.push_back(body_->args[i]);
+    return args;
+  }
+  static Source source_of(const Op* load) {
+    return {load->operand(0), load->operands.size() > 1 ? load->operand(1) : nullptr};
+  }
+
+  /// The copies of one iteration's indices; `env` as for a slice.
+  void issue_indices(Env& env, Value* iv, Value* slot) {
+    env[body_->args[0]] = iv;
+    Value* valid = runs(b_, loop_, iv);
+    compute(indices_.slice(), env, valid);
+    for (size_t i = 0; i < index_buffers_.size(); ++i)
+      copy(env, valid, view(b_, index_buffers_[i], slot), source_of(indices_.loads()[i]));
+    advance(indices_.slice(), env);
+  }
+
+  /// The copies of iteration `iv`, whose indices lie in the same slot of their ring, and of the indices that are needed
+  /// as many iterations later as the copies run ahead: those of this one are then there. They take the slot before,
+  /// which all warps have read in front of the last barrier.
+  void issue(Env& env, Env& index_env, Value* iv, Value* slot) {
+    env[body_->args[0]] = iv;
+    Value* valid = runs(b_, loop_, iv);
+    for (const IndexLoads::Read& read : indices_.reads())
+      env[read.value] = b_.create1(OpKind::kSharedLoad, {view(b_, index_buffers_[read.load], slot)}, read.value->type);
+    compute(slice_, env, valid);
+    for (size_t i = 0; i < sources_.size(); ++i)
+      if (sources_[i].pointers) copy(env, valid, view(b_, buffers_[i], slot), sources_[i]);
+    if (has_indices()) {
+      Value* is_first = b_.cmp(ir::Predicate::kEq, slot, i32(0));
+      Value* before = b_.select(is_first, i32(slots_ - 1), b_.binary(OpKind::kSub, slot, i32(1)));
+      issue_indices(index_env, later(iv, lead_), before);
     }
     if (has_copies()) b_.create(OpKind::kAsyncCommit, {}, {});
-    if (ring_) ring_->fill(valid, slot, of);
-    Env next;
-    for (size_t i = 1; i < body_->args.size(); ++i)
-      if (slice_.has(body_->args[i])) next[body_->args[i]] = of(body_->terminator()->operands[i - 1]);
-    env = std::move(next);
+    if (ring_) ring_->fill(valid, slot, [&](Value* v) { return in(env, v); });
+    advance(slice_, env);
   }
 
   void prologue() {
     b_.set_before(loop_);
     if (ring_) ring_->open();
-    for (size_t i = 1; i < body_->args.size(); ++i)
-      if (slice_.has(body_->args[i])) ahead_[body_->args[i]] = loop_->operands[i + 2];
+    for (const Value* arg : carried_by(slice_)) ahead_[arg] = loop_->operands[arg->index + 2];
+    for (const Value* arg : carried_by(indices_.slice())) indices_ahead_[arg] = loop_->operands[arg->index + 2];
+    if (has_indices()) {
+      for (int s = 0; s < lead_; ++s) issue_indices(indices_ahead_, later(loop_->operand(0), s), i32(s));
+      b_.create(OpKind::kAsyncCommit, {}, {});
+      wait(0);
+      join_lanes(b_, true);
+    }
     for (int s = 0; s < lead_; ++s) {
-      Value* iv = later(loop_->operand(0), s);
-      ahead_[body_->args[0]] = iv;
-      issue(ahead_, runs(b_, loop_, iv), i32(s));
+      if (has_indices() && s > 0) join_lanes(b_, true);  // the slot before is read no more
+      issue(ahead_, indices_ahead_, later(loop_->operand(0), s), i32(s));
     }
   }
 
@@ -529,11 +588,10 @@ class Loop {
   }
 
   void ahead() {
-    std::vector<const Value*> carried;
-    for (size_t i = 1; i < body_->args.size(); ++i)
-      if (slice_.has(body_->args[i])) carried.push_back(body_->args[i]);
-    Env env;
+    const std::vector<const Value*> carried = carried_by(slice_), by_indices = carried_by(indices_.slice());
+    Env env, index_env;
     for (const Value* arg : carried) env[arg] = carry(ahead_.at(arg));
+    for (const Value* arg : by_indices) index_env[arg] = carry(indices_ahead_.at(arg));
     read_slot_ = carry(i32(0), &last_slot_);
     // Dots read their operands all through the iteration, so that there is one slot more, to copy to.
     Value* write_slot = reads_first_ ? read_slot_ : carry(i32(lead_));
@@ -561,11 +619,10 @@ class Loop {
     }
     // The tensor cores begin before the threads make addresses.
     if (const Op* product = first_product(); product && !in_flight_ && !ring_) b_.set_after(const_cast<Op*>(product));
-    Value* iv = later(body_->args[0], lead_);
-    env[body_->args[0]] = iv;
-    issue(env, runs(b_, loop_, iv), write_slot);
+    issue(env, index_env, later(body_->args[0], lead_), write_slot);
     std::vector<Value*> yields;
     for (const Value* arg : carried) yields.push_back(env.at(arg));
+    for (const Value* arg : by_indices) yields.push_back(index_env.at(arg));
     const NextSlot read_next = next_slot(b_, read_slot_, slots_);
     yields.push_back(read_next.slot);
     if (!reads_first_) yields.push_back(next_slot(b_, write_slot, slots_).slot);
@@ -630,14 +687,15 @@ class Loop {
   const analysis::AxisAnalysis& axis_;
   Remarks* remarks_;
   LoopSlice slice_;
+  IndexLoads indices_;
   ir::Builder b_;
   std::vector<Op*> loads_;
   std::vector<Source> sources_;  // of the loads
   std::vector<Op*> blocks_;      // of these, what comes by TMA
-  std::vector<Value*> buffers_;
+  std::vector<Value*> buffers_, index_buffers_;
   std::optional<BulkRing> ring_;
   RingReader reader_;
-  Env ahead_;
+  Env ahead_, indices_ahead_;
   Value *read_slot_ = nullptr, *last_slot_ = nullptr, *last_parity_ = nullptr;
   Op* in_flight_ = nullptr;  // the product that the iteration leaves unfinished
 };

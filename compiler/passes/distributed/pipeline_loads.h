@@ -32,7 +32,8 @@ inline constexpr int kLeastCopyBytes = 4;  // that cp.async copies
 ///   overlap. Where shared memory has no room for that many buffers there are fewer; if not even one fits, the loads
 ///   stay.
 /// Addresses and masks must need no other threads, and of memory only small tiles that the loop does not write, such as
-/// indices, which are then loaded ahead too. A load stays as it is when fewer than 4 contiguous bytes can be copied.
+/// indices, which are then loaded ahead too; for operands of dots they come by rings where other threads need them
+/// (index_loads.h). A load stays as it is when fewer than 4 contiguous bytes can be copied.
 Status pipeline_loads(ir::Module& module, const target::Target& target, Remarks* remarks = nullptr);
 
 /// Whether a vector that a loop loads comes by a ring, beside tiles that do. Registers can hold it for the next

@@ -19,6 +19,7 @@ constexpr int kMostIndexRegisters = 8;
 }  // namespace
 
 bool LoopSlice::add(const Value* v) {
+  if (given_.contains(v)) return varies_ = true;
   if (v->block == body_) {
     varies_ = true;
     if (v->index == 0 || !args_.insert(v).second) return true;

@@ -19,6 +19,8 @@ class LoopSlice {
 
   /// Takes `v` in. False when it needs something that cannot be computed ahead; the slice is of no use then.
   bool add(const ir::Value* v);
+  /// The value is there when the slice is computed.
+  void give(const ir::Value* v) { given_.insert(v); }
   bool has(const ir::Op* op) const { return ops_.contains(op); }
   bool has(const ir::Value* arg) const { return args_.contains(arg); }
   /// Whether iterations can differ in it.
@@ -29,7 +31,7 @@ class LoopSlice {
   const analysis::PointerOrigins* stored_;
   bool varies_ = false;
   std::unordered_set<const ir::Op*> ops_;
-  std::unordered_set<const ir::Value*> args_;
+  std::unordered_set<const ir::Value*> args_, given_;
 };
 
 /// Registers of a thread for a value; of elements of less than 32 bits, one for each.
