@@ -45,7 +45,7 @@ class IndexLoads {
 
  private:
   struct Plan {
-    LoopSlice slice;               // of the indices' addresses
+    LoopSlice slice;  // of the indices' addresses
     std::vector<ir::Op*> loads, conversions;
     std::unordered_map<const ir::Value*, bool> seen;
   };

@@ -5,8 +5,10 @@
 
 #include "compiler/analysis/dot_layouts.h"
 #include "compiler/analysis/shared_memory.h"
+#include "compiler/analysis/verify_layouts.h"
 #include "compiler/ir/builder.h"
 #include "compiler/layout/convert_plan.h"
+#include "compiler/layout/tensor_core.h"
 #include "compiler/passes/distributed/allocate_shared.h"
 #include "compiler/passes/util/rewrite.h"
 #include "compiler/passes/util/shared_handles.h"
@@ -31,12 +33,14 @@ class OperandReader {
     collect(module_.body());
     for (Op* dot : dots_)
       for (int i : {0, 1}) read_late(dot, i);
+    for (Value* tile : tiles_) store_once(tile);
   }
 
  private:
   void collect(Block* block) {
     for (Op* op : *block) {
       if (op->kind == OpKind::kDot && !analysis::uses_mma(*op)) dots_.push_back(op);
+      if (op->kind == OpKind::kLoad) tiles_.push_back(op->result());
       for (Block* b : op->regions) collect(b);
     }
   }
@@ -68,13 +72,18 @@ class OperandReader {
     return true;
   }
 
-  /// Whether a barrier of this round comes first, so that nobody still reads what the round before stored.
+  /// Whether all warps meet in this round first, so that nobody still reads what the round before stored.
+  static bool has_met(const Op* before) {
+    for (const Op* op = before->parent->first; op != before; op = op->next) {
+      if (op->kind == OpKind::kBarrier && !op->has(ir::AttrName::kWarps)) return true;
+      if (op->kind == OpKind::kConvertLayout && analysis::scratch_bytes(*op) > 0) return true;
+    }
+    return false;
+  }
   static bool has_waited(const Op* convert) {
     for (const ir::Use& use : convert->result()->uses)
       if (use.op->parent != convert->parent) return false;
-    for (const Op* op = convert->parent->first; op != convert; op = op->next)
-      if (op->kind == OpKind::kBarrier && !op->has(ir::AttrName::kWarps)) return true;
-    return false;
+    return has_met(convert);
   }
 
   void by_buffer(Op* convert) {
@@ -101,10 +110,67 @@ class OperandReader {
     convert->erase();
   }
 
+  /// A conversion through shared memory to what instructions multiply, of a tile or of its transpose.
+  struct Fragment {
+    Op* convert;
+    bool turned;
+  };
+
+  static bool is_fragment(const Op* convert) {
+    if (convert->kind != OpKind::kConvertLayout) return false;
+    const Value *from = convert->operand(0), *to = convert->result();
+    return layout::plan_convert(*from->type.layout, *to->type.layout, size_of(to->type.dtype)).kind ==
+               layout::ConvertKind::kShared &&
+           std::ranges::all_of(to->uses, [](const ir::Use& use) {
+             return use.op->kind == OpKind::kDot && use.index < 2 && analysis::uses_mma(*use.op) &&
+                    analysis::is_on_registers(*use.op);
+           });
+  }
+
+  /// What several products read, such as keys that are values too, is stored once, and its registers are free from
+  /// there on. Of halves, which ldmatrix reads either way.
+  void store_once(Value* tile) {
+    constexpr int kHalf = 2;  // bytes
+    const ir::Type& type = tile->type;
+    if (!type.is_tile() || type.pointer || type.shape.rank != 2 || size_of(type.dtype) != kHalf) return;
+    std::vector<Fragment> fragments;
+    for (const ir::Use& use : tile->uses) {
+      if (use.op->parent != tile->op->parent) return;
+      if (is_fragment(use.op)) fragments.push_back({use.op, false});
+      if (use.op->kind != OpKind::kTrans) continue;
+      for (const ir::Use& of_turned : use.op->result()->uses)
+        if (of_turned.op->parent == tile->op->parent && is_fragment(of_turned.op))
+          fragments.push_back({of_turned.op, true});
+    }
+    const int along = dim_of_neighbours(*type.layout);
+    const int order[] = {along, 1 - along};
+    if (fragments.size() < 2 || layout::widest_swizzle(type.shape[along], type.element_bits()) == 0) return;
+    const ir::Type buffer_type = swizzled_type(module_, type, order);
+    const int64_t bytes = analysis::shared_bytes(buffer_type);
+    if (bytes > room_) return;
+    room_ -= bytes;
+    b_.set_range(tile->op->range);
+    b_.set_before(module_.body()->first);
+    Value* buffer = b_.create(OpKind::kSharedAlloc, {}, std::span(&buffer_type, 1))->result();
+    b_.set_after(tile->op);
+    if (is_in_loop(tile->op->parent) && !has_met(tile->op)) join_lanes(b_, true);
+    Value* stored[] = {buffer, tile};
+    b_.create(OpKind::kSharedStore, stored, {});
+    join_lanes(b_, true);
+    for (const auto& [convert, turned] : fragments) {
+      b_.set_before(convert);
+      Op* trans = turned ? convert->operand(0)->op : nullptr;
+      Value* handle = turned ? transposed(b_, buffer, kSwap) : buffer;
+      replace(convert, b_.create1(OpKind::kSharedLoad, {handle}, convert->result()->type));
+      if (trans && trans->result()->uses.empty()) trans->erase();
+    }
+  }
+
   ir::Module& module_;
   int64_t room_;
   ir::Builder b_;
   std::vector<Op*> dots_;
+  std::vector<Value*> tiles_;  // that are loaded
 };
 
 }  // namespace

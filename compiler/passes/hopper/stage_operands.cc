@@ -48,21 +48,12 @@ Source source_of(Value* operand) {
 /// The dimension of the operand's source that its product sums over.
 int summed_dim(const Source& source, int index) { return (index == 0) != source.turned ? 1 : 0; }
 
-/// The dimension along which a thread holds neighbours, or if it holds none, neighbouring threads do.
-int neighbours_along(const layout::LinearLayout& layout) {
-  for (const layout::In in : {layout::In::kRegister, layout::In::kLane})
-    for (const layout::Coord& basis : layout.bases(in))
-      for (const int d : {0, 1})
-        if (basis[d] == 1) return d;
-  return 1;
-}
-
 /// The order in which a tile is stored for wgmma, where `k` is the dimension that the product sums over: as threads
 /// hold it, so that they store vectors, unless its rows are too short for a swizzle or only one order is possible.
 std::span<const int> order_for(const Type& tile, int k, const target::Target& target) {
   const std::span<const int> along_k = k == 1 ? kAlongRows : kAlongColumns, other = k == 1 ? kAlongColumns : kAlongRows;
   if (!target::lies_either_way(target, tile.dtype)) return along_k;
-  return neighbours_along(*tile.layout) == k || layout::widest_swizzle(tile.shape[other[0]], tile.element_bits()) == 0
+  return dim_of_neighbours(*tile.layout) == k || layout::widest_swizzle(tile.shape[other[0]], tile.element_bits()) == 0
              ? along_k
              : other;
 }

@@ -30,6 +30,14 @@ Type rows_type(ir::Module& module, const Type& tile, std::span<const int> order,
   return ir::shared_type(tile.dtype, tile.shape, module.intern(rows), copies);
 }
 
+int dim_of_neighbours(const layout::LinearLayout& layout) {
+  for (const layout::In in : {layout::In::kRegister, layout::In::kLane})
+    for (const layout::Coord& basis : layout.bases(in))
+      for (const int d : {0, 1})
+        if (basis[d] == 1) return d;
+  return 1;
+}
+
 Value* view(ir::Builder& b, Value* handle, Value* slot) {
   Type one = handle->type;
   one.copies = 1;

@@ -13,6 +13,9 @@ ir::Type swizzled_type(ir::Module& module, const ir::Type& tile, std::span<const
 /// The same without a swizzle: element by element along order[0], then along order[1], ….
 ir::Type rows_type(ir::Module& module, const ir::Type& tile, std::span<const int> order, int copies = 1);
 
+/// The dimension of a matrix along which a thread holds neighbours, or if it holds none, neighbouring threads do.
+int dim_of_neighbours(const layout::LinearLayout& layout);
+
 /// Row-major.
 inline constexpr int kRowMajor[] = {1, 0};
 

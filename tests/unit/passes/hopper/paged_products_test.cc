@@ -1,6 +1,6 @@
-// Products of rows that are found through an index, such as the pages of a cache, through the whole pipeline for Hopper,
-// on the machine that the distributed interpreter plays, against the tile interpreter: the indices come by a ring of
-// their own, ahead of the rows.
+// Products of rows that are found through an index, such as the pages of a cache, through the whole pipeline for
+// Hopper, on the machine that the distributed interpreter plays, against the tile interpreter: the indices come by a
+// ring of their own, ahead of the rows.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -57,8 +57,18 @@ constexpr const char* kPages[] = {
 
 int in_loop(Module& m, OpKind kind) {
   int n = 0;
-  ir::walk(m.body(), [&](Op* op) { n += op->kind == kind && op->parent->parent && op->parent->parent->kind == OpKind::kFor; });
+  ir::walk(m.body(),
+           [&](Op* op) { n += op->kind == kind && op->parent->parent && op->parent->parent->kind == OpKind::kFor; });
   return n;
+}
+
+void expect_match(const ProductCase& c, const Module& tile, const Module& m, std::mt19937& rng, uint32_t seed) {
+  std::vector<double> expected, got;
+  ASSERT_NO_FATAL_FAILURE(run_both(c, tile, m, rng, seed, &expected, &got));
+  double largest = 0;
+  for (const double v : expected) largest = std::max(largest, std::abs(v));
+  for (size_t e = 0; e < got.size(); ++e)
+    ASSERT_NEAR(got[e], expected[e], largest * (c.dtype == DType::kF16 ? 2e-3 : 1.6e-2)) << "element " << e;
 }
 
 TEST(PagedProducts, MatchTheTileInterpreter) {
@@ -81,12 +91,25 @@ TEST(PagedProducts, MatchTheTileInterpreter) {
     if (c.stages > 1) {
       EXPECT_GE(in_loop(*m, OpKind::kAsyncCopy), 2) << ir::print(*m);
     }
-    std::vector<double> expected, got;
-    ASSERT_NO_FATAL_FAILURE(run_both(c, *tile, *m, rng, first + i, &expected, &got));
-    double largest = 0;
-    for (const double v : expected) largest = std::max(largest, std::abs(v));
-    for (size_t e = 0; e < got.size(); ++e)
-      ASSERT_NEAR(got[e], expected[e], largest * (c.dtype == DType::kF16 ? 2e-3 : 1.6e-2)) << "element " << e;
+    ASSERT_NO_FATAL_FAILURE(expect_match(c, *tile, *m, rng, first + i));
+  }
+}
+
+/// Without wgmma and rings, keys that are values too go through shared memory once in each iteration.
+TEST(PagedProducts, WhatTwoProductsReadIsStoredOnce) {
+  const uint32_t first = std::random_device{}();
+  for (uint32_t i = 0; i < 8; ++i) {
+    std::mt19937 rng(first + i);
+    ProductCase c;
+    c.dtype = i % 2 ? DType::kF16 : DType::kBF16;
+    c.block_m = 32, c.block_n = 64, c.block_k = 32 << (i / 4), c.warps = 4 << (i / 2 % 2), c.stages = 1;
+    const std::string source = fmt::format(kPaged, 0, kPages[i % std::size(kPages)]);
+    SCOPED_TRACE(fmt::format("seed {}: {} warps\n{}", first + i, c.warps, source));
+    std::unique_ptr<Module> tile;
+    const auto m = through_pipeline(lower(c, source), "sm_90a", &tile);
+    ASSERT_TRUE(m);
+    EXPECT_EQ(in_loop(*m, OpKind::kSharedStore), 1) << ir::print(*m);
+    ASSERT_NO_FATAL_FAILURE(expect_match(c, *tile, *m, rng, first + i));
   }
 }
 
