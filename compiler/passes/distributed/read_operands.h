@@ -16,9 +16,9 @@ namespace kiln::passes {
 
 /// A thread multiplies whole rows by whole columns: of 64 elements along k, its four rows alone are 256 registers. Such
 /// an operand is read right before its dot, so that the assembler reads it as it multiplies; what is converted on the
-/// way is stored where it was converted. Operands in rings are read as late. A tile that no
-/// ring brings, and that several products by mma.sync read, such as keys that are values too, is stored once, not
-/// converted for each. Only as far as shared memory has room.
+/// way is stored where it was converted. Operands in rings are read as late. A tile that no ring brings, and that
+/// several products by mma.sync read, such as keys that are values too, is stored once, not converted for each. Only as
+/// far as shared memory has room.
 Status read_operands(ir::Module& module, const target::Target& target);
 
 }  // namespace kiln::passes

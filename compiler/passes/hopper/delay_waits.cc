@@ -109,7 +109,6 @@ bool runs_beside(const Op* op, const Op* product) {
     case OpKind::kBarrier:
       return reads_slots(product);
     case OpKind::kReduce:
-      return analysis::scratch_bytes(*op) == 0;
     case OpKind::kConvertLayout:
       return analysis::scratch_bytes(*op) == 0 || reads_rings(product);
     default:

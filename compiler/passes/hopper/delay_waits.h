@@ -14,9 +14,9 @@ namespace kiln::passes {
 
 /// Moves the waits of each block down over arithmetic, loads and other products, and sets their counts; never over what
 /// writes shared memory or joins warps, since the product still reads its operands. Beside a product that reads the
-/// slots of a ring conversions of layouts are passed as well, and where nothing needs them sooner, they go behind it
-/// first, and with them their barriers. A sum that only goes on into the next product needs no wait. Loops that leave a
-/// product in flight stay as they are.
+/// slots of a ring reductions and conversions of layouts are passed as well, and where nothing needs conversions
+/// sooner, they go behind it first, and with them their barriers. A sum that only goes on into the next product needs
+/// no wait. Loops that leave a product in flight stay as they are.
 Status delay_waits(ir::Module& module, const target::Target& target);
 
 }  // namespace kiln::passes

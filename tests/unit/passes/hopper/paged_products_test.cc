@@ -18,7 +18,8 @@ using ir::Module;
 using ir::Op;
 using ir::OpKind;
 
-/// Scores of rows that a page table names, and their sum of the same rows; what the loop counts is read behind it.
+/// Scores of rows that a page table names, their sums, and by them those of the same rows; what the loop counts is read
+/// behind it.
 constexpr char kPaged[] = R"(
 import triton
 import triton.language as tl
@@ -31,6 +32,7 @@ def product(a, b, c, q, index, M, N, K, L, BM: tl.constexpr, BN: tl.constexpr, B
     x = tl.load(a + m[:, None] * K + n[None, :], mask=(m[:, None] < M) & (n[None, :] < N), other=0.0)
     w = tl.load(a + m[:, None] * K + d[None, :], mask=m[:, None] < M, other=0.0)
     acc = tl.zeros((BM, BN), tl.float32)
+    total = tl.zeros((BM,), tl.float32)
     r = tl.arange(0, BK)
     for t in range({}, L // BK):
         page = {}
@@ -40,11 +42,12 @@ def product(a, b, c, q, index, M, N, K, L, BM: tl.constexpr, BN: tl.constexpr, B
         z = tl.load(a + row[None, :] * K + d[:, None])
         s = tl.dot(w, z, s) * 0.125
         acc = tl.dot(s.to(a.dtype.element_ty), y, acc * 0.5)
+        total += tl.sum(s, 1)
         r += BK
     row = tl.load(index + r // 4, mask=r < L, other=0) % M
     y = tl.load(a + row[:, None] * K + n[None, :], mask=(r[:, None] < L) & (n[None, :] < N), other=0.0)
     s = tl.dot(x, tl.trans(y)) * 0.125
-    acc = tl.dot(s.to(a.dtype.element_ty), y, acc)
+    acc = tl.dot(s.to(a.dtype.element_ty), y, acc) + total[:, None]
     tl.store(c + m[:, None] * N + n[None, :], acc, mask=(m[:, None] < M) & (n[None, :] < N))
 )";
 constexpr const char* kPages[] = {
