@@ -4,6 +4,8 @@
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <array>
+#include <map>
+#include <set>
 #include <unordered_map>
 
 #include "compiler/analysis/dot_layouts.h"
@@ -104,11 +106,30 @@ void emit_mma_by_f16(llvm::IRBuilderBase& b, const target::MmaRow& row, std::spa
     emit_mma(b, halves, std::array{x[2 * k][0], x[2 * k + 1][0], x[2 * k][1], x[2 * k + 1][1]}, y[k], sums);
 }
 
+/// In how many parts a thread adds up each of its sums. An instruction waits for the one before it of its sum, several
+/// times as long as a scheduler takes to begin another: with few sums and a long k the tensor cores would idle.
+int parts_of(const layout::DotPlan& plan) {
+  constexpr size_t kSumsUnderWay = 4, kLeastSteps = 8;  // of a part
+  std::set<int> sums;
+  for (const layout::DotStep& step : plan.steps) sums.insert(step.c[0]);
+  int parts = 1;
+  while (2 * static_cast<size_t>(parts) * sums.size() <= kSumsUnderWay &&
+         plan.steps.size() >= 2 * static_cast<size_t>(parts) * sums.size() * kLeastSteps)
+    parts *= 2;
+  return parts;
+}
+
 void by_instruction(Lowering& l, const ir::Op& op, const target::MmaRow& row, const layout::DotPlan& plan,
-                    Registers& sums) {
+                    Registers& whole) {
   const Registers &left = l.of(op.operand(0)), &right = l.of(op.operand(1));
-  llvm::Type* element = sums[0]->getType();
+  llvm::Type* element = whole[0]->getType();
+  const int parts = element->isHalfTy() ? 1 : parts_of(plan);
+  std::vector<Registers> others(static_cast<size_t>(parts - 1),
+                                Registers(whole.size(), llvm::Constant::getNullValue(element)));
+  std::map<int, int> steps_of;  // a sum, so far
   for (const layout::DotStep& step : plan.steps) {
+    const int part = steps_of[step.c[0]]++ % parts;
+    Registers& sums = part == 0 ? whole : others[static_cast<size_t>(part - 1)];
     std::vector<Value*> c;
     if (element->isHalfTy())
       c = words_of(l.b, sums, step.c);
@@ -127,6 +148,12 @@ void by_instruction(Lowering& l, const ir::Op& op, const target::MmaRow& row, co
       sums[static_cast<size_t>(step.c[i])] = sum;
     }
   }
+  const auto add = [&](Value* a, Value* b) {
+    return element->isFloatingPointTy() ? l.b.CreateFAdd(a, b) : l.b.CreateAdd(a, b);
+  };
+  for (const Registers& part : others)
+    for (size_t r = 0; r < whole.size(); ++r)
+      if (!llvm::isa<llvm::Constant>(part[r])) whole[r] = add(whole[r], part[r]);
 }
 
 /// An operand whose elements are in registers, or come from shared memory when they are first asked for.

@@ -51,12 +51,12 @@ constexpr DotRow kRows[] = {
 };
 
 Result<CompiledKernel> compile_product(const DotRow& row, int m, int n, bool trans, const std::string& target,
-                                       bool want_cubin) {
+                                       bool want_cubin, int depth = 32) {
   KILN_TRY(auto module, parse::parse_module(SourceText::make("product.py", kKernel)));
   KILN_TRY(auto functions, frontend::jit_functions(module));
   const std::vector<std::pair<std::string, frontend::Global>> constants = {
       {"M", ast::Constant(ast::Int{m})},        {"N", ast::Constant(ast::Int{n})},
-      {"K", ast::Constant(ast::Int{32})},       {"TRANS", ast::Constant(trans)},
+      {"K", ast::Constant(ast::Int{depth})},    {"TRANS", ast::Constant(trans)},
       {"OUT", frontend::Global(row.out_dtype)}, {"PRECISION", ast::Constant(std::string(row.precision))}};
   KILN_TRY(auto args, frontend::parse_signature(
                           *functions.at(0), fmt::format("*{}:16, *{}:16, *{}:16", row.x, row.y, row.out), constants));
@@ -91,6 +91,22 @@ TEST(DotCompile, EveryTypeToItsInstruction) {
           EXPECT_LE(kernel->spill_bytes, 0);
         }
       }
+}
+
+/// A thread's only sum along a long k is added up in parts, so that instructions need not wait for one another.
+TEST(DotCompile, OneSumIsMadeInParts) {
+  for (const auto& [depth, parts] : {std::pair{128, 1}, {256, 2}, {512, 4}, {1024, 4}})
+    for (const DotRow& row : {kRows[0], kRows[2]}) {
+      SCOPED_TRACE(fmt::format("{} of depth {}", row.x, depth));
+      auto kernel = compile_product(row, 16, 16, /*trans=*/true, "sm_80", true, depth);
+      ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+      const std::regex sum(R"(add(\.rn)?\.f32)"), product(R"(mma\.sync)");
+      const auto count = [&](const std::regex& what) {
+        return std::distance(std::sregex_iterator(kernel->ptx.begin(), kernel->ptx.end(), what), {});
+      };
+      EXPECT_EQ(count(product), depth / 16) << kernel->ptx;
+      EXPECT_EQ(count(sum), 4 * (parts - 1)) << kernel->ptx;
+    }
 }
 
 Result<CompiledKernel> compile_text(const char* text, const std::string& signature, const CompileOptions& options) {
