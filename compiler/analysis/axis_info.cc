@@ -1,9 +1,9 @@
 #include "compiler/analysis/axis_info.h"
 
 #include <algorithm>
-#include <bit>
 #include <unordered_map>
 
+#include "compiler/analysis/axis_facts.h"
 #include "compiler/layout/algebra.h"
 #include "support/diag.h"
 
@@ -16,105 +16,11 @@ using ir::OpKind;
 using ir::Predicate;
 using ir::Value;
 
+using namespace axis_facts;
+
 namespace {
 
-/// What divides 0, and the cap of every fact.
-constexpr int64_t kMost = int64_t{1} << 40;
 constexpr int64_t kAccessBytes = 16;
-constexpr int64_t kMostStep = 64;  // beyond it no two elements share anything
-
-/// The largest power of two that divides n.
-int64_t divisor_of(int64_t n) {
-  return n == 0 ? kMost : std::min<int64_t>(kMost, int64_t{1} << std::countr_zero(static_cast<uint64_t>(n)));
-}
-/// Powers of two: their greatest common divisor is the smaller.
-int64_t times(int64_t a, int64_t b) { return a >= kMost / b ? kMost : a * b; }
-
-int dims(const AxisInfo& info) { return std::max(1, info.rank); }
-
-AxisInfo unknown(const ir::Type& type) {
-  AxisInfo info;
-  info.rank = type.shape.rank;
-  info.contiguity.fill(1);
-  info.divisibility.fill(1);
-  info.constancy.fill(1);
-  info.prefix.fill(1);
-  info.run.fill(1);
-  info.step.fill(1);
-  return info;
-}
-
-int64_t size_along(const ir::Type& type, int d) { return type.shape.rank ? type.shape[d] : 1; }
-
-AxisInfo constant_info(const ir::Type& type, int64_t value) {
-  AxisInfo info = unknown(type);
-  for (int d = 0; d < dims(info); ++d) {
-    info.divisibility[d] = divisor_of(value);
-    info.constancy[d] = info.prefix[d] = size_along(type, d);
-  }
-  info.constant = value;
-  info.non_negative = value >= 0;
-  return info;
-}
-
-/// What divides every element, seen along any dimension.
-int64_t element_divisor(const AxisInfo& info) {
-  int64_t best = 1;
-  for (int d = 0; d < dims(info); ++d)
-    if (info.contiguity[d] == 1) best = std::max(best, info.divisibility[d]);
-  return best;
-}
-
-/// What divides the elements at multiples of `step` along d.
-int64_t divisor_at(const AxisInfo& info, int d, int64_t step) {
-  return step >= info.contiguity[d] ? info.divisibility[d] : std::min(info.divisibility[d], step);
-}
-
-AxisInfo join(const AxisInfo& a, const AxisInfo& b) {
-  AxisInfo r = a;
-  for (int d = 0; d < dims(a); ++d) {
-    r.contiguity[d] = std::min(a.contiguity[d], b.contiguity[d]);
-    r.constancy[d] = std::min(a.constancy[d], b.constancy[d]);
-    r.prefix[d] = std::min(a.prefix[d], b.prefix[d]);
-    r.run[d] = std::min(a.run[d], b.run[d]);
-    r.step[d] = std::max(a.step[d], b.step[d]);
-    r.divisibility[d] = std::min(divisor_at(a, d, r.contiguity[d]), divisor_at(b, d, r.contiguity[d]));
-  }
-  if (a.constant != b.constant) r.constant.reset();
-  r.non_negative = a.non_negative && b.non_negative;
-  return r;
-}
-
-/// Whether `value` fits the type; constants that wrapped are not followed.
-bool fits(const ir::Type& type, int64_t value) {
-  int bits = type.element_bits();
-  if (type.pointer || bits >= 64) return true;
-  int64_t high = int64_t{1} << (is_signed(type.dtype) ? bits - 1 : bits);
-  return value < high && value >= (is_signed(type.dtype) ? -high : 0);
-}
-
-std::optional<int64_t> fold(OpKind kind, const ir::Type& type, int64_t a, int64_t b) {
-  int64_t r = 0;
-  bool bad = false;
-  if (kind == OpKind::kAdd)
-    bad = __builtin_add_overflow(a, b, &r);
-  else if (kind == OpKind::kSub)
-    bad = __builtin_sub_overflow(a, b, &r);
-  else if (kind == OpKind::kMul)
-    bad = __builtin_mul_overflow(a, b, &r);
-  else if (kind == OpKind::kDiv && b > 0)
-    r = a / b;
-  else if (kind == OpKind::kRem && b > 0)
-    r = a % b;
-  else if (kind == OpKind::kMin)
-    r = std::min(a, b);
-  else if (kind == OpKind::kMax)
-    r = std::max(a, b);
-  else
-    return std::nullopt;
-  if (bad || !fits(type, r)) return std::nullopt;
-  return r;
-}
 
 }  // namespace
 
@@ -167,6 +73,8 @@ struct AxisAnalysis::State {
     for (int d = 0; d < dims(info); ++d) {
       const int64_t known = std::max(info.contiguity[d], info.constancy[d]);
       if (info.run[d] <= known) info.run[d] = known, info.step[d] = 1;
+      if (info.constancy[d] >= size_along(v->type, d)) info.usual_step[d] = 0;
+      if (info.contiguity[d] >= kUsualRun) info.usual_step[d] = 1;
     }
     infos[v] = info;
   }
@@ -248,6 +156,7 @@ struct AxisAnalysis::State {
       case OpKind::kArange: {
         AxisInfo info = unknown(type);
         info.contiguity[0] = type.shape[0];
+        info.usual_step[0] = 1;
         info.divisibility[0] = divisor_of(op->int_attr(AttrName::kStart));
         info.non_negative = op->int_attr(AttrName::kStart) >= 0;
         return info;
@@ -258,6 +167,7 @@ struct AxisAnalysis::State {
         for (int d = 0; d < info.rank; ++d) {
           info.divisibility[d] = from.divisibility[0];
           info.constancy[d] = info.prefix[d] = type.shape[d];
+          info.usual_step[d] = 0;
         }
         info.constant = from.constant;
         info.non_negative = from.non_negative;
@@ -268,21 +178,17 @@ struct AxisAnalysis::State {
       case OpKind::kBroadcast: {
         AxisInfo info = of(op->operand(0));
         for (int d = 0; d < info.rank; ++d)
-          if (op->operand(0)->type.shape[d] != type.shape[d]) info.constancy[d] = info.prefix[d] = type.shape[d];
+          if (op->operand(0)->type.shape[d] != type.shape[d]) {
+            info.constancy[d] = info.prefix[d] = type.shape[d];
+            info.usual_step[d] = 0;
+          }
         return info;
       }
       case OpKind::kTrans: {
         AxisInfo info = unknown(type), from = of(op->operand(0));
         const auto& order = std::get<std::vector<int64_t>>(*op->find(AttrName::kOrder));
-        for (int d = 0; d < info.rank; ++d) {
-          size_t source = static_cast<size_t>(order[static_cast<size_t>(d)]);
-          info.contiguity[d] = from.contiguity[source];
-          info.divisibility[d] = from.divisibility[source];
-          info.constancy[d] = from.constancy[source];
-          info.prefix[d] = from.prefix[source];
-          info.run[d] = from.run[source];
-          info.step[d] = from.step[source];
-        }
+        for (int d = 0; d < info.rank; ++d)
+          copy_along(info, d, from, static_cast<size_t>(order[static_cast<size_t>(d)]));
         info.constant = from.constant;
         info.non_negative = from.non_negative;
         return info;
@@ -331,6 +237,7 @@ struct AxisAnalysis::State {
           info.divisibility[d] = std::min(element_divisor(a), element_divisor(b));
           set_run(info, d, a, b);
           if (b.run[d] > a.run[d]) set_run(info, d, b, a);
+          info.usual_step[d] = std::max(a.usual_step[d], b.usual_step[d]);
         }
         info.non_negative =
             op->kind == OpKind::kMin ? a.non_negative && b.non_negative : a.non_negative || b.non_negative;
@@ -346,8 +253,13 @@ struct AxisAnalysis::State {
     AxisInfo info = unknown(type);
     for (int d = 0; d < dims(info); ++d) {
       info.constancy[d] = size_along(type, d);
-      for (const Value* v : op->operands) info.constancy[d] = std::min(info.constancy[d], of(v).constancy[d]);
+      bool changes = false;
+      for (const Value* v : op->operands) {
+        info.constancy[d] = std::min(info.constancy[d], of(v).constancy[d]);
+        changes |= of(v).usual_step[d] != 0;
+      }
       info.prefix[d] = info.constancy[d];
+      if (!changes) info.usual_step[d] = 0;
     }
     return info;
   }
@@ -371,14 +283,10 @@ struct AxisAnalysis::State {
     for (int d = 0, source = 0; d < info.rank; ++d) {
       if (d == axis) {
         info.divisibility[d] = element_divisor(from);
+        info.usual_step[d] = 0;
         continue;
       }
-      info.contiguity[d] = from.contiguity[source];
-      info.divisibility[d] = from.divisibility[source];
-      info.prefix[d] = from.prefix[source];
-      info.run[d] = from.run[source];
-      info.step[d] = from.step[source];
-      info.constancy[d] = from.constancy[source++];
+      copy_along(info, d, from, static_cast<size_t>(source++));
     }
     info.constant = from.constant;
     info.non_negative = from.non_negative;
@@ -395,6 +303,7 @@ struct AxisAnalysis::State {
     info.constancy[last] = std::min<int64_t>(from.constancy[from_last], type.shape[last]);
     info.prefix[last] = std::min<int64_t>(from.prefix[from_last], type.shape[last]);
     info.divisibility[last] = divisor_at(from, from_last, info.contiguity[last]);
+    info.usual_step[last] = from.usual_step[from_last];
     for (int d = 0; d < last; ++d) info.divisibility[d] = element_divisor(from);
     info.non_negative = from.non_negative;
     return info;
@@ -433,6 +342,7 @@ struct AxisAnalysis::State {
       const bool wraps = type.element_bits() < source.element_bits() && type.element_bits() < 32;
       if (same_step) info.contiguity[d] = from.contiguity[d];
       if (same_step && !wraps) info.run[d] = from.run[d], info.step[d] = from.step[d];
+      if (same_step) info.usual_step[d] = from.usual_step[d];
       if (wraps)
         info.contiguity[d] =
             std::min({info.contiguity[d], from.divisibility[d], int64_t{1} << (type.element_bits() - 1)});
@@ -465,6 +375,7 @@ struct AxisAnalysis::State {
       set_run(info, d, a, b);
       if (const int64_t turned = std::min(a.constancy[d], b.run[d]); turned > info.run[d])
         info.run[d] = turned, info.step[d] = b.step[d];
+      info.usual_step[d] = std::min(kFar, a.usual_step[d] + b.usual_step[d]);
       int64_t da = divisor_at(a, d, info.contiguity[d]), db = divisor_at(b, d, info.contiguity[d]);
       // A pointer's contiguity counts elements, its divisibility bytes.
       if (op->kind == OpKind::kAddPtr && info.contiguity[d] < a.contiguity[d])
@@ -480,6 +391,7 @@ struct AxisAnalysis::State {
     AxisInfo info = combined(op, type);
     for (int d = 0; d < dims(info); ++d) {
       set_run(info, d, a, b);
+      info.usual_step[d] = std::min(kFar, a.usual_step[d] + b.usual_step[d]);
       info.contiguity[d] = std::min(a.contiguity[d], b.constancy[d]);
       int64_t c = info.contiguity[d];
       info.divisibility[d] =
@@ -497,6 +409,7 @@ struct AxisAnalysis::State {
       int64_t da = a.contiguity[d] == 1 ? a.divisibility[d] : element_divisor(a);
       int64_t db = b.contiguity[d] == 1 ? b.divisibility[d] : element_divisor(b);
       info.divisibility[d] = times(da, db);
+      info.usual_step[d] = b.usual_step[d] == 0 ? usual_product(a, b, d) : usual_product(b, a, d);
       for (const auto& [x, factor] : {std::pair(&a, &b), std::pair(&b, &a)})
         if (factor->constant && *factor->constant > 0 && *factor->constant <= kMostStep / x->step[d])
           info.run[d] = x->run[d], info.step[d] = x->step[d] * *factor->constant;
@@ -520,6 +433,10 @@ struct AxisAnalysis::State {
                                      std::min({a.contiguity[d], a.divisibility[d], b.divisibility[d], b.constancy[d]}));
       if (b.constant && *b.constant > 0 && (rounds_down || a.non_negative))
         info.run[d] = a.run[d], info.step[d] = (a.step[d] - 1) / *b.constant + 1;
+      if (b.usual_step[d] == 0 && a.usual_step[d] < kFar) {
+        const bool is_small = b.constant && *b.constant > 0 && *b.constant < kUsualRun;
+        info.usual_step[d] = is_small ? a.usual_step[d] / static_cast<double>(*b.constant) : 0;
+      }
       // An exact division by a constant power of two leaves the rest of the divisor.
       if (b.constant && *b.constant > 0 && *b.constant == divisor_of(*b.constant) && a.contiguity[d] == 1)
         info.divisibility[d] = std::max<int64_t>(1, a.divisibility[d] / *b.constant);
@@ -558,6 +475,7 @@ struct AxisAnalysis::State {
       if (a.non_negative || !is_signed(type.dtype))
         info.contiguity[d] = std::min({a.contiguity[d], a.divisibility[d], b.divisibility[d], b.constancy[d]});
       info.divisibility[d] = std::min(divisor_at(a, d, info.contiguity[d]), element_divisor(b));
+      info.usual_step[d] = usual_remainder(a, b, d);
     }
     info.non_negative = a.non_negative;
     return folded(op, type, info);
@@ -575,6 +493,7 @@ struct AxisAnalysis::State {
         if (!mask.constant || type.is_bool()) continue;
         if (auto m = static_cast<int64_t>(static_cast<uint64_t>(*mask.constant) + 1); m > 0 && m == divisor_of(m)) {
           info.contiguity[d] = std::min({x.contiguity[d], x.divisibility[d], m});
+          info.usual_step[d] = usual_remainder(x, constant_info(type, m), d);
           info.divisibility[d] = divisor_at(x, d, info.contiguity[d]);
         } else if (int64_t low = divisor_of(*mask.constant); *mask.constant != 0) {
           info.constancy[d] = std::max(info.constancy[d], std::min({x.contiguity[d], x.divisibility[d], low}));
@@ -611,6 +530,7 @@ struct AxisAnalysis::State {
     for (int d = 0; d < dims(info); ++d) {
       info.contiguity[d] = std::min({a.contiguity[d], b.contiguity[d], c.constancy[d]});
       info.constancy[d] = std::min({a.constancy[d], b.constancy[d], c.constancy[d]});
+      info.usual_step[d] = std::max(a.usual_step[d], b.usual_step[d]);
       info.divisibility[d] = std::min(divisor_at(a, d, info.contiguity[d]), divisor_at(b, d, info.contiguity[d]));
     }
     info.non_negative = a.non_negative && b.non_negative;
@@ -697,7 +617,11 @@ std::array<int, ir::kMaxRank> AxisAnalysis::order_of(const Value* pointer) const
   for (int d = 0; d < info.rank; ++d) order[static_cast<size_t>(d)] = info.rank - 1 - d;
   std::stable_sort(order.begin(), order.begin() + info.rank, [&](int a, int b) {
     const int64_t ca = info.contiguity[a], cb = info.contiguity[b];
-    return ca != cb ? ca > cb : info.run[a] / info.constancy[a] > info.run[b] / info.constancy[b];
+    const int64_t ra = info.run[a] / info.constancy[a], rb = info.run[b] / info.constancy[b];
+    if (ca != cb || ra != rb) return ca != cb ? ca > cb : ra > rb;
+    // Lanes along equal addresses bring nothing.
+    auto step = [&](int d) { return info.usual_step[d] == 0 ? kFar : info.usual_step[d]; };
+    return step(a) < step(b);
   });
   return order;
 }

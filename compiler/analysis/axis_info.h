@@ -11,15 +11,22 @@
 
 namespace kiln::analysis {
 
+/// Elements along which a usual step is taken to stay what it is: a few rows of a picture are longer.
+constexpr int64_t kUsualRun = 32;
+
 /// Of an integer, pointer or i1 value. With c = contiguity[d]: in each aligned group of c elements along d, each is the
 /// one before plus one (pointers: plus one element). With k = constancy[d]: the elements of each aligned group of k
 /// along d are equal. divisibility[d] divides the first element of each such contiguous group along d (pointers: in
 /// bytes). In each aligned group of run[d] elements along d, each is the one before or at most step[d] more, as in
 /// arange // 2 with steps of 1 and in arange * 3 with steps of 3. In each aligned group of prefix[d] elements of an i1
 /// along d, those that are true come first.
+/// usual_step[d] is a guess, for choices alone: how far apart neighbours along d lie on most of their way. A remainder
+/// is taken to wrap seldom, a quotient by an unknown number to change seldom, an unknown stride to be large, and the
+/// larger the more divides it.
 struct AxisInfo {
   int rank = 0;
   std::array<int64_t, ir::kMaxRank> contiguity{}, divisibility{}, constancy{}, run{}, step{}, prefix{};
+  std::array<double, ir::kMaxRank> usual_step{};
   std::optional<int64_t> constant;  // when every element is this number
   bool non_negative = false;        // no element is below zero, unless index arithmetic overflowed its type
 
@@ -51,7 +58,7 @@ class AxisAnalysis {
   uint64_t first_loaded(const ir::Op* access, layout::Coord place) const;
 
   /// The dimension along which neighbours of a pointer tile are most contiguous in memory, then the one with the
-  /// longest run of addresses; ties go to the last dimension.
+  /// longest run of addresses, then the one with the shortest usual step; ties go to the last dimension.
   std::array<int, ir::kMaxRank> order_of(const ir::Value* pointer) const;
   /// Elements that one access may move along `dim`, limited by alignment, contiguity, mask and 16 bytes: the mask is on
   /// for the first few of them, which may be none or all. `mask` may be null. Where it is on for some of them alone, no

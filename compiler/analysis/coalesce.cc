@@ -96,8 +96,13 @@ double access_cost(const AxisAnalysis& axis, const ir::Op* access, const LinearL
       const auto neighbours = static_cast<uint64_t>(std::max<int64_t>(1, bytes / (size * info.step[d])));
       const int64_t repeated =
           std::min(info.run[d], info.constancy[d] * static_cast<int64_t>(std::bit_floor(neighbours)));
-      const int64_t together =
-          std::max({info.constancy[d], std::clamp<int64_t>(bytes / size, 1, info.contiguity[d]), repeated});
+      // What changes seldom is not counted on: it may be where the numbers are small.
+      const double apart = info.usual_step[d] * static_cast<double>(size);
+      const auto usual = apart <= 0 || apart > static_cast<double>(bytes)
+                             ? uint64_t{1}
+                             : std::bit_floor(static_cast<uint64_t>(static_cast<double>(bytes) / apart));
+      const int64_t together = std::max({info.constancy[d], std::clamp<int64_t>(bytes / size, 1, info.contiguity[d]),
+                                         repeated, std::min(kUsualRun, static_cast<int64_t>(usual))});
       kept[static_cast<size_t>(d)] = ~static_cast<uint64_t>(together - 1);
     }
     layout::Span all, one;

@@ -156,6 +156,48 @@ TEST(AxisInfo, RunsWithSteps) {
   EXPECT_EQ(a["beyond"].run[0], 1) << "too far apart to share a sector";
 }
 
+/// What a convolution gathers: pixels, which a tile counts over the rows of pictures of unknown width, in rows, and
+/// channels in columns.
+TEST(AxisInfo, PixelsLieCloserThanChannels) {
+  Analysed a = analyse(
+      "  %i = arange {start = 0, end = 64} : i32[64]\n"
+      "  %c = arange {start = 0, end = 32} : i32[32]\n"
+      "  %width = splat %w : i32[64]\n"
+      "  %two = constant 2 : i32[64]\n"
+      "  %rows = splat %row : i32[64]\n"
+      "  %y = div %i, %width : i32[64]\n"
+      "  %x0 = rem %i, %width : i32[64]\n"
+      "  %xs = mul %x0, %two : i32[64]\n"
+      "  %ys = mul %y, %rows : i32[64]\n"
+      "  %at = add %xs, %ys : i32[64]\n"
+      "  %pixels = expand_dims %at {axis = 1} : i32[64, 1]\n"
+      "  %planes = splat %plane : i32[32]\n"
+      "  %filters = splat %filter : i32[64]\n"
+      "  %cs = mul %c, %planes : i32[32]\n"
+      "  %fs = mul %i, %filters : i32[64]\n"
+      "  %channels = expand_dims %cs {axis = 0} : i32[1, 32]\n"
+      "  %f1 = expand_dims %fs {axis = 1} : i32[64, 1]\n"
+      "  %p1 = broadcast %pixels : i32[64, 32]\n"
+      "  %c1 = broadcast %channels : i32[64, 32]\n"
+      "  %f2 = broadcast %f1 : i32[64, 32]\n"
+      "  %offset = add %p1, %c1 : i32[64, 32]\n"
+      "  %weights = add %f2, %c1 : i32[64, 32]\n"
+      "  %wrapped = rem %i, %two : i32[64]\n"
+      "  %base = splat %x : *f32[64, 32]\n"
+      "  %p = addptr %base, %offset : *f32[64, 32]\n"
+      "  %q = addptr %base, %weights : *f32[64, 32]\n",
+      "%x: *f32 {divisibility = 16}, %w: i32, %row: i32, %plane: i32, %filter: i32 {divisibility = 16}");
+  EXPECT_EQ(a["y"].usual_step[0], 0) << "a quotient by an unknown number";
+  EXPECT_EQ(a["at"].usual_step[0], 2);
+  EXPECT_EQ(a["p"].usual_step[0], 2);
+  EXPECT_GT(a["p"].usual_step[1], 64);
+  EXPECT_GT(a["wrapped"].usual_step[0], 64) << "known to wrap all the time";
+  EXPECT_EQ(a["p"].contiguity[0], 1) << "nothing is relied on";
+  EXPECT_EQ(a.axis->order_of(a.value("p"))[0], 0);
+  // Of two unknown strides the one that 16 divides is taken to be larger.
+  EXPECT_EQ(a.axis->order_of(a.value("q"))[0], 1);
+}
+
 TEST(AxisInfo, MasksThatEndWithinAVector) {
   Analysed a = analyse(std::string(kOffsets) +
                        "  %s = splat %n : i32[1024]\n"
