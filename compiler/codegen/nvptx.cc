@@ -66,7 +66,7 @@ Machines& machines(const target::Target& target) {
 
 struct SplitAddressesPass : llvm::PassInfoMixin<SplitAddressesPass> {
   llvm::PreservedAnalyses run(llvm::Function& fn, llvm::FunctionAnalysisManager&) {
-    if (!(share_bases(fn) | split_addresses(fn))) return llvm::PreservedAnalyses::all();
+    if (!(share_steps(fn) | share_bases(fn) | split_addresses(fn))) return llvm::PreservedAnalyses::all();
     llvm::PreservedAnalyses kept;
     kept.preserveSet<llvm::CFGAnalyses>();
     return kept;

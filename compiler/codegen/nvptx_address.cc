@@ -2,10 +2,15 @@
 
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/MapVector.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/PatternMatch.h>
+#include <llvm/Transforms/Utils/Local.h>
 
+#include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -17,6 +22,7 @@ using llvm::Value;
 namespace {
 
 constexpr size_t kMostTerms = 8;  // of an index
+constexpr size_t kFewSteps = 8;   // that are not worth another order of a loop's instructions
 
 /// number = rest + constant without wrapping; rest is null when there is no constant to take out.
 struct Split {
@@ -65,6 +71,89 @@ void add_terms(Value* sum, std::vector<Value*>& terms) {
 }
 
 }  // namespace
+
+bool share_steps(llvm::Function& fn) {
+  struct Address {
+    llvm::GetElementPtrInst* gep;
+    std::vector<Value*> steps;  // from the tensor on
+  };
+  const llvm::DominatorTree tree(fn);
+  const llvm::LoopInfo loops(tree);
+  if (loops.empty()) return false;
+  auto previous = [](llvm::GetElementPtrInst* gep) -> llvm::GetElementPtrInst* {
+    auto* from = llvm::dyn_cast<llvm::GetElementPtrInst>(gep->getPointerOperand());
+    const bool goes_on = from && from->getNumIndices() == 1 &&
+                         from->getSourceElementType() == gep->getSourceElementType() &&
+                         from->getType() == gep->getType();
+    return goes_on ? from : nullptr;
+  };
+  auto back = [&](llvm::GetElementPtrInst* gep, size_t steps) {
+    for (; steps > 1; --steps) gep = previous(gep);
+    return gep;
+  };
+  llvm::MapVector<std::pair<Value*, std::pair<llvm::BasicBlock*, llvm::Type*>>, std::vector<Address>> by_tensor;
+  for (llvm::GetElementPtrInst* gep : addresses_of(fn)) {
+    // Steps on the way to others, and addresses of shared memory, which have 32 bits, stay.
+    const bool ends = llvm::any_of(gep->users(), [&](llvm::User* u) {
+      auto* next = llvm::dyn_cast<llvm::GetElementPtrInst>(u);
+      return !next || next->getPointerOperand() != gep || !previous(next);
+    });
+    if (!ends || gep->getAddressSpace() != 1 || !loops.getLoopFor(gep->getParent())) continue;
+    Address address{gep, {}};
+    Value* tensor = gep;
+    for (llvm::GetElementPtrInst* at = gep; at && address.steps.size() < kMostTerms; at = previous(at)) {
+      address.steps.push_back(at->getOperand(1));
+      tensor = at->getPointerOperand();
+    }
+    std::ranges::reverse(address.steps);
+    by_tensor[{tensor, {gep->getParent(), gep->getSourceElementType()}}].push_back(std::move(address));
+  }
+
+  bool changed = false;
+  for (auto& [tensor, addresses] : by_tensor) {
+    const llvm::Loop* loop = loops.getLoopFor(tensor.second.first);
+    auto varies = [&](const Value* v) {
+      if (const auto* cast = llvm::dyn_cast<llvm::CastInst>(v)) v = cast->getOperand(0);
+      const auto* i = llvm::dyn_cast<llvm::Instruction>(v);
+      return i && loop->contains(i);
+    };
+    llvm::DenseMap<Value*, std::pair<int, size_t>> uses;  // of a step, and its earliest place
+    std::set<const llvm::GetElementPtrInst*> before;      // the sums of the loop: others are hoisted
+    for (const Address& address : addresses) {
+      bool moves = false;
+      for (size_t i = 0; i < address.steps.size(); ++i) {
+        auto& [count, place] = uses.try_emplace(address.steps[i], 0, i).first->second;
+        ++count, place = std::min(place, i);
+        if (moves |= varies(address.steps[i]); moves) before.insert(back(address.gep, address.steps.size() - i));
+      }
+    }
+    // What many have first, and of that what does not change in the loop, where it is added once. Constants last: they
+    // are offsets of memory instructions.
+    auto rank = [&](Value* step) {
+      const auto& [count, place] = uses[step];
+      return std::tuple(llvm::isa<llvm::Constant>(step), -count, varies(step), place);
+    };
+    std::set<std::vector<Value*>> after;
+    for (Address& address : addresses) {
+      std::ranges::stable_sort(address.steps, {}, rank);
+      bool moves = false;
+      for (size_t i = 0; i < address.steps.size(); ++i)
+        if (moves |= varies(address.steps[i]); moves)
+          after.insert({address.steps.begin(), address.steps.begin() + static_cast<std::ptrdiff_t>(i) + 1});
+    }
+    if (2 * after.size() > before.size() || before.size() - after.size() < kFewSteps) continue;
+    // Each anew; what is equal is found by the passes behind this one, as is what moves out of the loop.
+    for (const Address& address : addresses) {
+      llvm::IRBuilder<> b(address.gep);
+      Value* sum = back(address.gep, address.steps.size())->getPointerOperand();
+      for (Value* step : address.steps) sum = b.CreateGEP(tensor.second.second, sum, step);
+      address.gep->replaceAllUsesWith(sum);
+    }
+    for (const Address& address : addresses) llvm::RecursivelyDeleteTriviallyDeadInstructions(address.gep);
+    changed = true;
+  }
+  return changed;
+}
 
 bool share_bases(llvm::Function& fn) {
   struct Address {

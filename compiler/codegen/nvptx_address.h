@@ -11,6 +11,10 @@ namespace kiln::codegen {
 /// Returns whether it changed something.
 bool split_addresses(llvm::Function& fn);
 
+/// ((p + x) + a) + b, ((p + y) + a) + b → ((p + a) + b) + x, ((p + a) + b) + y of addresses in one loop, where that
+/// takes fewer sums: what many have in common is added to the tensor once. Returns whether it changed something.
+bool share_steps(llvm::Function& fn);
+
 /// p + (a + x), p + (a + y) → (p + a) + x, (p + a) + y of 64 bits, where the addresses of a tensor have `a` in common
 /// and each something of its own: of 64-bit program numbers and sizes, say. An element then takes one instruction,
 /// which multiplies what is its own and adds it to the base. Returns whether it changed something.

@@ -98,6 +98,53 @@ define void @f(ptr addrspace(1) %p, ptr addrspace(1) %q, i64 %row, i64 %n, i32 %
   }
 }
 
+/// Elements of a loop that add an offset of their own first, and then, one by one, what is common to all: the common
+/// steps are added to the tensor once, and each element has one sum.
+TEST(NvptxAddress, ElementsOfALoopShareTheirSteps) {
+  for (const int elements : {12, 3}) {
+    std::string own, body;
+    for (int i = 0; i < elements; ++i) {
+      own += fmt::format(
+          "  %x{0} = mul i32 %x, {1}\n  %e{0} = sext i32 %x{0} to i64\n"
+          "  %p{0} = getelementptr i16, ptr addrspace(1) %p, i64 %e{0}\n",
+          i, 3 + 2 * i);
+      body += fmt::format(
+          "  %a{0} = getelementptr i16, ptr addrspace(1) %p{0}, i64 %h\n"
+          "  %b{0} = getelementptr i16, ptr addrspace(1) %a{0}, i64 %w\n"
+          "  %c{0} = getelementptr i16, ptr addrspace(1) %b{0}, i64 %d\n  store i16 1, ptr addrspace(1) %c{0}\n",
+          i);
+    }
+    llvm::LLVMContext context;
+    auto module = parse(context, fmt::format(R"(
+define void @f(ptr addrspace(1) %p, ptr addrspace(1) %q, i32 %x, i32 %n) {{
+entry:
+{}  br label %loop
+loop:
+  %k = phi i32 [ 0, %entry ], [ %k1, %loop ]
+  %y = load volatile i32, ptr addrspace(1) %q
+  %z = load volatile i32, ptr addrspace(1) %q
+  %t = load volatile i32, ptr addrspace(1) %q
+  %h = sext i32 %y to i64
+  %w = sext i32 %z to i64
+  %d = sext i32 %t to i64
+{}  %k1 = add i32 %k, 1
+  %more = icmp slt i32 %k1, %n
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}}
+)",
+                                             own, body));
+    // Few are left in the order that they have.
+    EXPECT_EQ(share_steps(*module->getFunction("f")), elements > 8);
+    EXPECT_FALSE(llvm::verifyModule(*module, &llvm::errs()));
+    auto ptx = emit_ptx(*module, sm_90a());
+    ASSERT_TRUE(ptx.ok());
+    const std::string loop = ptx->substr(ptx->find("$L__BB0_1:"));
+    EXPECT_EQ(count(loop, "add.s64"), elements > 8 ? elements + 3 : 3 * elements) << loop;
+  }
+}
+
 TEST(NvptxOrder, ChainsRunToTheirEndAndMemoryKeepsItsOrder) {
   llvm::LLVMContext context;
   auto module = parse(context, R"(define void @f(ptr %p, float %a, float %b) {
