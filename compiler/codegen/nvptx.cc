@@ -87,6 +87,7 @@ void optimize_for_gpu(llvm::Module& module, llvm::TargetMachine& machine) {
     absolute_by_maximum(f);
     round_to_bf16_by_pairs(f);
     carry_halves_in_pairs(f);
+    widen_in_loops(f);
     order_by_need(f);
   }
 }

@@ -1,12 +1,15 @@
 #include "compiler/codegen/nvptx_address.h"
 
+#include <fmt/format.h>
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/MapVector.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/PatternMatch.h>
+#include <llvm/IR/ValueHandle.h>
 #include <llvm/Transforms/Utils/Local.h>
 
 #include <algorithm>
@@ -22,7 +25,8 @@ using llvm::Value;
 namespace {
 
 constexpr size_t kMostTerms = 8;  // of an index
-constexpr size_t kFewSteps = 8;   // that are not worth another order of a loop's instructions
+constexpr char kOwnStep[] = "kiln.own_step";
+constexpr size_t kFewSteps = 8;  // that are not worth another order of a loop's instructions
 
 /// number = rest + constant without wrapping; rest is null when there is no constant to take out.
 struct Split {
@@ -75,7 +79,8 @@ void add_terms(Value* sum, std::vector<Value*>& terms) {
 bool share_steps(llvm::Function& fn) {
   struct Address {
     llvm::GetElementPtrInst* gep;
-    std::vector<Value*> steps;  // from the tensor on
+    llvm::WeakTrackingVH tensor;  // which may be an address that was itself made anew
+    std::vector<Value*> steps;    // from the tensor on
   };
   const llvm::DominatorTree tree(fn);
   const llvm::LoopInfo loops(tree);
@@ -88,7 +93,7 @@ bool share_steps(llvm::Function& fn) {
     return goes_on ? from : nullptr;
   };
   auto back = [&](llvm::GetElementPtrInst* gep, size_t steps) {
-    for (; steps > 1; --steps) gep = previous(gep);
+    for (; gep && steps > 1; --steps) gep = previous(gep);
     return gep;
   };
   llvm::MapVector<std::pair<Value*, std::pair<llvm::BasicBlock*, llvm::Type*>>, std::vector<Address>> by_tensor;
@@ -99,14 +104,13 @@ bool share_steps(llvm::Function& fn) {
       return !next || next->getPointerOperand() != gep || !previous(next);
     });
     if (!ends || gep->getAddressSpace() != 1 || !loops.getLoopFor(gep->getParent())) continue;
-    Address address{gep, {}};
-    Value* tensor = gep;
+    Address address{gep, gep, {}};
     for (llvm::GetElementPtrInst* at = gep; at && address.steps.size() < kMostTerms; at = previous(at)) {
       address.steps.push_back(at->getOperand(1));
-      tensor = at->getPointerOperand();
+      address.tensor = at->getPointerOperand();
     }
     std::ranges::reverse(address.steps);
-    by_tensor[{tensor, {gep->getParent(), gep->getSourceElementType()}}].push_back(std::move(address));
+    by_tensor[{address.tensor, {gep->getParent(), gep->getSourceElementType()}}].push_back(std::move(address));
   }
 
   bool changed = false;
@@ -145,8 +149,10 @@ bool share_steps(llvm::Function& fn) {
     // Each anew; what is equal is found by the passes behind this one, as is what moves out of the loop.
     for (const Address& address : addresses) {
       llvm::IRBuilder<> b(address.gep);
-      Value* sum = back(address.gep, address.steps.size())->getPointerOperand();
+      Value* sum = address.tensor;
       for (Value* step : address.steps) sum = b.CreateGEP(tensor.second.second, sum, step);
+      if (auto* last = llvm::dyn_cast<llvm::Instruction>(sum); last && uses[address.steps.back()].first == 1)
+        last->setMetadata(kOwnStep, llvm::MDNode::get(fn.getContext(), {}));
       address.gep->replaceAllUsesWith(sum);
     }
     for (const Address& address : addresses) llvm::RecursivelyDeleteTriviallyDeadInstructions(address.gep);
@@ -186,6 +192,32 @@ bool share_bases(llvm::Function& fn) {
       gep->eraseFromParent();
       changed = true;
     }
+  }
+  return changed;
+}
+
+bool widen_in_loops(llvm::Function& fn) {
+  const llvm::DominatorTree tree(fn);
+  const llvm::LoopInfo loops(tree);
+  if (loops.empty()) return false;
+  bool changed = false;
+  for (llvm::GetElementPtrInst* gep : addresses_of(fn)) {
+    if (!gep->getMetadata(kOwnStep)) continue;
+    const llvm::Loop* loop = loops.getLoopFor(gep->getParent());
+    const auto* wide = llvm::dyn_cast<llvm::SExtInst>(gep->getOperand(1));
+    if (!loop || !wide || !wide->getSrcTy()->isIntegerTy(32) || !loop->isLoopInvariant(wide)) continue;
+    llvm::IRBuilder<> b(gep);
+    Value *step = wide->getOperand(0), *from = gep->getPointerOperand();
+    auto* type = llvm::FunctionType::get(gep->getType(), {step->getType(), from->getType()}, /*isVarArg=*/false);
+    const uint64_t size = fn.getDataLayout().getTypeAllocSize(gep->getSourceElementType());
+    auto* sum = llvm::InlineAsm::get(type, fmt::format("mad.wide.s32 $0, $1, {}, $2;", size), "=l,r,l",
+                                     /*hasSideEffects=*/false);
+    auto* call = b.CreateCall(sum, {step, from});
+    call->setDoesNotAccessMemory();
+    call->setDoesNotThrow();
+    gep->replaceAllUsesWith(call);
+    llvm::RecursivelyDeleteTriviallyDeadInstructions(gep);
+    changed = true;
   }
   return changed;
 }

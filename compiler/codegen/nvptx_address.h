@@ -15,6 +15,11 @@ bool split_addresses(llvm::Function& fn);
 /// takes fewer sums: what many have in common is added to the tensor once. Returns whether it changed something.
 bool share_steps(llvm::Function& fn);
 
+/// Where share_steps has left an element's own offset of 32 bits, and it does not change in the loop: one instruction
+/// that reads it as it is. Hoisted, an offset of 64 bits takes two registers, and its sum two instructions. For the end
+/// of the passes. Returns whether it changed something.
+bool widen_in_loops(llvm::Function& fn);
+
 /// p + (a + x), p + (a + y) → (p + a) + x, (p + a) + y of 64 bits, where the addresses of a tensor have `a` in common
 /// and each something of its own: of 64-bit program numbers and sizes, say. An element then takes one instruction,
 /// which multiplies what is its own and adds it to the base. Returns whether it changed something.

@@ -99,7 +99,7 @@ define void @f(ptr addrspace(1) %p, ptr addrspace(1) %q, i64 %row, i64 %n, i32 %
 }
 
 /// Elements of a loop that add an offset of their own first, and then, one by one, what is common to all: the common
-/// steps are added to the tensor once, and each element has one sum.
+/// steps are added to the tensor once, and each element has one sum, which reads its offset of 32 bits.
 TEST(NvptxAddress, ElementsOfALoopShareTheirSteps) {
   for (const int elements : {12, 3}) {
     std::string own, body;
@@ -136,12 +136,15 @@ done:
 )",
                                              own, body));
     // Few are left in the order that they have.
-    EXPECT_EQ(share_steps(*module->getFunction("f")), elements > 8);
+    const bool shares = elements > 8;
+    EXPECT_EQ(share_steps(*module->getFunction("f")), shares);
+    EXPECT_EQ(widen_in_loops(*module->getFunction("f")), shares);
     EXPECT_FALSE(llvm::verifyModule(*module, &llvm::errs()));
     auto ptx = emit_ptx(*module, sm_90a());
     ASSERT_TRUE(ptx.ok());
     const std::string loop = ptx->substr(ptx->find("$L__BB0_1:"));
-    EXPECT_EQ(count(loop, "add.s64"), elements > 8 ? elements + 3 : 3 * elements) << loop;
+    EXPECT_EQ(count(loop, "add.s64"), shares ? 3 : 3 * elements) << loop;
+    EXPECT_EQ(count(loop, "mad.wide.s32"), shares ? elements : 0) << loop;
   }
 }
 
