@@ -186,10 +186,15 @@ std::optional<int> contiguous_dim(const Value* operand, const analysis::AxisAnal
   }
   if (!operand->op) return std::nullopt;
   int dim = 1;
-  if (operand->op->kind == OpKind::kLoad)
-    dim = axis.order_of(operand->op->operand(0))[0];
-  else if (operand->op->kind != OpKind::kDescriptorLoad)
+  if (operand->op->kind == OpKind::kLoad) {
+    const Value* pointer = operand->op->operand(0);
+    const int first = axis.order_of(pointer)[0];
+    const analysis::AxisInfo& info = axis.of(pointer);
+    // Elements that lie apart along both are stored one by one, as the product wants them.
+    if (info.run[first] > info.constancy[first]) dim = first;
+  } else if (operand->op->kind != OpKind::kDescriptorLoad) {
     return std::nullopt;
+  }
   return turned ? 1 - dim : dim;
 }
 
