@@ -26,7 +26,7 @@ bool has_dot(const Block& body) {
 }
 
 /// Of a thread: for what is prefetched, and for that with the loop's sums.
-constexpr int kMostRegisters = 32, kMostWithSums = 160;
+constexpr int kMostRegisters = 48, kMostWithSums = 160;
 
 class Prefetcher {
  public:
