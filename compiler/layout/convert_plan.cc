@@ -353,13 +353,51 @@ std::optional<int> matrix_cost(const LinearLayout& tile, const LinearLayout& scr
 
 int side_cost(const SharedAccess& access) { return access.wavefronts * static_cast<int>(access.groups.size()); }
 
-void plan_shared(const LinearLayout& from, const LinearLayout& to, int element_bytes, ConvertPlan& plan) {
+/// A processor does two instructions of arithmetic in each cycle in which it does one of shared memory.
+int arithmetic_cycles(int instructions) { return (instructions + 1) / 2; }
+
+/// Cycles of taking small elements out of words, or putting them together, unless accesses move words as registers hold
+/// them: 32 bits of neighbouring registers.
+int packing_cost(const SharedAccess& access, int element_bytes) {
+  const auto per_word = static_cast<size_t>(kBankBytes / std::min(kBankBytes, element_bytes));
+  if (per_word == 1) return 0;
+  const auto is_word = [&](const std::vector<int>& group) {
+    for (size_t i = 0; i < group.size(); ++i) {
+      const size_t first = i / per_word * per_word;
+      if (group[first] % static_cast<int>(per_word) || group[i] != group[first] + static_cast<int>(i - first))
+        return false;
+    }
+    return group.size() % per_word == 0;
+  };
+  if (std::ranges::all_of(access.groups, is_word)) return 0;
+  return arithmetic_cycles(static_cast<int>(access.groups.size() * access.groups[0].size() / per_word));
+}
+
+/// Cycles of the shuffles, and of choosing by lane which register is sent and which one is taken.
+int shuffle_cost(const ConvertPlan& plan, int element_bytes) {
+  const auto choices = [](const XorMap& map) { return (1 << std::popcount(map.thread_bits())) - 1; };
+  const int words = plan.num_slots * std::max(1, element_bytes / kBankBytes);
+  const int packing = element_bytes < kBankBytes ? words : 0;
+  return words + arithmetic_cycles(words * (choices(plan.send) + choices(plan.take)) + packing);
+}
+
+/// Gives the cycles that it takes.
+int plan_shared(const LinearLayout& from, const LinearLayout& to, int element_bytes, ConvertPlan& plan) {
   // Vectors from what both sides hold in registers; or, when that is little, from what one side holds besides.
   auto from_registers = index_bases(from, In::kRegister), to_registers = index_bases(to, In::kRegister);
   size_t most = static_cast<size_t>(log2_exact(kMaxAccessBytes / element_bytes));
   std::vector<uint64_t> common = intersect(from_registers, to_registers);
-  std::sort(common.begin(), common.end());
+  // In the order of the registers that are read: what reads them, as mma.sync or a wide store does, wants neighbours.
+  // Of more bits than fit, of halves the first registers, which are a fragment; else neighbouring elements.
+  const auto by_register = [&](uint64_t x) {
+    return std::pair(std::ranges::find(to_registers, x) - to_registers.begin(), x);
+  };
+  if (element_bytes < kBankBytes)
+    std::ranges::sort(common, {}, by_register);
+  else
+    std::ranges::sort(common);
   if (common.size() > most) common.resize(most);
+  std::ranges::sort(common, {}, by_register);
   struct Candidate {
     std::vector<uint64_t> vector_bits;
     std::vector<uint64_t> rows;  // of matrices, when these shall read
@@ -373,7 +411,7 @@ void plan_shared(const LinearLayout& from, const LinearLayout& to, int element_b
     if (more.size() > common.size()) candidates.push_back({more, {}});
   }
   for (const MatrixRows& m : matrix_rows(to, element_bytes)) candidates.push_back({m.along, m.rows});
-  std::pair<int, size_t> best;  // bank cycles, then instructions
+  std::pair<int, size_t> best;  // cycles, then instructions
   for (const auto& [vector_bits, rows] : candidates) {
     const auto written = lanes_served_together(from, vector_bits, element_bytes);
     const Offsets offsets =
@@ -381,13 +419,13 @@ void plan_shared(const LinearLayout& from, const LinearLayout& to, int element_b
                          vector_bits, element_bytes);
     SharedAccess write = side_access(from, offsets, element_bytes), read = side_access(to, offsets, element_bytes);
     LinearLayout scratch = scratch_layout(from, offsets);
-    int reading = side_cost(read);
+    int reading = side_cost(read) + packing_cost(read, element_bytes);
     size_t instructions = read.groups.size();
     if (const auto by_matrices = matrix_cost(to, scratch, element_bytes); by_matrices && *by_matrices <= reading) {
       reading = *by_matrices;
       instructions = std::max<size_t>(1, instructions / 8);
     }
-    std::pair cost(side_cost(write) + reading, write.groups.size() + instructions);
+    std::pair cost(side_cost(write) + packing_cost(write, element_bytes) + reading, write.groups.size() + instructions);
     if (best.first && cost >= best) continue;
     best = cost;
     plan.scratch = std::move(scratch);
@@ -412,6 +450,7 @@ void plan_shared(const LinearLayout& from, const LinearLayout& to, int element_b
     }
     plan.copy_of[r] = static_cast<int>(original);
   }
+  return best.first;
 }
 
 }  // namespace
@@ -464,11 +503,10 @@ ConvertPlan plan_convert(const LinearLayout& from, const LinearLayout& to, int e
     plan.source = register_source(pull);
     return plan;
   }
-  plan_shared(from, to, element_bytes, plan);
+  const int best = plan_shared(from, to, element_bytes, plan);
   plan.kind = ConvertKind::kShared;
   if (!stays_in_warp(pull) || !plan_shuffle(to, pull, plan)) return plan;
-  int shuffle_cost = plan.num_slots * std::max(1, element_bytes / kBankBytes);
-  if (shuffle_cost > side_cost(plan.write) + side_cost(plan.read) + kSharedTripCost) return plan;
+  if (shuffle_cost(plan, element_bytes) > best + kSharedTripCost) return plan;
   plan.kind = ConvertKind::kShuffle;
   plan.write = plan.read = {};
   plan.scratch.reset();

@@ -7,6 +7,7 @@
 #include "compiler/layout/convert_plan.h"
 #include "compiler/layout/reduce_plan.h"
 #include "compiler/layout/shared_forms.h"
+#include "compiler/layout/tensor_core.h"
 #include "tests/unit/layout/random_layout.h"
 
 namespace kiln::layout {
@@ -140,12 +141,57 @@ TEST(ConvertPlan, StaysInTheWarpWhenItCan) {
     ConvertPlan plan = plan_convert(from, to, 4);
     ++seen[plan.kind];
     if (!is_injective(from)) return;
-    EXPECT_NE(plan.kind, ConvertKind::kShared) << to_string(from) << " -> " << to_string(to);
+    // Which of many registers is sent, and which is taken, may depend on the lane: that costs more than memory.
+    if (plan.to_registers <= 4) {
+      EXPECT_NE(plan.kind, ConvertKind::kShared) << to_string(from) << " -> " << to_string(to);
+    }
     if (plan.kind == ConvertKind::kShuffle) {
       EXPECT_LE(plan.num_slots, plan.to_registers);
     }
   });
   EXPECT_GT(seen[ConvertKind::kShuffle], 0);
+}
+
+/// Rows of 16 bytes as they are loaded, to an operand of mma.sync that sums along `k`.
+ConvertPlan plan_operand(DotSide side, int warps, std::array<int, 2> order) {
+  const int32_t shape[] = {64, 64}, result[] = {16, 64}, along_columns[] = {1, warps};
+  std::array<int32_t, 2> own{1, 1}, lanes{1, 1}, apart{1, 1};
+  own[static_cast<size_t>(order[0])] = lanes[static_cast<size_t>(order[0])] = 8;
+  lanes[static_cast<size_t>(order[1])] = 4;
+  apart[static_cast<size_t>(order[1])] = warps;
+  const LinearLayout loaded = blocked(shape, own, lanes, apart, order);
+  const LinearLayout operand = mma_operand(side, shape, 16, mma_accumulator(result, along_columns));
+  return plan_convert(loaded, operand, 2);
+}
+
+TEST(ConvertPlan, OperandsOfMmaAreReadByMatrices) {
+  // Also with one warp, where shuffles could do it, and across the sum, where vectors of 16 bytes could.
+  for (const int warps : {1, 2, 4})
+    for (const std::array<int, 2> order : {std::array{0, 1}, std::array{1, 0}}) {
+      const ConvertPlan plan = plan_operand(DotSide::kB, warps, order);
+      ASSERT_EQ(plan.kind, ConvertKind::kShared) << warps;
+      EXPECT_LT(plan.read.vector * 2, 16) << warps;
+      const int32_t shape[] = {64, 64}, result[] = {16, 64}, along_columns[] = {1, warps};
+      const LinearLayout operand = mma_operand(DotSide::kB, shape, 16, mma_accumulator(result, along_columns));
+      const auto access = plan_matrix_access(operand, *plan.scratch, 2);
+      ASSERT_TRUE(access) << warps;
+      EXPECT_EQ(access->transposed, order[0] == 1);
+    }
+}
+
+TEST(ConvertPlan, VectorsAreReadInTheOrderOfRegisters) {
+  // Accumulators of one warp row as an operand of all warps: the four words of an A fragment are one vector.
+  for (const int warps : {2, 4}) {
+    const int32_t shape[] = {16, 64}, along_columns[] = {1, warps}, next[] = {16, 128};
+    const LinearLayout sums = mma_accumulator(shape, along_columns);
+    const LinearLayout operand = mma_operand(DotSide::kA, shape, 16, mma_accumulator(next, along_columns));
+    const ConvertPlan plan = plan_convert(sums, operand, 2);
+    ASSERT_EQ(plan.kind, ConvertKind::kShared);
+    EXPECT_EQ(plan.read.vector, 8);
+    for (const std::vector<int>& group : plan.read.groups)
+      for (size_t i = 0; i < group.size(); ++i) EXPECT_EQ(group[i], group[0] + static_cast<int>(i)) << warps;
+    check_convert(sums, operand, 2);
+  }
 }
 
 LinearLayout blocked2(int32_t m, int32_t n, std::array<int32_t, 2> spt, std::array<int32_t, 2> threads,
