@@ -5,6 +5,7 @@
 #include "compiler/analysis/layout_ops.h"
 #include "compiler/passes/distributed/pipeline_loads.h"
 #include "compiler/passes/util/rewrite.h"
+#include "compiler/passes/util/ring_reader.h"
 
 namespace kiln::passes {
 
@@ -25,10 +26,6 @@ bool has_any_layout(const Op* op) {
 }
 
 }  // namespace
-
-bool is_filled(const Op* load) {
-  return load->kind == OpKind::kLoad && load->operands.size() == 3 && constant_of(load->operand(2)) != uint64_t{0};
-}
 
 bool IndexLoads::takes(Op* load, Plan& plan) {
   const ir::Type& type = load->result()->type;

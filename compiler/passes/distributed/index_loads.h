@@ -19,9 +19,6 @@
 
 namespace kiln::passes {
 
-/// Whether what is masked off is other than 0, which is what copies fill it with.
-bool is_filled(const ir::Op* load);
-
 class IndexLoads {
  public:
   /// Of the loop with this body, which writes through `stored`.

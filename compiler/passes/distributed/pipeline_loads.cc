@@ -25,6 +25,7 @@
 #include "compiler/passes/tile/dce.h"
 #include "compiler/passes/util/loop_slice.h"
 #include "compiler/passes/util/rewrite.h"
+#include "compiler/passes/util/ring_reader.h"
 #include "compiler/passes/util/shared_handles.h"
 #include "compiler/target/occupancy.h"
 
@@ -54,57 +55,6 @@ bool reaches_dot(const Value* v, const Block* body) {
   std::unordered_set<const Value*> seen;
   return reaches_dot(v, body, seen);
 }
-
-/// Puts what reads a tile's shared memory in place of the load that brought it.
-class RingReader {
- public:
-  explicit RingReader(ir::Builder& b) : b_(b) {}
-
-  /// `handle`: where the tile lies. Conversions of the tile, and of what is it transposed, read it as they need it.
-  void take(Op* load, Value* handle) {
-    const std::vector<ir::Use> uses = load->result()->uses;
-    const bool filled = is_filled(load);
-    for (const ir::Use& use : uses) {
-      if (use.op->kind == OpKind::kConvertLayout && !filled) replace_conversion(use.op, handle);
-      if (use.op->kind == OpKind::kTrans && !filled) take_transposed(use.op, handle);
-    }
-    b_.set_before(load);
-    if (load->result()->uses.empty()) return load->erase();
-    Value* v = read(handle, load->result()->type);
-    if (filled) v = b_.select(load->operand(1), v, load->operand(2));
-    replace(load, v);
-  }
-
-  const std::vector<Value*>& handles() const { return handles_; }
-  const std::vector<Op*>& reads() const { return reads_; }
-
- private:
-  Value* read(Value* handle, const Type& type) {
-    handles_.push_back(handle);
-    Value* v = b_.create1(OpKind::kSharedLoad, {handle}, type);
-    reads_.push_back(v->op);
-    return v;
-  }
-
-  void replace_conversion(Op* convert, Value* handle) {
-    b_.set_before(convert);
-    replace(convert, read(handle, convert->result()->type));
-  }
-
-  /// The conversions of a transposed tile read the transposed memory.
-  void take_transposed(Op* trans, Value* handle) {
-    b_.set_before(trans);
-    Value* turned = transposed(b_, handle, std::get<std::vector<int64_t>>(*trans->find(AttrName::kOrder)));
-    const std::vector<ir::Use> uses = trans->result()->uses;
-    for (const ir::Use& use : uses)
-      if (use.op->kind == OpKind::kConvertLayout) replace_conversion(use.op, turned);
-    if (trans->result()->uses.empty()) trans->erase();
-  }
-
-  ir::Builder& b_;
-  std::vector<Value*> handles_;
-  std::vector<Op*> reads_;
-};
 
 /// Bulk copies into slots of a ring, by one thread of the kernel's own warps, and the mbarriers they arrive at.
 class BulkRing {
