@@ -9,6 +9,7 @@
 #include "compiler/passes/distributed/allocate_shared.h"
 #include "compiler/passes/distributed/assign_layouts.h"
 #include "compiler/passes/distributed/choose_mma.h"
+#include "compiler/passes/distributed/copy_operands.h"
 #include "compiler/passes/distributed/hold_in_shared.h"
 #include "compiler/passes/distributed/load_early.h"
 #include "compiler/passes/distributed/pipeline_loads.h"
@@ -141,6 +142,8 @@ constexpr Pass kCuda[] = {
                             on_target<prefetch_loads>},
   {"read_operands",         kLayouts | kLoadsPipelined, kWarpsSpecialized, kNothing, kSharedPlaced,
                             on_target<read_operands>},
+  {"copy_operands",         kLayouts | kLoadsPipelined, kWarpsSpecialized, kNothing, kSharedPlaced,
+                            on_target<copy_operands>},
   // What is held takes of shared memory what the rings leave.
   {"hold_in_shared",        kLayouts | kLoadsPipelined, kWarpsSpecialized, kNothing, kSharedPlaced,
                             on_target<hold_in_shared>},

