@@ -16,6 +16,7 @@
 #include "compiler/passes/distributed/prefetch_loads.h"
 #include "compiler/passes/distributed/read_operands.h"
 #include "compiler/passes/distributed/remove_conversions.h"
+#include "compiler/passes/distributed/sink_conversions.h"
 #include "compiler/passes/hopper/delay_waits.h"
 #include "compiler/passes/hopper/limit_products.h"
 #include "compiler/passes/hopper/recognize_blocks.h"
@@ -74,6 +75,7 @@ Status wait_for_launches(ir::Module& module, Context&) {
   return {};
 }
 Status convert_ifs(ir::Module& module, Context&) { return if_conversion(module); }
+Status convert_late(ir::Module& module, Context&) { return sink_conversions(module); }
 Status load_before_loops(ir::Module& module, Context&) { return load_early(module); }
 Status lay_out(ir::Module& module, Context& context) { return assign_layouts(module, context.remarks); }
 bool guards_accesses(const Context& context) { return context.guard_accesses; }
@@ -135,6 +137,7 @@ constexpr Pass kCuda[] = {
   {"assign_layouts",        kMmaChosen | kDescriptorsExpanded, kLayouts, kLayouts, kDeadRemoved,
                             lay_out},
   {"remove_conversions",    kLayouts, kLoadsPipelined, kNothing, kNothing, on_target<remove_conversions>},
+  {"sink_conversions",      kLayouts, kLoadsPipelined, kNothing, kNothing, convert_late},
   {"load_early",            kLayouts, kLoadsPipelined | kWarpsSpecialized, kNothing, kDeadRemoved, load_before_loops},
   {"pipeline_loads",        kLayouts | kMmaChosen, kWarpsSpecialized, kLoadsPipelined, kSharedPlaced,
                             on_target<pipeline_loads>},
