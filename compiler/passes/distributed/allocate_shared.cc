@@ -27,6 +27,8 @@ namespace {
 constexpr int64_t kAlignment = 128;  // a row of banks
 /// Up to here every op has bytes of its own: that costs no occupancy worth naming, and fewer barriers are needed.
 constexpr int64_t kOwnScratchLimit = 4096;
+/// Up to here, of each warp, no two allocations lie at one place, for the same reasons.
+constexpr int64_t kOwnBytesOfWarp = 4096;
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -176,17 +178,23 @@ class SharedAllocator {
   /// What was read since the last barrier that all threads passed; writing over it needs a barrier first.
   using Pending = std::vector<Interval>;
 
-  /// Erases barriers behind ops that have one of their own: all warps met there, and nothing else used shared memory
-  /// since.
+  static bool converts_by_shared(const Op* op) {
+    return op && op->kind == OpKind::kConvertLayout && analysis::scratch_bytes(*op) > 0;
+  }
+  /// Erases barriers behind ops that have one of their own, or in front of them: all warps meet there, and nothing else
+  /// uses shared memory in between.
   void drop_repeated_barriers(Block* block) {
     for (Op *op = block->first, *next = nullptr; op; op = next) {
       next = op->next;
       for (Block* b : op->regions) drop_repeated_barriers(b);
       if (op->kind != OpKind::kBarrier || !joins_all(op)) continue;
-      const Op* before = op->prev;
-      while (before && ir::is_pure(before) && before->regions.empty() && analysis::scratch_bytes(*before) == 0)
-        before = before->prev;
-      if (before && before->kind == OpKind::kConvertLayout && analysis::scratch_bytes(*before) > 0) op->erase();
+      const auto passes = [](const Op* other) {
+        return other && ir::is_pure(other) && other->regions.empty() && analysis::scratch_bytes(*other) == 0;
+      };
+      const Op *before = op->prev, *after = op->next;
+      while (passes(before)) before = before->prev;
+      while (passes(after)) after = after->next;
+      if (converts_by_shared(before) || converts_by_shared(after)) op->erase();
     }
   }
 
@@ -219,6 +227,9 @@ class SharedAllocator {
       return analysis::shared_alignment(a->result()->type) > analysis::shared_alignment(b->result()->type);
     };
     std::stable_sort(fixed_.begin(), fixed_.end(), first);
+    int64_t sum = 0;
+    for (const Op* op : fixed_) sum += aligned(analysis::shared_bytes(op->result()->type));
+    apart_ = !own_region(module_) && sum + std::max(largest_, kOwnScratchLimit) <= kOwnBytesOfWarp * module_.num_warps;
     place_in_order();
     // Small ones that stay may lie in the way of large ones, which take turns.
     if (const int64_t end = fixed_end_; end > target_.shared_per_block) {
@@ -272,7 +283,7 @@ class SharedAllocator {
       moved = false;
       for (size_t other = 0; other < number; ++other) {
         const Interval taken = interval_of(other);
-        if (!taken.overlaps({begin, begin + bytes}) || !overlap(lives_[other], lives_[number])) continue;
+        if (!taken.overlaps({begin, begin + bytes}) || (!apart_ && !overlap(lives_[other], lives_[number]))) continue;
         begin = (taken.end + alignment - 1) / alignment * alignment;
         moved = true;
       }
@@ -362,10 +373,11 @@ class SharedAllocator {
     int64_t sum = 0;
     for (const Scratch& s : scratch_) sum += aligned(s.bytes);
     bool own = sum <= kOwnScratchLimit;
+    const int64_t shared = std::max(largest_, std::min(kOwnScratchLimit, target_.shared_per_block - fixed_end_));
     int64_t next = fixed_end_, size = fixed_end_;
     for (size_t i = 0; i < scratch_.size(); ++i) {
       const Scratch& s = scratch_[i];
-      const int64_t at = own ? fixed_end_ : place_of(s);
+      const int64_t at = own || apart_ ? fixed_end_ : place_of(s);
       if (at < fixed_end_) {
         lay_over(s, at);
         size = std::max(size, at + s.bytes);
@@ -377,7 +389,7 @@ class SharedAllocator {
                         ir::info(s.op->kind).mnemonic));
       if (at < fixed_end_) continue;
       // Neighbours that fit beside each other alternate, which saves a barrier between them.
-      if (!own && next + s.bytes > std::max(fixed_end_ + largest_, size)) next = fixed_end_;
+      if (!own && next + s.bytes > std::max(fixed_end_ + shared, size)) next = fixed_end_;
       s.op->set(AttrName::kSharedOffset, next);
       next += aligned(s.bytes);
       size = std::max(size, s.op->int_attr(AttrName::kSharedOffset) + s.bytes);
@@ -432,6 +444,7 @@ class SharedAllocator {
   std::unordered_set<const Op*> over_;  // scratch in memory of those
   std::set<Op*> entered_;               // the first ops of these
   int64_t largest_ = 0;                 // scratch of one op
+  bool apart_ = false;                  // there is room for all at once
   int64_t fixed_end_ = 0;               // where scratch begins
 };
 
