@@ -1,6 +1,8 @@
 #include "compiler/passes/distributed/read_operands.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <vector>
 
 #include "compiler/analysis/dot_layouts.h"
@@ -22,7 +24,8 @@ using ir::Op;
 using ir::OpKind;
 using ir::Value;
 
-constexpr int kWideOperand = 64;  // registers
+constexpr int kWideOperand = 64;     // registers
+constexpr int kMostConverted = 128;  // for operands of all sums of a block
 
 class OperandReader {
  public:
@@ -31,6 +34,16 @@ class OperandReader {
 
   void run() {
     collect(module_.body());
+    std::map<const Block*, std::set<const Op*>> converted;
+    for (const Op* dot : dots_)
+      for (int i : {0, 1})
+        if (const Op* made = dot->operand(i)->op; made && made->kind == OpKind::kConvertLayout)
+          converted[dot->parent].insert(made);
+    for (const auto& [block, conversions] : converted) {
+      int registers = 0;
+      for (const Op* op : conversions) registers += op->result()->type.layout->num_registers();
+      if (registers > kMostConverted) crowded_.insert(block);
+    }
     for (Op* dot : dots_)
       for (int i : {0, 1}) read_late(dot, i);
     for (Value* tile : tiles_) store_once(tile);
@@ -53,7 +66,9 @@ class OperandReader {
   void read_late(Op* dot, int i) {
     Value* operand = dot->operand(i);
     Op* made = operand->op;
-    if (!made || !is_wide(operand) || !std::ranges::all_of(operand->uses, is_operand)) return;
+    if (!made || !std::ranges::all_of(operand->uses, is_operand)) return;
+    const bool waits = operand->uses.size() > 1 && crowded_.contains(dot->parent);  // for its next product
+    if (!is_wide(operand) && !(waits && made->kind == OpKind::kConvertLayout)) return;
     if (made->kind == OpKind::kSharedLoad && operand->uses.size() == 1 && stays_until(made, dot)) {
       made->unlink();
       dot->parent->insert_before(dot, made);
@@ -170,7 +185,8 @@ class OperandReader {
   int64_t room_;
   ir::Builder b_;
   std::vector<Op*> dots_;
-  std::vector<Value*> tiles_;  // that are loaded
+  std::vector<Value*> tiles_;       // that are loaded
+  std::set<const Block*> crowded_;  // whose operands fill the registers
 };
 
 }  // namespace
