@@ -88,6 +88,7 @@ void optimize_for_gpu(llvm::Module& module, llvm::TargetMachine& machine) {
     round_to_bf16_by_pairs(f);
     carry_halves_in_pairs(f);
     widen_in_loops(f);
+    move_constants_out(f);
     order_by_need(f);
   }
 }

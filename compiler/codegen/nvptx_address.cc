@@ -24,9 +24,10 @@ using llvm::Value;
 
 namespace {
 
-constexpr size_t kMostTerms = 8;  // of an index
 constexpr char kOwnStep[] = "kiln.own_step";
-constexpr size_t kFewSteps = 8;  // that are not worth another order of a loop's instructions
+constexpr size_t kFewSteps = 8;      // that are not worth another order of a loop's instructions
+constexpr size_t kMostTerms = 8;     // of an index
+constexpr unsigned kMostShift = 20;  // of a constant that shall fit into an instruction
 
 /// number = rest + constant without wrapping; rest is null when there is no constant to take out.
 struct Split {
@@ -52,6 +53,34 @@ Split split(llvm::IRBuilder<>& b, Value* number, bool sign) {
   if (sign && match(number, m_NSWAdd(m_Value(x), m_APInt(c)))) return {x, c->getSExtValue()};
   if (!sign && match(number, m_NUWAdd(m_Value(x), m_APInt(c)))) return {x, static_cast<int64_t>(c->getZExtValue())};
   return split_bits(b, number);
+}
+
+/// Likewise of 64 bits, where sums may wrap, as addresses do: the constants of what is extended, scaled and added.
+Split split_wide(llvm::IRBuilder<>& b, Value* number, size_t depth = 0) {
+  Value *x = nullptr, *y = nullptr;
+  const llvm::APInt* c = nullptr;
+  if (depth > kMostTerms) return {};
+  if (match(number, m_ZExt(m_Value(x))) || match(number, m_SExt(m_Value(x)))) {
+    const bool sign = llvm::isa<llvm::SExtInst>(number);
+    const Split s = split(b, x, sign);
+    if (!s.rest) return {};
+    return {sign ? b.CreateSExt(s.rest, number->getType()) : b.CreateZExt(s.rest, number->getType()), s.constant};
+  }
+  if (match(number, m_AddLike(m_Value(x), m_APInt(c)))) return {x, c->getSExtValue()};
+  if (match(number, m_Shl(m_Value(x), m_APInt(c))) && c->ult(kMostShift)) {
+    const Split s = split_wide(b, x, depth + 1);
+    if (!s.rest) return {};
+    return {b.CreateShl(s.rest, c->getZExtValue()), s.constant * (int64_t{1} << c->getZExtValue())};
+  }
+  if (match(number, m_Mul(m_Value(x), m_APInt(c))) && c->abs().ult(uint64_t{1} << kMostShift)) {
+    const Split s = split_wide(b, x, depth + 1);
+    if (!s.rest) return {};
+    return {b.CreateMul(s.rest, b.getInt64(c->getZExtValue())), s.constant * c->getSExtValue()};
+  }
+  if (!match(number, m_AddLike(m_Value(x), m_Value(y)))) return {};
+  for (auto [inner, other] : {std::pair(x, y), std::pair(y, x)})
+    if (const Split s = split_wide(b, inner, depth + 1); s.rest) return {b.CreateAdd(s.rest, other), s.constant};
+  return {};
 }
 
 std::vector<llvm::GetElementPtrInst*> addresses_of(llvm::Function& fn) {
@@ -227,6 +256,17 @@ bool split_addresses(llvm::Function& fn) {
   bool changed = false;
   for (llvm::GetElementPtrInst* gep : addresses) {
     Value *index = gep->getOperand(1), *narrow = nullptr;
+    if (index->getType()->isIntegerTy(64) && !llvm::isa<llvm::CastInst>(index)) {
+      llvm::IRBuilder<> b(gep);
+      const Split parts = split_wide(b, index);
+      if (!parts.rest) continue;
+      Value* base = b.CreateGEP(gep->getSourceElementType(), gep->getPointerOperand(), parts.rest);
+      gep->replaceAllUsesWith(
+          b.CreateGEP(gep->getSourceElementType(), base, b.getInt64(static_cast<uint64_t>(parts.constant))));
+      gep->eraseFromParent();
+      changed = true;
+      continue;
+    }
     const bool sign = match(index, m_SExt(m_Value(narrow)));
     if (!sign && !match(index, m_ZExt(m_Value(narrow)))) continue;
     llvm::IRBuilder<> b(gep);
@@ -240,6 +280,38 @@ bool split_addresses(llvm::Function& fn) {
     changed = true;
   }
   return changed;
+}
+
+void move_constants_out(llvm::Function& fn) {
+  struct Sum {
+    llvm::Instruction* sum;
+    Value *other, *rest;
+    const llvm::APInt* constant;
+    bool is_extended;
+  };
+  std::vector<Sum> sums;
+  llvm::DenseMap<std::pair<Value*, Value*>, int> shared;
+  for (llvm::Instruction& i : llvm::instructions(fn)) {
+    if (!match(&i, m_DisjointOr(m_Value(), m_Value()))) continue;
+    for (const unsigned side : {0u, 1u}) {
+      Value *inner = i.getOperand(side), *other = i.getOperand(1 - side), *narrow = inner, *rest = nullptr;
+      const bool is_extended = match(inner, m_ZExt(m_Value(narrow)));
+      const llvm::APInt* c = nullptr;
+      if (llvm::isa<llvm::Constant>(other) || !match(narrow, m_DisjointOr(m_Value(rest), m_APInt(c)))) continue;
+      sums.push_back({&i, other, rest, c, is_extended});
+      ++shared[{other, rest}];
+      break;
+    }
+  }
+  for (const Sum& s : sums) {
+    if (shared[{s.other, s.rest}] < 2) continue;
+    llvm::IRBuilder<> b(s.sum);
+    llvm::Type* type = s.sum->getType();
+    Value* common = b.CreateOr(s.other, b.CreateZExt(s.rest, type), "", /*IsDisjoint=*/true);
+    Value* constant = llvm::ConstantInt::get(type, s.constant->zext(type->getScalarSizeInBits()));
+    s.sum->replaceAllUsesWith(b.CreateOr(common, constant, "", /*IsDisjoint=*/true));
+    s.sum->eraseFromParent();
+  }
 }
 
 }  // namespace kiln::codegen

@@ -8,7 +8,8 @@ namespace kiln::codegen {
 /// p + ext(x + c) → (p + ext(x)) + c wherever no bit can carry or overflow, so that the registers of one thread share
 /// one 64-bit address per tensor:
 ///   getelementptr T, p, sext(or disjoint x, 512)   →   getelementptr T, (getelementptr T, p, sext x), 512
-/// Returns whether it changed something.
+/// Of indices of 64 bits, which may wrap as addresses do, also the constants of what they add and scale. Returns
+/// whether it changed something.
 bool split_addresses(llvm::Function& fn);
 
 /// ((p + x) + a) + b, ((p + y) + a) + b → ((p + a) + b) + x, ((p + a) + b) + y of addresses in one loop, where that
@@ -24,5 +25,9 @@ bool widen_in_loops(llvm::Function& fn);
 /// and each something of its own: of 64-bit program numbers and sizes, say. An element then takes one instruction,
 /// which multiplies what is its own and adds it to the base. Returns whether it changed something.
 bool share_bases(llvm::Function& fn);
+
+/// a | (x | c) → (a | x) | c where no bits meet: of indices that masks compare, the elements of a thread have a | x in
+/// common. LICM prefers each x | c in a register of its own, all through a loop. After the passes that do.
+void move_constants_out(llvm::Function& fn);
 
 }  // namespace kiln::codegen

@@ -64,6 +64,55 @@ TEST(NvptxAddress, TakesConstantsOutOfDisjointBitsAndExactSumsOnly) {
   }
 }
 
+/// Of numbers of 64 bits, as program numbers times sizes are: addresses wrap as they do.
+TEST(NvptxAddress, TakesConstantsOutOfSumsOf64Bits) {
+  struct Row {
+    const char* index;
+    int64_t constant;  // in elements; 0: none is taken out
+  };
+  const Row rows[] = {{"%i = shl i64 %b, 7", 8 << 7},
+                      {"%i = mul i64 %b, 100", 800},
+                      {"%s = shl i64 %b, 3\n  %i = add i64 %s, %a", 64},
+                      {"%s = mul i64 %b, %a\n  %i = add i64 %s, %a", 0}};
+  for (const Row& row : rows) {
+    llvm::LLVMContext context;
+    auto module = parse(context, fmt::format("define ptr addrspace(1) @f(ptr addrspace(1) %p, i32 %x, i64 %a) {{\n"
+                                             "  %n = or disjoint i32 %x, 8\n  %e = zext i32 %n to i64\n"
+                                             "  %b = or disjoint i64 %a, %e\n  {}\n"
+                                             "  %g = getelementptr i8, ptr addrspace(1) %p, i64 %i\n"
+                                             "  ret ptr addrspace(1) %g\n}}\n",
+                                             row.index));
+    EXPECT_EQ(split_addresses(*module->getFunction("f")), row.constant != 0) << row.index;
+    EXPECT_FALSE(llvm::verifyModule(*module));
+    EXPECT_EQ(count(print_llvm(*module), fmt::format("i64 {}\n", row.constant)), row.constant != 0);
+  }
+}
+
+/// Indices that masks compare: LICM keeps each x | c in a register, where x is enough.
+TEST(NvptxAddress, MovesConstantsOutOfSharedSums) {
+  for (const bool shares : {true, false}) {
+    llvm::LLVMContext context;
+    auto module = parse(context, fmt::format(R"(
+define void @f(ptr addrspace(1) %p, i64 %a, i32 %x, i32 %y) {{
+  %n = or disjoint i32 %x, 8
+  %m = or disjoint i32 {}, 16
+  %en = zext i32 %n to i64
+  %em = zext i32 %m to i64
+  %i = or disjoint i64 %a, %en
+  %j = or disjoint i64 %a, %em
+  store i64 %i, ptr addrspace(1) %p
+  store i64 %j, ptr addrspace(1) %p
+  ret void
+}})",
+                                             shares ? "%x" : "%y"));
+    move_constants_out(*module->getFunction("f"));
+    EXPECT_FALSE(llvm::verifyModule(*module));
+    const std::string text = print_llvm(*module);
+    EXPECT_EQ(count(text, ", 8\n") + count(text, ", 16\n"), shares ? 4 : 2) << text;
+    EXPECT_EQ(count(text, "or disjoint i64"), shares ? 4 : 2) << text;
+  }
+}
+
 /// Two elements of a row that 64-bit numbers find: what they have in common becomes a base of the tensor, of which each
 /// has its own. One address alone, or two that are equal, stay as they are.
 TEST(NvptxAddress, ElementsShareABase) {
@@ -497,17 +546,17 @@ class Counting : public Assembler {
 // Each try for more programs on an SM is a compilation: none is made where all that was seen of its kind spilled.
 TEST(NvptxCubin, HopelessTriesForOccupancyAreNotMade) {
   if (toolkit_assembler_name().empty()) GTEST_SKIP() << "neither nvJitLink nor ptxas is here";
-  auto programs = [](int values) {
+  auto programs = [](int values, int threads = 128) {
     std::string text = fmt::format(
-        ".version 8.4\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n.reqntid 128\n{{\n"
+        ".version 8.4\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n.reqntid {}\n{{\n"
         ".reg .b32 %r<{}>;\n.reg .b64 %rd<2>;\nld.param.b64 %rd1, [p];\n",
-        values);
+        threads, values);
     for (int i = 0; i < values; ++i) text += fmt::format("ld.volatile.global.b32 %r{}, [%rd1+{}];\n", i, 4 * i);
     for (int i = 0; i < values; ++i)
       text += fmt::format("st.volatile.global.b32 [%rd1+{}], %r{};\n", 4 * i, values - 1 - i);
     text += "ret;\n}\n";
     const Counting counting;
-    auto cubin = link_for_occupancy(text, sm_90a(), {.threads = 128, .products = true}, &counting);
+    auto cubin = link_for_occupancy(text, sm_90a(), {.threads = threads, .products = true}, &counting);
     EXPECT_TRUE(cubin.ok()) << render(cubin.error());
     return counting.programs;
   };
