@@ -342,11 +342,9 @@ Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target,
     const int limit = target::registers_for(target, {.threads = facts.threads}, count);
     return !facts.waits && (plain.registers * 5 > limit * 8 || live * 4 > limit * 9);
   };
-  for (int tries = facts.products ? 1 : facts.waits ? 3 : 2; tries > 0 && blocks > now.blocks_per_sm; --tries) {
-    if (is_hopeless(blocks)) {
-      --blocks;
-      continue;
-    }
+  for (int tries = facts.products ? 1 : facts.waits ? 3 : 2; tries > 0; --tries) {
+    while (blocks > now.blocks_per_sm && is_hopeless(blocks)) --blocks;
+    if (blocks <= now.blocks_per_sm) break;
     std::string crowded = limited(".minnctapersm", blocks);
     KILN_TRY(Cubin dense, link_cubin(crowded, target, device, facts.shares_registers));
     if (dense.spill_bytes == 0) return crowd(std::move(crowded), std::move(dense));

@@ -563,7 +563,8 @@ TEST(NvptxCubin, HopelessTriesForOccupancyAreNotMade) {
   // Half of the threads that an SM may have leave each 64 registers.
   EXPECT_EQ(programs(40), 1) << "they have as many already";
   EXPECT_EQ(programs(80), 2) << "tried, as more of them than needed might have been taken";
-  EXPECT_EQ(programs(150), 1) << "hopeless";
+  EXPECT_EQ(programs(150), 2) << "eight blocks are hopeless, four are tried";
+  EXPECT_EQ(programs(220, 256), 1) << "two blocks of so many threads are hopeless";
 }
 
 // ptxas spills down to 32 registers where not all values fit, unless it is told how many there are.
