@@ -188,7 +188,8 @@ Value Codegen::host_descriptor(const ast::Param& param, const ArgSpec& spec, con
   auto descriptor = std::make_shared<DescriptorValue>();
   std::vector<ir::Value*> operands = {add(name, spec.type, kTensorMapAlignment)};
   for (size_t d = 0; d < rank; ++d)
-    operands.push_back(add(fmt::format("{}.shape.{}", name, d), ir::scalar_type(DType::kI32), 1));
+    operands.push_back(add(fmt::format("{}.shape.{}", name, d), ir::scalar_type(DType::kI32),
+                           d + 1 == rank && spec.divisibility == kTensorMapAlignment ? aligned : 1));
   for (size_t d = 0; d + 1 < rank; ++d)
     operands.push_back(add(fmt::format("{}.stride.{}", name, d), ir::scalar_type(DType::kI64), aligned));
   b.set_range(param.range);

@@ -95,7 +95,8 @@ struct ArgSpec {
   bool is_const = false;  // a pointer that the kernel does not write through: "*kfp32", or annotated as tl.const
   /// A tensor descriptor made by the host, when not empty: its block. `type` is then a pointer to the elements, and the
   /// kernel gets descriptor_params(rank) runtime parameters for it: the base, the sizes (i32), and the strides but the
-  /// last (i64, in elements). The launcher has checked that base and strides are multiples of 16 bytes.
+  /// last (i64, in elements). The launcher has checked that base and strides are multiples of 16 bytes; a divisibility
+  /// of 16 says the same of a row's size, which TMA stores need.
   std::vector<int32_t> block = {};
   /// A tuple, when set: of runtime values and constexprs, each as above, with the names of a NamedTuple or none.
   bool is_tuple = false;

@@ -49,7 +49,7 @@ std::optional<ast::Constant> number(std::string_view s) {
   return std::nullopt;
 }
 
-/// "fp16[128, 64]", as it stands in tensordesc<…>.
+/// "tensordesc<fp16[128, 64]>", with ":16" where rows of the tensor are multiples of 16 bytes.
 Result<ArgSpec> parse_descriptor(const ast::Param& param, std::string_view entry, SourceRange where) {
   auto wrong = [&] {
     return with_note(
@@ -57,13 +57,17 @@ Result<ArgSpec> parse_descriptor(const ast::Param& param, std::string_view entry
         "help: write tensordesc<fp16[128, 64]>: an element type and a block of powers of two, whose last "
         "dimension has at least 16 bytes");
   };
-  constexpr std::string_view kName = "tensordesc<";
+  constexpr std::string_view kName = "tensordesc<", kWholeRows = ":16";
+  ArgSpec spec;
+  if (entry.ends_with(kWholeRows)) {
+    entry.remove_suffix(kWholeRows.size());
+    spec.divisibility = kTensorMapAlignment;
+  }
   if (!entry.ends_with("]>")) return wrong();
   const std::string_view inner = entry.substr(kName.size(), entry.size() - kName.size() - 2);
   const size_t bracket = inner.find('[');
   if (bracket == std::string_view::npos) return wrong();
   const std::optional<DType> dtype = parse_dtype(trim(inner.substr(0, bracket)));
-  ArgSpec spec;
   for (std::string_view size : split(inner.substr(bracket + 1), ',')) {
     const std::optional<ast::Constant> n = number(size);
     const auto* value = n ? std::get_if<ast::Int>(&*n) : nullptr;

@@ -30,7 +30,8 @@ std::string describe_arg(const frontend::ArgSpec& arg) {
     for (const frontend::ArgSpec& item : arg.items) text += describe_arg(item) + ",";
     return fmt::format("{}) {}", text, fmt::join(arg.fields, " "));
   }
-  if (!arg.block.empty()) return fmt::format("blocks {} of {}", fmt::join(arg.block, "x"), ir::to_string(arg.type));
+  if (!arg.block.empty())
+    return fmt::format("blocks {} of {}:{}", fmt::join(arg.block, "x"), ir::to_string(arg.type), arg.divisibility);
   return fmt::format("{}:{}", ir::to_string(arg.type), arg.divisibility);
 }
 

@@ -33,7 +33,7 @@ enum Tag : uint8_t {
   kRuntime = 0x20,    // + dtype: a scalar by value
   kPointer = 0x40,    // + dtype
   kBlocks = 0x60,     // + dtype: a tensor descriptor; its rank and block follow
-  kDivisible = 0x80,  // of kRuntime and kPointer: the value is a multiple of 16
+  kDivisible = 0x80,  // of kRuntime and kPointer: the value is a multiple of 16; of kBlocks: the bytes of a row are
   // Of integers that are no multiple of 16: a multiple of 8 or of 4. Rows of so many elements may still begin at
   // multiples of 16 bytes, which vector loads, cp.async and TMA need. Triton tells multiples of 16 from others alone.
   kDivisibleBy8 = 0x90,
@@ -324,12 +324,15 @@ inline bool bind_scalar(Scalar scalar, Sink& sink) {
 }
 
 template <class Sink>
-bool bind_descriptor(const ParamInfo& param, const std::shared_ptr<const TensorDescriptor>& descriptor, Sink& sink) {
+bool bind_descriptor(const ParamInfo& param, bool specialize, const std::shared_ptr<const TensorDescriptor>& descriptor,
+                     Sink& sink) {
   if (!descriptor) return sink.fail(arg_error(sink.kernel, param, ErrorKind::kValue, "is an empty tensor descriptor"));
   const TensorDescriptor& d = *descriptor;
   const size_t rank = d.block_shape.size();
+  const DType dtype = d.tensor.dtype();
+  const bool whole = specialize && d.shape.back() * size_of(dtype) % kTensorMapAlignment == 0;
   if (!sink.tensor(param, d.tensor) ||
-      !sink.tag(static_cast<uint8_t>(kBlocks + static_cast<uint8_t>(d.tensor.dtype()))) ||
+      !sink.tag(static_cast<uint8_t>((kBlocks + static_cast<uint8_t>(dtype)) | (whole ? kDivisible : 0))) ||
       !sink.tag(static_cast<uint8_t>(rank)))
     return false;
   for (int32_t size : d.block_shape)
@@ -352,7 +355,8 @@ template <class Sink>
     return sink.fail(arg_error(sink.kernel, param, ErrorKind::kType,
                                fmt::format("is annotated {} and got {}", name(*param.annotation), type_text(arg))));
   if (arg.index() == kArgDescriptor)
-    return bind_descriptor(param, std::get<std::shared_ptr<const TensorDescriptor>>(arg), sink);
+    return bind_descriptor(param, rule == ParamRule::kPlain, std::get<std::shared_ptr<const TensorDescriptor>>(arg),
+                           sink);
   if (rule == ParamRule::kAnnotated && arg.index() != kArgNone) {
     auto scalar = classify_annotated(sink.kernel, param, arg);
     return scalar.ok() ? bind_scalar(*scalar, sink) : sink.fail(std::move(scalar.error()));
@@ -689,6 +693,7 @@ frontend::ArgSpec arg_spec(const ParamInfo& param, const Arg& arg) {
     const TensorDescriptor& d = *std::get<std::shared_ptr<const TensorDescriptor>>(arg);
     spec.type = ir::pointer_type(d.tensor.dtype());
     spec.block = d.block_shape;
+    spec.divisibility = divisor_of(tag);
   } else {
     spec.divisibility = divisor_of(tag);
     auto dtype = static_cast<DType>(tag & kDTypeBits);

@@ -734,5 +734,53 @@ for kernel in (once, looped, ahead):
 )");
 }
 
+// Rows of whole 16 bytes are stored by TMA, which writes no less; others by threads. Nothing beyond a row may change.
+TEST(GpuScript, BlocksOfHostDescriptorsEndWithTheirTensor) {
+  GPU_OR_SKIP(device);
+  run(device, R"(
+import random
+import torch
+import triton
+import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+
+@triton.jit
+def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, HALVES: tl.constexpr):
+    columns = tl.cdiv(N, BN)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(M, BM) * columns, tl.num_programs(0)):
+        m, n = tile // columns * BM, tile % columns * BN
+        acc = tl.zeros((BM, BN), tl.float32)
+        for k in range(tl.cdiv(K, BK)):
+            acc = tl.dot(a.load([m, k * BK]), b.load([n, k * BK]).T, acc)
+        if HALVES:
+            left, right = acc.reshape(BM, 2, BN // 2).permute(0, 2, 1).split()
+            c.store([m, n], left.to(tl.float16))
+            c.store([m, n + BN // 2], right.to(tl.float16))
+        else:
+            c.store([m, n], acc.to(tl.float16))
+
+
+seed = random.randrange(1 << 30)
+random.seed(seed)
+torch.manual_seed(seed)
+for i in range(24):
+    m, k = random.randrange(1, 700), random.randrange(1, 40) * 8
+    n = random.randrange(1, 600)
+    n = n if i % 2 else (n + 7) // 8 * 8
+    bn, halves, warps = random.choice([(64, False, 4), (128, False, 8), (128, True, 4), (256, True, 8)])
+    room = (n + 7) // 8 * 8 + 8
+    a = torch.randint(-2, 3, (m, k)).half()
+    b = torch.randint(-2, 3, (n, k)).half()
+    kept = torch.full((m + 1, room), 7777.0, dtype=torch.float16)
+    c = TensorDescriptor(kept, [m, n], [room, 1], [128, bn // 2 if halves else bn])
+    product[(random.choice([1, 7, 132]),)](TensorDescriptor.from_tensor(a, [128, 64]), TensorDescriptor.from_tensor(b, [bn, 64]),
+                                           c, m, n, k, 128, bn, 64, halves, num_warps=warps, num_stages=3)
+    where = "seed %d: %s" % (seed, (m, n, k, bn, halves, warps))
+    assert torch.equal(kept[:m, :n].float(), a.float() @ b.float().T), where
+    assert (kept[:m, n:] == 7777).all() and (kept[m] == 7777).all(), where
+)");
+}
+
 }  // namespace
 }  // namespace kiln::runtime

@@ -24,6 +24,12 @@ struct KeyStepsTest : testing::Test {
 
   void SetUp() override { freed.storage()->free(); }
 
+  /// Of rows that end within 16 bytes.
+  std::shared_ptr<const TensorDescriptor> ragged() const {
+    return std::make_shared<const TensorDescriptor>(
+        *TensorDescriptor::from_tensor(*bf16.as_strided(Shape{64, 60}, Shape{64, 1}, 0), {16, 16}));
+  }
+
   std::vector<std::optional<Arg>> values() {
     auto blocks = [&](std::vector<int64_t> block) {
       return std::make_shared<const TensorDescriptor>(*TensorDescriptor::from_tensor(bf16, std::move(block)));
@@ -44,8 +50,8 @@ struct KeyStepsTest : testing::Test {
       all.emplace_back(Arg(t));
     }
     all.emplace_back(Arg(static_cast<const Tensor*>(nullptr)));
-    all.insert(all.end(),
-               {Arg(blocks({16, 16})), Arg(blocks({16, 32})), Arg(std::shared_ptr<const TensorDescriptor>())});
+    all.insert(all.end(), {Arg(blocks({16, 16})), Arg(blocks({16, 32})), Arg(ragged()),
+                           Arg(std::shared_ptr<const TensorDescriptor>())});
     return all;
   }
 
@@ -97,6 +103,18 @@ TEST_F(KeyStepsTest, MatchesExactlyWhatGivesTheSameKey) {
   }
   EXPECT_GT(same, 200);
   EXPECT_GT(different, 2000);
+}
+
+TEST_F(KeyStepsTest, RowsOfDescriptorsAreWholeOrNot) {
+  std::vector<ParamInfo> params(1);
+  const auto whole = std::make_shared<const TensorDescriptor>(*TensorDescriptor::from_tensor(bf16, {16, 16}));
+  const auto divisibility = [&](const std::shared_ptr<const TensorDescriptor>& d) {
+    return arg_specs(params, Args{Arg(d)})[0].divisibility;
+  };
+  EXPECT_EQ(divisibility(whole), 16);
+  EXPECT_EQ(divisibility(ragged()), 1);
+  params[0].specialize = false;
+  EXPECT_EQ(divisibility(whole), 1);
 }
 
 TEST_F(KeyStepsTest, OptionsAndTheNumberOfArgumentsBelongToIt) {
