@@ -86,9 +86,11 @@ def random_integer(out, n, key: tl.uint64, low: tl.int64, range: tl.uint64, LARG
 
 
 @triton.jit
-def convert(out, x, n, BLOCK: tl.constexpr):
+def convert(out, x, n, VIA: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     v = tl.load(x + i, mask=i < n)
+    if VIA is not None:
+        v = v.to(VIA)
     tl.store(out + i, v.to(out.dtype.element_ty), mask=i < n)
 
 
@@ -117,7 +119,7 @@ def copy_strided(out, x, rows, cols, out_row, out_col, x_row, x_col, s1, s2, a0:
 )";
 
 constexpr int64_t kBlock = 1024;
-constexpr size_t kMaxRank = kDeviceCopyRank;
+constexpr size_t kMaxRank = 5;  // of one launch of copy_strided
 
 // Kernels are made at the first use and kept by the device: their specialisations are the value of having them.
 class DeviceKernels : public Companion {
@@ -169,10 +171,7 @@ bool has_random_kernel(const RandomSpec& spec) {
   KILN_UNREACHABLE("random kind {}", static_cast<int>(spec.kind));
 }
 
-bool has_convert_kernel(DType from, DType to) {
-  if (is_plain_float(from) && is_plain_float(to)) return from != DType::kF64 || to == DType::kF32;
-  return is_int(from) && is_int(to) && from != DType::kI1 && to != DType::kI1;
-}
+bool has_convert_kernel(DType to) { return !is_fp8(to); }
 
 Status random_on_device(const Tensor& target, const RandomSpec& spec) {
   int64_t n = target.numel();
@@ -196,7 +195,13 @@ Status random_on_device(const Tensor& target, const RandomSpec& spec) {
 }
 
 Status convert_on_device(const Tensor& target, const Tensor& source) {
-  return launch(target, "convert", target.numel(), {target, source, target.numel()});
+  const DType from = source.dtype(), to = target.dtype();
+  // As convert_elements() does: to halves by way of float32, and to narrow unsigned integers so that negative values
+  // wrap.
+  Arg via;
+  if (is_float(to) && size_of(to) < size_of(DType::kF32) && (from == DType::kF64 || is_int(from))) via = DType::kF32;
+  if (is_float(from) && is_int(to) && !is_signed(to) && to != DType::kI1 && bits(to) < 64) via = DType::kI64;
+  return launch(target, "convert", target.numel(), {target, source, target.numel(), via});
 }
 
 Status copy_on_device(const Tensor& target, const Tensor& source) {
@@ -212,11 +217,19 @@ Status copy_on_device(const Tensor& target, const Tensor& source) {
       sizes.push_back(size), a.push_back(to), b.push_back(from);
     }
   }
-  if (sizes.size() > kMaxRank)
-    return error(ErrorKind::kUnsupported, "a strided copy of {} dimensions on a GPU is not supported; at most {} are",
-                 sizes.size(), kMaxRank);
   const int64_t n = target.numel();
   if (n == 0) return {};
+  if (sizes.size() > kMaxRank) {
+    const auto least = static_cast<size_t>(std::min_element(sizes.begin(), sizes.end()) - sizes.begin());
+    const int64_t count = sizes[least], to = a[least], from = b[least];
+    for (std::vector<int64_t>* v : {&sizes, &a, &b}) v->erase(v->begin() + static_cast<std::ptrdiff_t>(least));
+    for (int64_t i = 0; i < count; ++i) {
+      KILN_TRY(const Tensor part, target.as_strided(sizes, a, target.offset() + i * to));
+      KILN_TRY(const Tensor source_part, source.as_strided(sizes, b, source.offset() + i * from));
+      KILN_CHECK_OK(copy_on_device(part, source_part));
+    }
+    return {};
+  }
   // Neighbouring lanes write neighbours, and read neighbours along the other dimension: the compiler turns the tile
   // around through shared memory. Where one dimension is both, the other one only makes tiles larger.
   auto closest = [&](const std::vector<int64_t>& strides, size_t but) {

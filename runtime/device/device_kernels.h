@@ -11,21 +11,20 @@ namespace kiln::runtime {
 
 /// From this many bytes on, a kernel is worth its compilation; below, the work is done on the host and copied.
 inline constexpr int64_t kDeviceKernelBytes = 1 << 14;
-/// The highest rank that copy_on_device takes for certain; a higher one only when dimensions can be joined.
-inline constexpr int kDeviceCopyRank = 5;
-
 /// Their text, with the kernels random_normal, random_uniform, random_integer, convert and copy_strided.
 const char* device_kernel_source();
 
-/// Whether the kernels cover this; the rest is done on the host. They leave out what would round twice or needs fp8.
+/// Whether the kernels cover this; the rest is done on the host. They leave out random fp8, and conversions to fp8,
+/// which saturate in kernels and not in torch (expressions write that out).
 bool has_random_kernel(const RandomSpec& spec);
-bool has_convert_kernel(DType from, DType to);
+bool has_convert_kernel(DType to);
 
 /// Fills a contiguous tensor with elements [0, numel) of the sequence.
 Status random_on_device(const Tensor& target, const RandomSpec& spec);
 /// Both contiguous, of one shape, on one device.
 Status convert_on_device(const Tensor& target, const Tensor& source);
-/// Any strides, one shape and one element size; dtypes are taken as bits. kUnsupported for a higher rank.
+/// Any strides, one shape and one element size; dtypes are taken as bits. The two must not overlap. One launch for up
+/// to five dimensions that cannot be joined, several for more.
 Status copy_on_device(const Tensor& target, const Tensor& source);
 
 }  // namespace kiln::runtime

@@ -276,7 +276,7 @@ bool is_plain_conversion(const ExprNode& n) {
   const Tensor& from = n.operands[0]->value;
   if (from.dtype() == n.node.dtype) return from.is_contiguous();
   return !n.device.is_cuda() ||
-         (has_convert_kernel(from.dtype(), n.node.dtype) && from.numel() * size_of(from.dtype()) >= kDeviceKernelBytes);
+         (has_convert_kernel(n.node.dtype) && from.numel() * size_of(from.dtype()) >= kDeviceKernelBytes);
 }
 
 Status launch_together(std::span<ExprNode* const> roots, const Device& device, ExprVariant variant,

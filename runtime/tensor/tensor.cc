@@ -331,7 +331,7 @@ Result<Tensor> Tensor::to(DType dtype) const {
     if (n > 0) KILN_CHECK_OK(run_native(storage_->device->backend(), native_convert, "convert", slots, n));
     return target;
   }
-  if (is_work_for_device(*storage_, n * size_of(dtype_)) && has_convert_kernel(dtype_, dtype)) {
+  if (is_work_for_device(*storage_, n * size_of(dtype_)) && has_convert_kernel(dtype)) {
     KILN_TRY(Tensor source, contiguous());
     KILN_TRY(Tensor target, empty(device(), dtype, shape_));
     KILN_CHECK_OK(convert_on_device(target, source));
@@ -369,7 +369,7 @@ Status Tensor::copy(const Tensor& other, bool may_queue) const {
     StreamImpl &target_stream = stream_of(*storage_), &source_stream = stream_of(*other.storage_);
     if (target_stream.is_capturing())
       for (const auto& s : {storage_, other.storage_}) target_stream.keep_for_graph(s);
-    // CUDA's copies must not overlap; such a copy goes by way of the host further below.
+    // CUDA's copies must not overlap; what does is read first, further below.
     bool overlap = &to == &from && address() < other.address() + bytes && other.address() < address() + bytes;
     if (&to == &from && (!overlap || !storage_->device->is_cuda()))
       return to.copy(address(), other.address(), bytes, target_stream);
@@ -388,14 +388,19 @@ Status Tensor::copy(const Tensor& other, bool may_queue) const {
       return {};
     }
   }
-  if (&to == &from && is_work_for_device(*storage_, static_cast<int64_t>(bytes)) && storage_ != other.storage_ &&
-      rank() <= kDeviceCopyRank) {
+  // The host would move all from the first element of a view to its last one.
+  const int64_t span = std::max(span_elements(shape_, strides_), span_elements(shape_, other.strides_));
+  if (&to == &from && is_work_for_device(*storage_, span * size_of(dtype_))) {
     Tensor target = *this, source = other;
+    if (storage_ == other.storage_) {
+      KILN_TRY(source, empty(device(), dtype_, shape_));
+      KILN_CHECK_OK(source.copy(other, false));
+    }
     // A copy moves bits, so one kernel per element size serves all dtypes.
     target.dtype_ = source.dtype_ = bits_dtype(dtype_);
     return copy_on_device(target, source);
   }
-  // By way of the host: what overlaps, has more dimensions than the kernel, or is small.
+  // By way of the host: what is small.
   KILN_TRY(std::vector<std::byte> packed, other.to_bytes());
   if (is_contiguous()) return to.copy_in(address(), packed.data(), bytes, stream_of(*storage_));
   std::vector<int64_t> strides = row_major(shape_);
@@ -404,11 +409,10 @@ Status Tensor::copy(const Tensor& other, bool may_queue) const {
     return {};
   }
   // The elements between those of the view keep their values.
-  auto span = static_cast<size_t>(span_elements(shape_, strides_) * size_of(dtype_));
-  std::vector<std::byte> image(span);
-  KILN_CHECK_OK(to.copy_out(image.data(), address(), span, stream_of(*storage_)));
+  std::vector<std::byte> image(static_cast<size_t>(span_elements(shape_, strides_) * size_of(dtype_)));
+  KILN_CHECK_OK(to.copy_out(image.data(), address(), image.size(), stream_of(*storage_)));
   copy_strided(image.data(), strides_, packed.data(), strides, shape_, size_of(dtype_));
-  return to.copy_in(address(), image.data(), span, stream_of(*storage_));
+  return to.copy_in(address(), image.data(), image.size(), stream_of(*storage_));
 }
 
 Status Tensor::fill(FillValue value) const {

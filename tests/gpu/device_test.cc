@@ -86,9 +86,10 @@ TEST(GpuDevice, ConversionsAreTheCpus) {
   Device cpu = *open_device("cpu");
   uint64_t seed = fresh_seed();
   const int64_t n = 1'200'003;
-  for (DType from : {DType::kF64, DType::kF32, DType::kF16, DType::kBF16, DType::kI32, DType::kI64, DType::kU8})
+  for (DType from :
+       {DType::kF64, DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3, DType::kI32, DType::kI64, DType::kU8})
     for (DType to : {DType::kF64, DType::kF32, DType::kF16, DType::kBF16, DType::kF8E5M2, DType::kI32, DType::kI16,
-                     DType::kU64, DType::kI1}) {
+                     DType::kU64, DType::kU8, DType::kI1}) {
       Tensor host = is_float(from) ? *randn(cpu, from, Shape{n}, seed) : *randint(cpu, from, Shape{n}, 0, 128, seed);
       EXPECT_EQ(*host.to(device)->to(to)->to_bytes(), *host.to(to)->to_bytes()) << name(from) << " to " << name(to);
     }
@@ -111,6 +112,18 @@ TEST(GpuDevice, StridedViews) {
     ASSERT_OK(every_second(expected).copy_from(transposed(host)));
     EXPECT_EQ(*target.to_bytes(), *expected.to_bytes());
   }
+}
+
+TEST(GpuDevice, CopiesWithinOneTensor) {
+  GPU_OR_SKIP(device);
+  Device cpu = *open_device("cpu");
+  Tensor expected = *randn(cpu, DType::kF32, Shape{70'001}, fresh_seed()), t = *expected.to(device);
+  for (const Tensor& x : {expected, t}) {
+    ASSERT_OK(x.as_strided(Shape{60'000}, Shape{1}, 3)->copy_from(*x.as_strided(Shape{60'000}, Shape{1}, 0)));
+    ASSERT_OK(x.as_strided(Shape{7, 5, 3, 4, 5, 6}, Shape{1, 7, 35, 105, 420, 2100}, 9)
+                  ->copy_from(*x.as_strided(Shape{7, 5, 3, 4, 5, 6}, Shape{1800, 360, 120, 30, 6, 1}, 0)));
+  }
+  EXPECT_EQ(*t.to_bytes(), *expected.to_bytes());
 }
 
 TEST(GpuLaunch, PtxByHand) {

@@ -325,7 +325,9 @@ Value copy_in(Interp& in, NativeArgs& a) {
     return *a.self;
   }
   if (const TensorObject& t = self_object(a); !t.is_pending() || t.is_store()) fail_if_shared(in, t.home());
-  if (source && source != &self_object(a) && source->is_pending() && source->device() == self_object(a).device()) {
+  const bool converts = source && self_object(a).device().is_cuda() && source->dtype() != self_object(a).dtype();
+  if (source && source != &self_object(a) && (source->is_pending() || converts) &&
+      source->device() == self_object(a).device()) {
     ExprAttributes copy;  // an operation of its own: the source keeps its memory
     copy.dtype = self_object(a).dtype();
     const Value own = compute(in, ExprOp::kCast, {expanded_to(in, a[0], shape_of_self(a))}, std::move(copy));

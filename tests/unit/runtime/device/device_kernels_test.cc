@@ -61,7 +61,7 @@ TEST_F(DeviceKernels, ConversionsAreTheSameBits) {
   for (int f = 0; f < kNumDTypes; ++f)
     for (int t = 0; t < kNumDTypes; ++t) {
       auto from = static_cast<DType>(f), to = static_cast<DType>(t);
-      if (from == to || !has_convert_kernel(from, to)) continue;
+      if (from == to || !has_convert_kernel(to)) continue;
       ++pairs;
       Tensor source = is_float(from) ? *randn(cpu, from, Shape{n}, seed)
                                      : *randint(cpu, DType::kI64, Shape{n}, INT64_MIN, INT64_MAX, seed)->to(from);
@@ -70,7 +70,7 @@ TEST_F(DeviceKernels, ConversionsAreTheSameBits) {
       ASSERT_TRUE(status.ok()) << render(status.error());
       EXPECT_EQ(*target.to_bytes(), *source.to(to)->to_bytes()) << name(from) << " to " << name(to);
     }
-  EXPECT_GT(pairs, 50);
+  EXPECT_GT(pairs, 150);
 }
 
 TEST_F(DeviceKernels, StridedCopies) {
@@ -110,9 +110,12 @@ TEST_F(DeviceKernels, StridedCopies) {
     ASSERT_TRUE(copy_on_device(target, view).ok());
     EXPECT_EQ(*target.to_bytes(), *view.to_bytes()) << testing::PrintToString(sizes) << testing::PrintToString(strides);
   }
-  Tensor six = *data.as_strided(Shape{2, 2, 2, 2, 2, 2}, Shape{1, 3, 21, 84, 420, 9}, 0);
-  Tensor target = *Tensor::zeros(cpu, DType::kI32, Shape{2, 2, 2, 2, 2, 2});
-  EXPECT_EQ(copy_on_device(target, six).error().kind, ErrorKind::kUnsupported);
+  // By several launches.
+  const Shape seven = {2, 3, 2, 2, 2, 2, 2};
+  Tensor view = *data.as_strided(seven, Shape{1, 3, 21, 84, 420, 9, 0}, 5);
+  Tensor target = *Tensor::zeros(cpu, DType::kI32, seven);
+  ASSERT_TRUE(copy_on_device(target, view).ok());
+  EXPECT_EQ(*target.to_bytes(), *view.to_bytes());
 }
 
 TEST_F(DeviceKernels, CompileForGpus) {
@@ -127,7 +130,7 @@ TEST_F(DeviceKernels, CompileForGpus) {
       {"random_normal", {t, n, key, block}},
       {"random_uniform", {t, n, key, int64_t{24}, 0x1p-24, block}},
       {"random_integer", {i, n, key, int64_t{-5}, uint64_t{10}, false, block}},
-      {"convert", {t, i, n, block}},
+      {"convert", {t, i, n, DType::kI64, block}},
       {"copy_strided", copy}};
   for (const auto& [name, args] : cases)
     for (const char* target : {"sm_80", "sm_90a"}) {
