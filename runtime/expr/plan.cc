@@ -214,7 +214,7 @@ Result<Binding> bind_plan(std::shared_ptr<const PreparedPlan> prepared, std::spa
     } else if (v.input >= 0) {
       t = leaves[static_cast<size_t>(prepared->leaf_of_node[static_cast<size_t>(v.input)])];
     } else if (v.zeros) {
-      KILN_TRY(t, Tensor::zeros(device, v.dtype, v.shape));
+      KILN_TRY(t, own_turns ? Tensor::zeros(device, v.dtype, v.shape) : prepared->totals.of_stream(device, i, v.shape));
     } else if (v.turns) {
       KILN_TRY(t, own_turns ? Tensor::zeros(device, v.dtype, v.shape) : turns_of_stream(device));
     } else if (!v.output && v.slot >= 0) {

@@ -9,16 +9,18 @@
 #include "kiln/blas.h"
 #include "kiln/expr.h"
 #include "runtime/expr/node.h"
+#include "runtime/expr/totals.h"
 
 namespace kiln::runtime {
 
-/// A plan with its kernels. Shared by every expression of the same structure; never changes.
+/// A plan with its kernels. Shared by every expression of the same structure; never changes but for the totals.
 struct PreparedPlan {
   fusion::Plan plan;
   std::vector<int> leaf_of_node;    // of the planned graph; -1: no leaf
   std::vector<Kernel> kernels;      // per group; empty for a product
   std::optional<MatmulImpl> impl;   // of products
   std::vector<int64_t> slot_bytes;  // temporaries that share memory
+  Totals totals;                    // which launches of its scans leave to the next
 };
 
 /// Kernels of a device by their source, so that the same group of two plans is compiled once.
