@@ -66,7 +66,7 @@ std::string LookBack::tell(int scan, const std::string& own, const Part& part) {
 void LookBack::find(int scan, const Part& part) {
   const DagNode& n = dag_.nodes[at(scan)];
   Told& told = told_.at(scan);
-  told.each = e_.constant(kPartsOfGroup, "GROUP");
+  told.each = e_.constant(parts_of_group(n), "GROUP");
   told.in_group = fmt::format("{} % {}", part.number, told.each);
   told.group = fmt::format("{} // {}", part.number, told.each);
   told.ahead.push_back({fmt::format("{} * {}", told.group, told.each), told.in_group, told.each});

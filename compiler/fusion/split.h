@@ -40,7 +40,7 @@ void part_softmaxes(Dag& dag, const Machine& machine);
 /// Reductions of few long rows, in two steps: as many parts as occupy the machine, then their sum.
 void split_reductions(Dag& dag, const Machine& machine);
 /// So many parts of a scan that looks back have a total of their own, and how many groups of them there are.
-inline constexpr int64_t kPartsOfGroup = 256;
+int64_t parts_of_group(const DagNode& scan);
 int64_t groups_of_parts(const DagNode& scan);
 /// The int64 words in which the parts of each row of a scan that looks back tell each other their totals (helpers.def),
 /// and those of all rows; 0 for other nodes.

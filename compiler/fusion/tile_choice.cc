@@ -246,13 +246,16 @@ RowTile scan_tile(const Machine& machine, const RowWork& w) {
   const int64_t processors = machine.multiprocessors;
   t.block = power_of_two(w.n_cols);
   if (w.looks_back) {
-    // 64 elements to a thread rather than 32, if no other tensor takes registers beside them: fewer threads add their
-    // totals up and wait (an H200: 2^26 floats in 143 us and 146, 2^24 in 43.3 and 43.7; copies 131 and 37.8).
+    // 64 elements to a thread rather than 32, if no other tensor takes registers beside them and the sums are not wider
+    // than what is read: fewer threads add their totals up and wait (an H200: 2^26 floats in 143 us and 146, 2^24 in
+    // 43.3 and 43.7; copies 131 and 37.8). Of halves 128, two to a register.
     t.block = w.chunk;
-    t.warps = static_cast<int>(std::max<int64_t>(4, t.block / (w.tensors > 1 || w.widest > 4 ? 1024 : 2048)));
-    // In runs of 16 bytes; elements of 8 bytes are scanned first and held in registers: two of them are no run worth
-    // its sum (2^26 of int64 in 289 us, and in 336 by runs in tiles of 8 warps).
-    if (w.widest <= 4) t.run = kBytesPerLoad / w.widest;
+    const int64_t alone = w.widest == 2 ? 4096 : 2048;
+    t.warps = static_cast<int>(
+        std::max<int64_t>(4, t.block / (w.tensors > 1 || w.widest > std::max(4, w.read) ? 1024 : alone)));
+    // In runs of 16 bytes. Eight-byte sums of narrow elements are scanned first and held in registers: their runs would
+    // be short in what is read, or long in what is held.
+    if (w.widest <= 4 || w.read >= 4) t.run = kBytesPerLoad / w.widest;
     return t;
   }
   if (w.along) {

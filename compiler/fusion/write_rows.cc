@@ -146,6 +146,7 @@ class RowWriter : LoopWriter {
     for (const Access& a : std::set<Access>(loads_.begin(), loads_.end())) {
       if (!varies(a.strides.begin() + c_.kept, a.strides.end())) continue;
       ++w.tensors;
+      w.read = std::max(w.read, size_of(dag_.nodes[at(a.node)].dtype));
       w.of_rows += varies(a.strides.begin(), a.strides.begin() + c_.kept);
     }
     w.exponentials =
@@ -379,6 +380,10 @@ class RowWriter : LoopWriter {
     work.chunk = c_.chunk;
     work.along = work.along || work.depth > 0;  // what is reduced beside it needs whole rows
     work.looks_back = r_.totals >= 0;
+    for (int m : c_.members)  // running values of eight bytes take a thread's registers, whatever is stored
+      if (const DagNode& n = dag_.nodes[at(m)];
+          work.looks_back && n.kind == DagKind::kScan && size_of(n.operand_type) > 4)
+        work.widest = size_of(n.operand_type);
     const RowTile t = scan_tile(r_.machine, work);
     KILN_ASSERT(!t.loop || work.depth == 0, "reductions beside a scan in a loop");
     if (c_.reverse) fill();  // columns outside come first

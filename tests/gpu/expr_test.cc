@@ -7,6 +7,7 @@
 #include <random>
 
 #include "kiln/expr_program.h"
+#include "kiln/graph.h"
 #include "kiln/interop.h"
 #include "support/diag.h"
 #include "tests/gpu/gpu_test_util.h"
@@ -117,6 +118,52 @@ TEST(GpuExpr, ProgramsScanLongRowsInAnyWorkspace) {
       const Status status = program->launch({&in, 1}, {&to, 1}, workspace.address());
       ASSERT_TRUE(status.ok()) << status.error().message;
       EXPECT_TRUE(*out.to_bytes() == *want.to_bytes()) << "workspace of " << byte;
+    }
+  }
+}
+
+/// No launch clears the words in which they do: not the next on its stream, nor one on another, nor a graph's replay.
+TEST(GpuExpr, RunningSumsOfLongRowsFollowEachOther) {
+  GPU_OR_SKIP(device);
+  const uint64_t seed = fresh_seed();
+  const Device cpu = *open_device("cpu");
+  for (DType dtype : {DType::kF32, DType::kI32, DType::kI64, DType::kU8, DType::kBF16}) {
+    const int64_t n = 8'400'001;
+    std::vector<Tensor> inputs;
+    std::vector<std::vector<std::byte>> want;
+    for (uint64_t i = 0; i < 3; ++i) {
+      // Of so few ones that the sums are exact in halves.
+      std::mt19937 random(static_cast<uint32_t>(seed + i));
+      std::vector<float> ones(static_cast<size_t>(n));
+      for (int k = 0; k < 128; ++k) ones[random() % ones.size()] = 1;
+      const Tensor host = *Tensor::from_host(cpu, DType::kF32, Shape{n}, ones.data(), ones.size() * 4)->to(dtype);
+      want.push_back(*run(op(ExprOp::kCumSum, {host}, along(0)))->to_bytes());
+      inputs.push_back(*host.to(device));
+    }
+    auto sums = [&](size_t i) { return run(op(ExprOp::kCumSum, {inputs[i]}, along(0))); };
+    auto expect = [&](size_t i, const Tensor& got, const char* where) {
+      EXPECT_TRUE(*got.to_bytes() == want[i]) << where << ", " << name(dtype) << ", input " << i;
+    };
+    for (size_t i : {0, 1, 2, 1}) expect(i, *sums(i), "one after the other");
+    const Stream side = *device.new_stream();
+    std::vector<Tensor> here, there;
+    for (size_t i : {0, 1, 2}) {
+      here.push_back(*sums(i));
+      StreamGuard guard(side);
+      there.push_back(*sums(2 - i));
+    }
+    ASSERT_OK(device.synchronize());
+    for (size_t i : {0, 1, 2}) expect(i, here[i], "beside a stream"), expect(2 - i, there[i], "on a stream");
+    Tensor of_graph;
+    const auto graph = Graph::capture(device, [&]() -> Status {
+      KILN_TRY(of_graph, sums(1));
+      return {};
+    });
+    ASSERT_TRUE(graph.ok()) << graph.error().message;
+    for (int again = 0; again < 3; ++again) {
+      ASSERT_OK(graph->launch());
+      const Tensor between = *sums(2);
+      expect(1, of_graph, "in a graph"), expect(2, between, "behind a graph");
     }
   }
 }

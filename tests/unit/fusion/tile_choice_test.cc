@@ -157,22 +157,31 @@ TEST(ScanTile, FewRowsAreTakenWhole) {
 /// Columns, 64 rows of them side by side, in parts: a part is one tile where it fits, and whole tiles else.
 TEST(ScanTile, PartsThatWaitHaveFewThreads) {
   RowWork w{.n_rows = 1, .n_cols = int64_t{1} << 26, .splits = 8192, .chunk = 8192, .looks_back = true, .tensors = 1};
-  w.widest = 2;
+  w.widest = w.read = 2;
   RowTile t = scan_tile(hopper_machine(), w);
   EXPECT_EQ(t.warps, 4);
   EXPECT_EQ(t.run, 8) << "16 bytes";
+  w.chunk = 16384;
+  EXPECT_EQ(scan_tile(hopper_machine(), w).warps, 4) << "two halves to a register";
+  w.chunk = 8192;
   w.tensors = 2;
   EXPECT_EQ(scan_tile(hopper_machine(), w).warps, 8) << "another tensor's elements take registers, too";
-  w.tensors = 1, w.widest = 4;
+  w.tensors = 1, w.widest = w.read = 4;
   t = scan_tile(hopper_machine(), w);
   EXPECT_EQ(t.warps, 4);
   EXPECT_EQ(t.run, 4);
-  w.chunk = 4096, w.widest = 8;
+  w.widest = w.read = 8;
   t = scan_tile(hopper_machine(), w);
-  EXPECT_EQ(t.warps, 4) << "elements of eight bytes take registers, too";
-  EXPECT_EQ(t.run, 1) << "and are held there";
-  w.widest = 4;
-  EXPECT_EQ(scan_tile(hopper_machine(), w).warps, 4) << "sums of eight bytes, of narrow tensors";
+  EXPECT_EQ(t.warps, 4);
+  EXPECT_EQ(t.run, 2);
+  w.read = 4;
+  t = scan_tile(hopper_machine(), w);
+  EXPECT_EQ(t.warps, 8) << "sums take more registers than what is read";
+  EXPECT_EQ(t.run, 2);
+  w.chunk = 4096, w.read = 1;
+  t = scan_tile(hopper_machine(), w);
+  EXPECT_EQ(t.warps, 4);
+  EXPECT_EQ(t.run, 1) << "held in registers";
 }
 
 TEST(ScanTile, FewProgramsHaveLargeTiles) {
