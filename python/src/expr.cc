@@ -102,6 +102,8 @@ void set_attribute(ExprAttributes& out, std::string_view name, PyObject* value) 
     out.dtype = named_dtype(text_of(value));
   else if (name == "any_outside")
     out.any_outside = PyObject_IsTrue(value) == 1;
+  else if (name == "adds")
+    out.adds = PyObject_IsTrue(value) == 1;
   else if (name == "keepdim")
     out.keepdim = PyObject_IsTrue(value) == 1;
   else if (name == "tf32")

@@ -14,7 +14,7 @@ import torch
 from functorch.compile import min_cut_rematerialization_partition
 from torch._dynamo.backends.common import aot_autograd
 
-from kiln.dynamo import _ops, _report, _sorts
+from kiln.dynamo import _ops, _puts, _report, _sorts
 from kiln.dynamo._ops import Unsupported
 from kiln.dynamo._partition import Partition, generate
 from kiln.dynamo._report import Piece, Report
@@ -49,6 +49,7 @@ def clear_report() -> None:
 def _compile(gm: torch.fx.GraphModule, example_inputs: list, *, strict: bool) -> Callable[[list], list]:
     write_parts(gm)
     _sorts.replace(gm)
+    _puts.replace(gm, strict)
     partition = Partition(gm, strict)
     operations, covered, left = partition.counts()
     if strict and (uncovered := sorted({f"{name} ({why})" for name, why in left if why != _report.ALONE})):

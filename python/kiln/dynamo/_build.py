@@ -171,6 +171,44 @@ def _finished(made: Expr, value: torch.Tensor | None) -> Any:
     return out
 
 
+def tensors_of(value: Any) -> list[torch.Tensor]:
+    if isinstance(value, torch.Tensor): return [value]
+    if isinstance(value, (list, tuple)): return [t for v in value for t in tensors_of(v)]
+    return []
+
+
+def why_not(node: Node) -> str | None:
+    """Why PyTorch computes an operation; None where Kiln can. Asks the very code that makes the expression."""
+    if not isinstance(node.target, torch._ops.OpOverload): return "no operation of PyTorch's"
+    name = name_of(node)
+    if name not in _ops.TABLE and not is_full(node) and name not in ARANGES:
+        return "no expression"
+    env: dict[Node, Any] = {}
+    devices = set()
+    try:
+        for value in tensors_of(node.meta.get("val")) + [
+                t for n in node.all_input_nodes if constant_of(n) is None for t in tensors_of(n.meta.get("val"))]:
+            if value.layout != torch.strided: return f"tensors of layout {value.layout}"
+            if any(hint(n) == 0 for n in value.shape): return "tensors without elements"
+            if value.is_neg(): return "a tensor whose sign is still to be changed"
+            devices.add(value.device)
+        if len(devices) > 1: return "tensors on two devices"
+        for n in node.all_input_nodes:
+            value = n.meta.get("val")
+            if isinstance(value, torch.Tensor): env[n] = evaluate(n, {}) if is_full(n) else placeholder(value)
+            elif isinstance(value, (list, tuple)): env[n] = tuple(placeholder(v) for v in value)
+            elif isinstance(value, (int, torch.SymInt)): env[n] = hint(value)
+            else: return "a number that is not known before it runs"
+        evaluate(node, env)
+    except Unsupported as e:
+        return str(e)
+    except _kiln.Error as e:
+        return e.message
+    except (TypeError, ValueError, IndexError, AttributeError) as e:
+        return str(e)
+    return None
+
+
 def memory_order(value: torch.Tensor) -> tuple[int, ...] | None:
     """The dimensions from the widest stride to the narrowest, where a tensor is dense; None: it has gaps."""
     sizes, strides = [hint(n) for n in value.shape], [hint(n) for n in value.stride()]

@@ -567,24 +567,36 @@ WORTH_ALONE = {f"aten.{name}" for name in """
     max_pool2d_with_indices.default adaptive_max_pool2d.default _adaptive_avg_pool2d.default bucketize.Tensor
     searchsorted.Tensor
 """.split()}
+# The same on GPUs; on CPUs PyTorch's are the faster ones.
+WORTH_ALONE_ON_GPUS = {f"aten.{name}" for name in """
+    convolution.default index.Tensor index_select.default gather.default embedding.default constant_pad_nd.default
+    flip.default roll.default repeat.default
+""".split()}
+# Tests let CPUs compute what GPUs alone do otherwise.
+cpus_are_gpus = False
+
+
+def is_gpu(device: torch.device | str) -> bool:
+    return cpus_are_gpus or not str(device).startswith("cpu")
 
 # Operations of PyTorch's that are better taken apart, into those of the table.
 DECOMPOSED = """
     addr affine_grid_generator aminmax binary_cross_entropy binary_cross_entropy_backward
     binary_cross_entropy_with_logits celu channel_shuffle cosh count_nonzero deg2rad diag_embed diagonal_copy
-    elu_backward _euclidean_dist eye fill.Tensor frac _fused_rms_norm_backward gelu_backward glu glu_backward
-    grid_sampler_2d hardshrink hardsigmoid hardsigmoid_backward hardswish hardswish_backward hardtanh_backward
-    heaviside huber_loss huber_loss_backward hypot im2col isclose isfinite l1_loss leaky_relu_backward linalg_cross
-    linalg_vector_norm log_sigmoid_backward log_sigmoid_forward _log_softmax_backward_data logaddexp logaddexp2
-    logit logit_backward logsumexp masked_fill mish mish_backward mse_loss mse_loss_backward nan_to_num nansum
-    native_batch_norm native_batch_norm_backward _native_batch_norm_legit _native_batch_norm_legit_functional
-    _native_batch_norm_legit_no_training native_dropout_backward native_group_norm native_group_norm_backward
-    native_layer_norm_backward nll_loss2d_backward nll_loss2d_forward norm pixel_shuffle pixel_unshuffle
-    _prelu_kernel rad2deg reflection_pad1d reflection_pad2d relu6 replication_pad1d replication_pad2d rot90
-    _safe_softmax select_backward selu sigmoid_backward silu_backward sinc sinh slice_backward smooth_l1_loss
+    elu_backward embedding_dense_backward _euclidean_dist eye fill.Tensor frac _fused_rms_norm_backward
+    gelu_backward glu glu_backward grid_sampler_2d hardshrink hardsigmoid hardsigmoid_backward hardswish
+    hardswish_backward hardtanh_backward heaviside huber_loss huber_loss_backward hypot im2col isclose isfinite
+    l1_loss leaky_relu_backward linalg_cross linalg_vector_norm log_sigmoid_backward log_sigmoid_forward
+    _log_softmax_backward_data logaddexp logaddexp2 logit logit_backward logsumexp masked_fill mish mish_backward
+    mse_loss mse_loss_backward nan_to_num nansum native_batch_norm native_batch_norm_backward
+    _native_batch_norm_legit _native_batch_norm_legit_functional _native_batch_norm_legit_no_training
+    native_dropout_backward native_group_norm native_group_norm_backward native_layer_norm_backward
+    nll_loss2d_backward nll_loss2d_forward norm pixel_shuffle pixel_unshuffle _prelu_kernel rad2deg
+    reflection_pad1d reflection_pad2d relu6 replication_pad1d replication_pad2d rot90 _safe_softmax
+    select_backward selu sigmoid_backward silu_backward sinc sinh slice_backward smooth_l1_loss
     smooth_l1_loss_backward soft_margin_loss _softmax_backward_data softplus softplus_backward softshrink
     special_entr special_xlog1py stack std_mean take tanh_backward threshold threshold_backward trace
-    upsample_bilinear2d upsample_nearest2d xlogy
+    upsample_bilinear2d upsample_nearest2d xlogy _unsafe_masked_index _unsafe_masked_index_put_accumulate
 """.split()
 
 
@@ -602,6 +614,14 @@ def _in_float32(taken_apart: Callable) -> Callable:
     return of_halves
 
 
+def _on_gpus(taken_apart: Callable) -> Callable:
+
+    def of_gpus(x: torch.Tensor, *more: Any, **options: Any) -> Any:
+        return taken_apart(x, *more, **options) if is_gpu(x.device) else NotImplemented
+
+    return of_gpus
+
+
 def decompositions() -> dict:
     packets = []
     for name in DECOMPOSED:
@@ -612,4 +632,6 @@ def decompositions() -> dict:
     for name in _IN_FLOAT32:
         overload = getattr(torch.ops.aten, name).default
         table[overload] = _in_float32(table[overload])
+    overload = torch.ops.aten.embedding_dense_backward.default
+    table[overload] = _on_gpus(table[overload])
     return table

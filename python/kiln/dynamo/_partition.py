@@ -14,51 +14,13 @@ from torch.fx import GraphModule, Node
 
 from kiln import _kiln
 from kiln.dynamo import _ops, _report, _sorts
-from kiln.dynamo._build import (ARANGES, Builder, constant_of, device_number, evaluate, hint, is_full, is_getitem,
-                                memory_order, name_of, placeholder)
-from kiln.dynamo._ops import Unsupported
+from kiln.dynamo._build import (Builder, constant_of, device_number, hint, is_full, is_getitem, memory_order, name_of,
+                                tensors_of, why_not)
+from kiln.dynamo._puts import Put
 from kiln.dynamo._writes import readers_of_written
 
 # The most operations of a piece: planning takes longer than in proportion.
 MOST_OPERATIONS = 256
-
-
-def tensors_of(value: Any) -> list[torch.Tensor]:
-    if isinstance(value, torch.Tensor): return [value]
-    if isinstance(value, (list, tuple)): return [t for v in value for t in tensors_of(v)]
-    return []
-
-
-def why_not(node: Node) -> str | None:
-    """Why PyTorch computes an operation; None where Kiln can. Asks the very code that makes the expression."""
-    if not isinstance(node.target, torch._ops.OpOverload): return "no operation of PyTorch's"
-    name = name_of(node)
-    if name not in _ops.TABLE and not is_full(node) and name not in ARANGES:
-        return "no expression"
-    env: dict[Node, Any] = {}
-    devices = set()
-    try:
-        for value in tensors_of(node.meta.get("val")) + [
-                t for n in node.all_input_nodes if constant_of(n) is None for t in tensors_of(n.meta.get("val"))]:
-            if value.layout != torch.strided: return f"tensors of layout {value.layout}"
-            if any(hint(n) == 0 for n in value.shape): return "tensors without elements"
-            if value.is_neg(): return "a tensor whose sign is still to be changed"
-            devices.add(value.device)
-        if len(devices) > 1: return "tensors on two devices"
-        for n in node.all_input_nodes:
-            value = n.meta.get("val")
-            if isinstance(value, torch.Tensor): env[n] = evaluate(n, {}) if is_full(n) else placeholder(value)
-            elif isinstance(value, (list, tuple)): env[n] = tuple(placeholder(v) for v in value)
-            elif isinstance(value, (int, torch.SymInt)): env[n] = hint(value)
-            else: return "a number that is not known before it runs"
-        evaluate(node, env)
-    except Unsupported as e:
-        return str(e)
-    except _kiln.Error as e:
-        return e.message
-    except (TypeError, ValueError, IndexError, AttributeError) as e:
-        return str(e)
-    return None
 
 
 def is_ordered(node: Node) -> bool:
@@ -66,6 +28,7 @@ def is_ordered(node: Node) -> bool:
     if node.op != "call_function": return False
     if isinstance(node.target, torch._ops.OpOverload):
         return node.target._schema.is_mutable or torch.Tag.nondeterministic_seeded in node.target.tags
+    if isinstance(node.target, Put): return node.target.writes
     if node.target in _sorts.OPERATIONS: return False
     return getattr(node.target, "__module__", "") not in ("_operator", "math", "torch", "torch.fx")
 
@@ -73,6 +36,16 @@ def is_ordered(node: Node) -> bool:
 def is_write(node: Node) -> bool:
     if isinstance(node.target, torch._ops.OpOverload): return node.target._schema.is_mutable
     return is_ordered(node)
+
+
+def _lies_apart(node: Node) -> bool:
+    """Whether an operand is broadcast, has gaps, another order than the result, or another dtype than others."""
+    def layout(value: torch.Tensor) -> tuple:
+        return [hint(n) for n in value.shape], [hint(n) for d, n in enumerate(value.stride()) if value.shape[d] != 1]
+
+    made = layout(node.meta["val"])
+    operands = [t for n in node.all_input_nodes if not is_full(n) for t in tensors_of(n.meta["val"]) if t.shape]
+    return any(layout(t) != made for t in operands) or len({t.dtype for t in operands}) > 1
 
 
 class Partition:
@@ -104,6 +77,7 @@ class Partition:
         real = [n for n in self.nodes if n.op == "call_function" and self._is_operation(n)]
         left = Counter((name_of(n), self.reasons.get(n, _report.ALONE)) for n in real if n not in inside)
         own = sum(n.target in _sorts.OPERATIONS for n in self.nodes)
+        own += sum(n.target.operations for n in self.nodes if isinstance(n.target, Put))
         return len(real) + own, sum(n in inside for n in real) + own, left
 
     @staticmethod
@@ -128,9 +102,12 @@ class Partition:
     @staticmethod
     def _is_worth(node: Node) -> bool:
         """What reduces; a copy that brings elements into another order, as of a transpose; a choice between a tensor
-        and a number, which masked_fill() became and for which PyTorch would copy the number to the GPU."""
+        and a number, which masked_fill() became and for which PyTorch would copy the number to the GPU; operands that
+        do not lie as the result does, for which PyTorch's kernels compute an address for each element."""
         name = name_of(node)
         if name in _ops.WORTH_ALONE: return True
+        if _ops.is_gpu(tensors_of(node.meta["val"])[0].device):
+            if name in _ops.WORTH_ALONE_ON_GPUS or name in _ops.POINTWISE and _lies_apart(node): return True
         if name == "aten.where.self": return any(is_full(n) for n in node.all_input_nodes)
         if name != "aten.clone.default": return False
         before, after = memory_order(node.args[0].meta["val"]), memory_order(node.meta["val"])
