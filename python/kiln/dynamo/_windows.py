@@ -6,8 +6,8 @@ from typing import Any, Callable, Sequence
 
 import torch
 
-from kiln._expr import Expr, _arange, _index
-from kiln.dynamo._ops import Unsupported, _is_float, _wide, op, view
+from kiln._expr import Expr, _apply, _arange, _index
+from kiln.dynamo._ops import Unsupported, _is_float, _wide, is_gpu, op, view
 from kiln.dynamo._places import constant_pad_nd
 
 
@@ -101,3 +101,41 @@ def adaptive_max_pool(x: Expr, sizes: Sequence[int]) -> tuple[Expr, Expr]:
     if list(sizes) != [1, 1]: return max_pool(x, kernel, kernel)
     flat = x.reshape([*x.shape[:-2], math.prod(kernel)])
     return tuple(v.reshape([*x.shape[:-2], 1, 1]) for v in (flat.max(-1), flat.argmax(-1)))
+
+
+_MOST_TAPS = 256  # of a window, whose products are added up one by one
+
+
+@op("convolution.default")
+def convolution(x: Expr, weight: Expr, bias: Expr | None, stride: Sequence[int], padding: Sequence[int],
+                dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int) -> Expr:
+    """Of channels that stay apart: sums over windows. The others are products, for which PyTorch has a library."""
+    rank = x.ndim - 2
+    size = list(weight.shape[2:])
+    if transposed or not 1 <= rank <= 3 or groups == 1 or weight.shape[:2] != (groups, 1) or x.shape[1] != groups:
+        raise Unsupported("a convolution between channels")
+    if not is_gpu(x.device): raise Unsupported("a convolution on the CPU")
+    if math.prod(size) > _MOST_TAPS: raise Unsupported(f"windows of more than {_MOST_TAPS} elements")
+    if any(p < 0 for p in _each(padding, rank)): raise Unsupported("a convolution of a part")
+    cols = _apart(x, size, _each(stride, rank), _each(padding, rank), _each(dilation, rank))
+    out = (_wide(cols) * _wide(weight).reshape([groups, *size, *[1] * rank])).sum(list(range(2, 2 + rank)))
+    if bias is not None: out = out + bias.reshape([groups, *[1] * rank])
+    return out
+
+
+def _apart(x: Expr, size: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+           dilation: Sequence[int]) -> Expr:
+    """[n, c, d1, d2…] → [n, c, k1, k2…, n1, n2…]: the windows of the last dimensions, with 0 around."""
+    rank = len(size)
+    places, inside = [], None
+    for d, n in enumerate(x.shape[2:]):
+        count = (n + 2 * padding[d] - dilation[d] * (size[d] - 1) - 1) // stride[d] + 1
+        at = _arange(count, 2 * rank, rank + d, x) * stride[d] - padding[d] + _arange(size[d], 2 * rank, d,
+                                                                                      x) * dilation[d]
+        places.append(at)
+        if not padding[d]: continue
+        here = _apply("logical_and", (at >= 0, at < n))
+        inside = here if inside is None else _apply("logical_and", (inside, here))
+    spread = x.reshape([*x.shape, *[1] * rank])
+    out = _apply("take", (spread, *places), axes=list(range(2, 2 + rank)), any_outside=True)
+    return out if inside is None else _apply("where", (inside, out, 0)).to(x.dtype)
