@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 
 import kiln.dynamo
-from kiln.dynamo import _ops
+from kiln.dynamo import _build, _ops
 
 
 def put(x, index, values):
@@ -167,6 +167,27 @@ class Alone(Case):
         for f in (lambda: x + y, lambda: x.T * y.T, lambda: x * 2):
             self.check(f)
             self.assertEqual(kiln.dynamo.report().covered, 0)
+
+
+class Fulls(Case):
+
+    def test_what_is_made_for_its_shape_alone(self):
+        x = inputs()[0]
+        self.check(lambda: torch.zeros_like(x.sort().values) + (x * 2).relu())
+        self.assertEqual(kiln.dynamo.report().left, {})
+
+    def test_pieces_that_pytorch_computes(self):
+        """A tensor of one number is there too."""
+
+        def fails(self, arguments):
+            raise _build.Unsupported("nothing today")
+
+        x = inputs()[0]
+        self.addCleanup(setattr, _build.Builder, "_recipe", _build.Builder._recipe)
+        _build.Builder._recipe = fails
+        for f in (lambda x: torch.zeros_like((x * 2).exp()) + x.relu(), lambda x: (x.T * 2) * torch.ones_like(x.T)):
+            with self.assertWarnsRegex(RuntimeWarning, "nothing today"): got = compiled(f)(x)
+            torch.testing.assert_close(got, f(x))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import time
 from typing import Any, Callable, Sequence
 
 import torch
-from torch.fx import Node
+from torch.fx import GraphModule, Node
 from torch.utils._python_dispatch import _disable_current_modes
 
 from kiln import _kiln, _memory
@@ -140,6 +140,21 @@ def _full_value(node: Node) -> Any:
     if name in _ops.ZEROS: return _ops.ZEROS[name]
     at = _ops.FULL[name]
     return node.args[at] if len(node.args) > at else node.kwargs.get("fill_value", node.kwargs.get("value"))
+
+
+def full_arguments(node: Node) -> tuple[tuple, dict]:
+    """Of aten.full, where is_full()."""
+    value = node.meta["val"]
+    return (list(value.shape), _full_value(node)), {"dtype": value.dtype, "device": value.device}
+
+
+def simplify_fulls(gm: GraphModule) -> None:
+    """zeros_like(x) and its like need no x: what was computed for its shape alone goes."""
+    for n in gm.graph.nodes:
+        if not is_full(n) or constant_of(n) is not None or not n.meta["val"].is_contiguous(): continue
+        n.args, n.kwargs = full_arguments(n)
+        n.target = torch.ops.aten.full.default
+    gm.graph.eliminate_dead_code()
 
 
 def _device_text(device: torch.device) -> str:

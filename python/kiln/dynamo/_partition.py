@@ -14,8 +14,8 @@ from torch.fx import GraphModule, Node
 
 from kiln import _kiln
 from kiln.dynamo import _ops, _report, _sorts
-from kiln.dynamo._build import (Builder, constant_of, device_number, hint, is_full, is_getitem, memory_order, name_of,
-                                tensors_of, why_not)
+from kiln.dynamo._build import (Builder, constant_of, device_number, full_arguments, hint, is_full, is_getitem,
+                                memory_order, name_of, tensors_of, why_not)
 from kiln.dynamo._puts import Put
 from kiln.dynamo._writes import readers_of_written
 
@@ -268,6 +268,12 @@ class _Code:
             given = [self.text(a) for a in node.args] + [f"{k}={self.text(v)}" for k, v in node.kwargs.items()]
             self.lines.append(f"{self.name(node)} = {self.object(node.target)}({', '.join(given)})")
 
+    def full(self, node: Node) -> None:
+        """A tensor of one number."""
+        args, kwargs = full_arguments(node)
+        given = ", ".join([*map(self.text, args), *(f"{k}={self.text(v)}" for k, v in kwargs.items())])
+        self.lines.append(f"{self.name(node)} = {self.object(torch.ops.aten.full.default)}({given})")
+
     def function(self, head: str) -> Callable:
         body = "\n    ".join(self.lines)
         exec(compile(f"def run({head}):\n    {body}\n", "<kiln.dynamo>", "exec"), self.scope)
@@ -345,6 +351,10 @@ def _eager(gm: GraphModule, nodes: list[Node], inputs: list[Node], outputs: list
     """The same as PyTorch's operations."""
     code = _Code()
     head = ", ".join(map(code.name, inputs))
-    for n in nodes: code.call(n, gm)
+    for n in nodes:
+        if is_full(n):  # full_like(x) needs no x
+            code.full(n)
+        else:
+            code.call(n, gm)
     code.lines.append(f"return ({''.join(code.name(n) + ', ' for n in outputs)})")
     return code.function(head)

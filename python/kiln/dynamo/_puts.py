@@ -19,8 +19,8 @@ from torch.fx import GraphModule, Node
 from kiln import _kiln
 from kiln._expr import Expr, _apply, _arange
 from kiln.dynamo import _ops, _report
-from kiln.dynamo._build import (ARANGES, constant_of, device_number, evaluate, hint, is_full, is_getitem, name_of,
-                                placeholder, why_not)
+from kiln.dynamo._build import (ARANGES, device_number, evaluate, full_arguments, hint, is_full, is_getitem,
+                                name_of, placeholder, why_not)
 from kiln.dynamo._ops import Full, Unsupported
 from kiln.dynamo._writes import readers_of_written
 
@@ -231,9 +231,10 @@ def _replace(gm: GraphModule, node: Node, in_place: Any, fixed: set[Node], stric
     nodes = [*absorbed, node]
     inputs = []
     for n in nodes:
-        for p in n.all_input_nodes if constant_of(n) is None else ():
+        for p in () if is_full(n) else n.all_input_nodes:
             if p not in nodes and p not in inputs and p is not node.args[0]: inputs.append(p)
-    if any(node.args[0] in n.all_input_nodes for n in absorbed) or node.args[0] in _operands(node): return
+    reading = [node, *(n for n in absorbed if not is_full(n))]
+    if any(node.args[0] in (_operands(n) if n is node else n.all_input_nodes) for n in reading): return
     for p in inputs:
         value = p.meta.get("val")
         if isinstance(value, torch.Tensor):
@@ -244,13 +245,11 @@ def _replace(gm: GraphModule, node: Node, in_place: Any, fixed: set[Node], stric
         copies[n] = graph.placeholder(f"a{i}")
         copies[n].meta = dict(n.meta)
     for n in absorbed:
-        value = n.meta["val"]
-        if constant_of(n) is None:
+        if is_full(n):
+            copies[n] = graph.call_function(_aten.full.default, *full_arguments(n))
+            copies[n].meta = {"val": n.meta["val"]}
+        else:
             copies[n] = graph.node_copy(n, lambda a: copies[a])
-        else:  # of the CPU
-            copies[n] = graph.call_function(_aten.full.default, ([], constant_of(n).item()),
-                                            {"dtype": value.dtype, "device": value.device})
-            copies[n].meta["val"] = value
     args, kwargs = torch.fx.map_arg((node.args, dict(node.kwargs)), lambda a: copies[a])
     if name_of(node) == "aten._unsafe_index_put.default": args = args[:4]
     copies[node] = graph.call_function(in_place, args, kwargs)
@@ -285,7 +284,7 @@ def _absorbed(node: Node, fixed: set[Node]) -> list[Node]:
             if any(u is not node and u not in taken for u in n.users) or n in fixed: continue
             if name_of(n) not in _ops.POINTWISE | _ops.VIEWS | _MORE or is_getitem(n) or why_not(n): continue
         taken.add(n)
-        if constant_of(n) is None: left += [p for p in n.all_input_nodes if p is not node.args[0]]
+        if not is_full(n): left += [p for p in n.all_input_nodes if p is not node.args[0]]
         left.sort(key=places.__getitem__)
     return sorted(taken, key=places.__getitem__)
 
