@@ -103,7 +103,9 @@ OPERATIONS = {
             x.reshape(1, 1, 16, 16), y.reshape(1, 8, 16, 2).repeat(1, 2, 1, 1), align_corners=False),
     "distances": lambda x, y, i, m: torch.cdist(x, y) + torch.linalg.cross(x[:, :3], y[:, :3]).sum(),
     "prelu": lambda x, y, i, m: F.prelu(x, y[0]) + F.prelu(x, y[0, :1]),
-    "running extremes": lambda x, y, i, m: x.cummax(1).values * 2,
+    "running extremes": lambda x, y, i, m: x.cummax(1).values * 2 + torch.where(m, x, float("nan")).cummin(0).values,
+    "places of running extremes": lambda x, y, i, m: x.round().cummax(1).indices * 2 + torch.where(
+        m, x, float("nan")).cummin(0).indices + torch.cummax(x[0, 0], 0).indices,
     "lerp": lambda x, y, i, m: torch.lerp(x, y, 0.3) + torch.addcmul(x, x, y, value=2) + torch.addcdiv(x, x, y.exp()),
 }
 

@@ -403,9 +403,24 @@ def all_(x: Expr, dim: Any = None, keepdim: bool = False) -> Expr:
     return x.to("bool").to("int32").min(dim, keepdim) != 0
 
 
+def _running(x: Expr, dim: int, op: str) -> tuple[Expr, Expr]:
+    if not x.shape: return x, (_places(1, x.device) * 0).reshape([]).to("int64")
+    values = _apply(op, (x, ), axes=[dim])
+    # The last place that has the value so far, or the last NaN once there was one.
+    here = _apply("eq", (x, values))
+    if _is_float(x): here = _apply("logical_or", (here, x.isnan()))
+    at = _apply("where", (here, _arange(x.shape[dim % x.ndim], x.ndim, dim % x.ndim, x), 0))
+    return values, at.cummax(dim).to("int64")
+
+
 @op("cummax.default")
-def cummax(x: Expr, dim: int) -> tuple[Expr, None]:
-    return x.cummax(dim) if x.shape else x, None
+def cummax(x: Expr, dim: int) -> tuple[Expr, Expr]:
+    return _running(x, dim, "cummax")
+
+
+@op("cummin.default")
+def cummin(x: Expr, dim: int) -> tuple[Expr, Expr]:
+    return _running(x, dim, "cummin")
 
 
 @op("cumsum.default")
@@ -562,10 +577,10 @@ def linspace(start: Any, end: Any, n: int, dtype: str, device: str) -> Expr:
 WORTH_ALONE = {f"aten.{name}" for name in """
     _softmax.default _log_softmax.default native_layer_norm.default _fused_rms_norm.default sum.default
     sum.dim_IntList mean.default mean.dim var.correction var_mean.correction std.correction amax.default
-    amin.default max.default min.default max.dim min.dim argmax.default argmin.default cumsum.default cummax.default
-    cumprod.default nll_loss_forward.default avg_pool1d.default avg_pool2d.default avg_pool3d.default
-    max_pool2d_with_indices.default adaptive_max_pool2d.default _adaptive_avg_pool2d.default bucketize.Tensor
-    searchsorted.Tensor
+    amin.default max.default min.default max.dim min.dim argmax.default argmin.default cumsum.default
+    cummax.default cummin.default cumprod.default nll_loss_forward.default avg_pool1d.default avg_pool2d.default
+    avg_pool3d.default max_pool2d_with_indices.default adaptive_max_pool2d.default _adaptive_avg_pool2d.default
+    bucketize.Tensor searchsorted.Tensor
 """.split()}
 # The same on GPUs; on CPUs PyTorch's are the faster ones.
 WORTH_ALONE_ON_GPUS = {f"aten.{name}" for name in """
