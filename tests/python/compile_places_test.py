@@ -93,6 +93,18 @@ class Places(Case):
             self.check(f)
             self.assertEqual(kiln.dynamo.report().kernels, 1)
 
+    def test_many_to_one_place(self):
+        """By way of several copies."""
+        n = 70000
+        i, y = torch.randint(0, 5, (n, )), torch.randn(n, 3, dtype=torch.float64)
+        for f in (lambda: torch.zeros(5, dtype=torch.int64).scatter_add(0, i, torch.ones(n, dtype=torch.int64)),
+                  lambda: torch.ones(5, 3, dtype=torch.float64).index_add(0, i, y * 2),
+                  lambda: torch.zeros(7, 2, dtype=torch.float64).index_put((i - 5, i % 2), y[:, 0], accumulate=True),
+                  lambda: torch.zeros(5, dtype=torch.int32).scatter_add(0, i, (y[:, 0] > 0).int())):
+            self.check(f)
+            self.assertEqual(kiln.dynamo.report().fallbacks, 0)
+            self.assertEqual({n for n, _ in kiln.dynamo.report().left}, set())
+
     def test_into_an_argument(self):
         """As a cache of keys: nothing else of it is touched, and what is put is computed by the kernel that puts it."""
         cache = torch.zeros(2, 4, 64, 16)

@@ -15,6 +15,7 @@ from typing import Any, Callable, NamedTuple, Sequence
 
 import torch
 from torch.fx import GraphModule, Node
+from torch.utils._python_dispatch import _disable_current_modes
 
 from kiln import _kiln
 from kiln._expr import Expr, _apply, _arange
@@ -105,8 +106,35 @@ _WHERE: dict[str, Callable[..., _Where]] = {
 }
 
 
-def _expression(x: torch.Tensor, w: _Where) -> Expr:
-    """The operation that puts elements into x, by their distance from its first element."""
+# Sums of so many elements to each place go to several copies of the tensor, which are added up: additions to one
+# address take turns.
+_MANY = 256
+_MOST_OF_COPIES = 2**20  # elements
+
+
+def _copies(x: torch.Tensor, w: _Where) -> int:
+    """How many copies; 1: the tensor itself."""
+    elements, places = math.prod(w.shape), x.numel()
+    if not w.adds or not x.is_contiguous() or elements < 2**16 or elements < _MANY * places: return 1
+    most = min(256, elements // (16 * places), _MOST_OF_COPIES // places)
+    return 1 << (most.bit_length() - 1) if most > 1 else 1
+
+
+def _turn(w: _Where, count: int, beside: Expr) -> Expr:
+    """The copy for each element: another one for the next row that is put."""
+    varies = [d for d in range(len(w.shape)) for i in w.indices
+              if i is not None and d + i.ndim >= len(w.shape) and i.shape[d + i.ndim - len(w.shape)] != 1]
+    row, stride = None, 1
+    for d in sorted(set(varies), reverse=True):
+        at = _arange(w.shape[d], len(w.shape), d, beside)
+        if stride != 1: at = at.to("int64") * stride
+        row = at if row is None else row + at
+        stride *= w.shape[d]
+    return row & (count - 1) if row is not None else _arange(1, len(w.shape), 0, beside)
+
+
+def _expression(x: torch.Tensor, w: _Where, copies: int = 1) -> Expr:
+    """The operation that puts elements into x, or one of several such, by their distance from its first element."""
     dtype = str(x.dtype)[6:]
     reach = sum((hint(n) - 1) * hint(s) for n, s in zip(x.shape, x.stride()))
     wide = "int32" if reach < 2**31 - 1 else "int64"
@@ -128,6 +156,9 @@ def _expression(x: torch.Tensor, w: _Where) -> Expr:
         if stride != 1: at = at * stride
         place = at if place is None else place + at
     first = _arange(1, len(w.shape), 0, beside)
+    if copies > 1:
+        turn = _turn(w, copies, beside).to(wide) * x.numel()
+        place = turn if place is None else place + turn
     if place is None: place = first.to(wide)
     if inside is None: inside = first >= 0
     value = value.to(dtype)
@@ -135,6 +166,10 @@ def _expression(x: torch.Tensor, w: _Where) -> Expr:
         raise Unsupported("elements of another shape")
     whole = place.expand(list(w.shape))
     return _apply("put", (value, whole, inside), adds=w.adds)
+
+
+def _sum_of_copies(x: torch.Tensor) -> torch.Tensor:
+    return x.sum(0, dtype=x.dtype)
 
 
 class Put:
@@ -162,9 +197,10 @@ class Put:
     def __call__(self, x: torch.Tensor, *inputs: Any) -> torch.Tensor:
         if self.copy is not None: x = self.copy(x)
         if self.device is None:
-            self.run(x, *inputs)
+            sums = self.run(x, *inputs)
         else:
-            with torch.cuda.device(self.device): self.run(x, *inputs)
+            with torch.cuda.device(self.device): sums = self.run(x, *inputs)
+        if sums: x += sums[0]
         return x
 
     def build(self, arguments: tuple) -> Any:
@@ -176,7 +212,8 @@ class Put:
             given = iter(leaves)
             env = {n: Expr(next(given), (), a) if isinstance(a, torch.Tensor) else a
                    for n, a in zip((self.tensor, *self.inputs), arguments)}
-            program = _kiln.ExprProgram(leaves, [self.expression(env, arguments[0])._node])
+            put, copies = self.expression(env, arguments[0])
+            program = _kiln.ExprProgram(leaves, [put._node])
             if program.workspace or len(program.buffers) != 1: raise Unsupported("a put of several kernels")
         except (Unsupported, _kiln.Error, TypeError, ValueError) as e:
             reason = getattr(e, "message", None) or str(e)
@@ -184,9 +221,12 @@ class Put:
             _report.add_piece(_report.Piece(self.operations, 0, time.perf_counter() - start, reason))
             return self.instead
         _report.add_piece(_report.Piece(self.operations, program.kernels, time.perf_counter() - start))
-        return program, [0], None, []
+        if copies == 1: return program, [0], None, []
+        x = arguments[0]
+        zeros = functools.partial(torch.zeros, dtype=x.dtype, device=x.device)
+        return program, [(zeros, ((copies, *x.shape), ))], None, [(0, _sum_of_copies)]
 
-    def expression(self, env: dict[Node, Any], x: torch.Tensor) -> Expr:
+    def expression(self, env: dict[Node, Any], x: torch.Tensor) -> tuple[Expr, int]:
         for node in self.nodes: env[node] = evaluate(node, env)
 
         def argument(a: Any) -> Any:
@@ -194,15 +234,20 @@ class Put:
             return [argument(v) for v in a] if isinstance(a, (list, tuple)) else a
 
         args = [argument(a) for a in self.last.args[1:]]
-        return _expression(x, _WHERE[name_of(self.last)](x, *args, **self.last.kwargs))
+        where = _WHERE[name_of(self.last)](x, *args, **self.last.kwargs)
+        copies = _copies(x, where)
+        return _expression(x, where, copies), copies
 
     def why_not(self) -> str | None:
         try:
             values = {n: n.meta["val"] for n in (self.tensor, *self.inputs)}
             if any(hint(n) == 0 for v in values.values() if isinstance(v, torch.Tensor) for n in v.shape):
                 return "tensors without elements"
-            self.expression({n: placeholder(v) if isinstance(v, torch.Tensor) else hint(v) for n, v in values.items()},
-                            values[self.tensor])
+            x = values[self.tensor]
+            with _disable_current_modes():  # numbers, so that no size is guarded
+                x = torch.empty_strided(*(list(map(hint, n)) for n in (x.shape, x.stride())), dtype=x.dtype,
+                                        device="meta")
+            self.expression({n: placeholder(v) if isinstance(v, torch.Tensor) else hint(v) for n, v in values.items()}, x)
         except (Unsupported, _kiln.Error, TypeError, ValueError, IndexError, AttributeError) as e:
             return getattr(e, "message", None) or str(e)
         return None
