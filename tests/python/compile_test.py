@@ -675,29 +675,6 @@ class RandomPrograms(Case):
                         torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-6)
 
 
-class Sorts(Case):
-
-    def test_short_rows(self):
-        """The kernel that sorts on a GPU, on the CPU: NaN is the largest, -0 and 0 are equal and keep their signs."""
-        from kiln.dynamo import _sorts
-
-        for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.int32, torch.int8, torch.uint8):
-            for shape in ((5, ), (7, 33), (2, 3, 257), (4, 1), (100, 8)):
-                x = (torch.randn(shape) * 20).abs() if dtype == torch.uint8 else torch.randn(shape) * 20
-                x = x.to(dtype)
-                if dtype.is_floating_point:
-                    special = (float("nan"), 0.0, -0.0, float("inf"), -float("inf"))
-                    for k, value in enumerate(special): x.view(-1)[k::11] = value
-                for descending in (False, True):
-                    want, places = x.sort(dim=-1, descending=descending, stable=True)
-                    got, found = _sorts.sort(x, stable=True, descending=descending)
-                    torch.testing.assert_close(found, places)
-                    torch.testing.assert_close(got, want, rtol=0, atol=0, equal_nan=True)
-                    torch.testing.assert_close(got.double().signbit(), want.double().signbit())
-                    k = min(3, shape[-1])
-                    torch.testing.assert_close(_sorts.topk(x, k, -1, descending)[1], places[..., :k])
-
-
 class Interface(Case):
 
     def test_decorator(self):

@@ -247,7 +247,8 @@ class Put:
             with _disable_current_modes():  # numbers, so that no size is guarded
                 x = torch.empty_strided(*(list(map(hint, n)) for n in (x.shape, x.stride())), dtype=x.dtype,
                                         device="meta")
-            self.expression({n: placeholder(v) if isinstance(v, torch.Tensor) else hint(v) for n, v in values.items()}, x)
+            env = {n: placeholder(v) if isinstance(v, torch.Tensor) else hint(v) for n, v in values.items()}
+            self.expression(env, x)
         except (Unsupported, _kiln.Error, TypeError, ValueError, IndexError, AttributeError) as e:
             return getattr(e, "message", None) or str(e)
         return None

@@ -1,0 +1,87 @@
+"""Sorts of kiln.compile, whose kernels run on GPUs, on the CPU."""
+import importlib.util
+import sys
+import unittest
+
+import kiln
+
+if not importlib.util.find_spec("torch"):
+    print("skipped: this Python has no torch (KILN_TEST_PYTHON names another one)")
+    sys.exit(0)
+
+import torch
+
+import kiln.dynamo
+from kiln.dynamo import _ops, _sorts
+
+SHAPES = ((5, ), (7, 33), (2, 3, 257), (4, 1), (100, 8), (3, 3000), (2, 20000))
+
+
+def drawn(shape, dtype):
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(len(shape))) * 20
+    x = (x.abs() if dtype == torch.uint8 else x).to(dtype)
+    if dtype.is_floating_point:
+        special = (float("nan"), 0.0, -0.0, float("inf"), -float("inf"))
+        for k, value in enumerate(special): x.view(-1)[k::11] = value
+    return x
+
+
+class Sorts(unittest.TestCase):
+
+    def setUp(self):
+        self.addCleanup(setattr, _ops, "cpus_are_gpus", False)
+        _ops.cpus_are_gpus = True
+
+    def test_rows(self):
+        """NaN is the largest, -0 and 0 are equal and keep their signs."""
+        for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.int8,
+                      torch.uint8):
+            for shape in SHAPES:
+                x = drawn(shape, dtype)
+                for descending in (False, True):
+                    want, places = x.sort(dim=-1, descending=descending, stable=True)
+                    got, found = _sorts.sort(x, stable=True, descending=descending)
+                    torch.testing.assert_close(found, places)
+                    torch.testing.assert_close(got, want, rtol=0, atol=0, equal_nan=True)
+                    torch.testing.assert_close(got.double().signbit(), want.double().signbit())
+                    k = min(3, shape[-1])
+                    torch.testing.assert_close(_sorts.topk(x, k, -1, descending)[0], want[..., :k], rtol=0, atol=0,
+                                               equal_nan=True)
+                torch.testing.assert_close(_sorts.sorted_values(x)[0], x.sort(dim=-1).values, rtol=0, atol=0,
+                                           equal_nan=True)
+
+    def test_elements_of_a_rank(self):
+        for shape in ((5, 300), (40, 9000), (4, 20), (300, 5)):
+            x = torch.randn(shape)
+            x[1, 3] = float("nan")
+            for dim in (0, 1):
+                for keepdim in (False, True):
+                    torch.testing.assert_close(_sorts.median(x, dim, keepdim), tuple(x.median(dim, keepdim)),
+                                               equal_nan=True)
+                    torch.testing.assert_close(_sorts.kthvalue(x, 2, dim, keepdim), tuple(x.kthvalue(2, dim, keepdim)),
+                                               equal_nan=True)
+
+    def test_in_functions(self):
+        x = drawn((6, 400), torch.float32)
+        for f in (lambda x: (x * 2).sort(stable=True), lambda x: x.sort(dim=0, stable=True), lambda x: x.sort()[0] + 1,
+                  lambda x: x.argsort(stable=True, descending=True) + 1, lambda x: x.T.contiguous().topk(3, 0)[0] * 2,
+                  lambda x: x.nan_to_num().median(-1)[0] * 2, lambda x: x.kthvalue(7, keepdim=True)[0] * 2,
+                  lambda x: x.nan_to_num().quantile(0.3, 1)):
+            torch._dynamo.reset()
+            kiln.dynamo.clear_report()
+            want, got = f(x), kiln.compile(f)(x)
+            torch.testing.assert_close(got, want, equal_nan=True)
+            self.assertEqual({n for n, _ in kiln.dynamo.report().left if "add" not in n and "mul" not in n}, set())
+
+    def test_sizes_and_strides_that_are_pytorchs(self):
+        x = drawn((6, 400), torch.float32)
+        g = kiln.compile(lambda x: x.sort(dim=-1, stable=True).values * 2 + 1, dynamic=True)
+        for given in (x, x[:, :17], x.T, x[:0]):
+            want = given.sort(dim=-1, stable=True).values * 2 + 1
+            got = g(given)
+            torch.testing.assert_close(got, want, equal_nan=True)
+            self.assertEqual(got.stride(), want.stride())
+
+
+if __name__ == "__main__":
+    unittest.main()
