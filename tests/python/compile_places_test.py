@@ -136,6 +136,19 @@ class Places(Case):
             torch.testing.assert_close(got, want)
             self.assertFalse([n for n, _ in kiln.dynamo.report().left if "backward" in n or "index" in n])
 
+    def test_bags_of_embeddings(self):
+        w, i, shares = torch.randn(50, 8), torch.randint(0, 50, (6, 4)), torch.rand(6, 4)
+        for options in ({"mode": "sum"}, {"mode": "mean"}, {"mode": "max"},
+                        {"mode": "sum", "per_sample_weights": shares}):
+            self.check(lambda: F.embedding_bag(i, w, **options))
+            self.assertEqual((kiln.dynamo.report().kernels, dict(kiln.dynamo.report().left)), (1, {}))
+        # Bags of other sizes, and gradients, are PyTorch's.
+        at = torch.tensor([0, 3, 11])
+        self.check(lambda: F.embedding_bag(i.flatten(), w, at) * 2)
+        w.requires_grad_()
+        f = lambda w: F.embedding_bag(i, w, mode="sum").sin().sum()
+        torch.testing.assert_close(torch.autograd.grad(compiled(f)(w), w), torch.autograd.grad(f(w), w))
+
     def test_no_places(self):
         x, y, i = inputs()
         self.check(lambda: x.index_add(0, i[0, :0], y[:0]) * 2)
