@@ -180,6 +180,19 @@ class Windows(Case):
                     self.check(f, *args, **({} if dtype is torch.float32 else {"rtol": 2e-2, "atol": 5e-2}))
 
 
+    def test_a_bias_shares_a_kernel(self):
+        x, w, b = torch.randn(2, 3, 9, 9), torch.randn(4, 3, 3, 3), torch.randn(4)
+        for f, args in ((lambda x, w, b: F.conv2d(x, w, b, padding=1).relu(), (x, w, b)),
+                        (lambda x, w, b: F.conv_transpose2d(x, w, b).relu(), (x, w.transpose(0, 1).contiguous(), b)),
+                        (lambda x, w, b: F.conv2d(x, w, b).relu(), (x.to(memory_format=torch.channels_last), w, b))):
+            self.check(f, *args)
+            report = kiln.dynamo.report()
+            self.assertEqual((report.kernels, [n for n, _ in report.left]), (1, ["aten.convolution.default"]))
+        w.requires_grad_(), b.requires_grad_()
+        f = lambda w, b: F.conv2d(x, w, b).sigmoid().sum()
+        torch.testing.assert_close(torch.autograd.grad(compiled(f)(w, b), (w, b)), torch.autograd.grad(f(w, b), (w, b)))
+
+
 class Alone(Case):
 
     def test_operands_that_do_not_lie_as_the_result(self):

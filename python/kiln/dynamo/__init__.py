@@ -14,7 +14,7 @@ import torch
 from functorch.compile import min_cut_rematerialization_partition
 from torch._dynamo.backends.common import aot_autograd
 
-from kiln.dynamo import _bags, _ops, _puts, _report, _sorts
+from kiln.dynamo import _ops, _puts, _report, _rewrites, _sorts
 from kiln.dynamo._build import simplify_fulls
 from kiln.dynamo._ops import Unsupported
 from kiln.dynamo._partition import Partition, generate
@@ -50,7 +50,7 @@ def clear_report() -> None:
 def _compile(gm: torch.fx.GraphModule, example_inputs: list, *, strict: bool) -> Callable[[list], list]:
     simplify_fulls(gm)
     write_parts(gm)
-    _bags.replace(gm)
+    _rewrites.rewrite(gm)
     _sorts.replace(gm)
     _puts.replace(gm, strict)
     partition = Partition(gm, strict)

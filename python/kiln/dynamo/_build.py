@@ -154,7 +154,16 @@ def simplify_fulls(gm: GraphModule) -> None:
         if not is_full(n) or constant_of(n) is not None or not n.meta["val"].is_contiguous(): continue
         n.args, n.kwargs = full_arguments(n)
         n.target = torch.ops.aten.full.default
-    gm.graph.eliminate_dead_code()
+    erase_unread(gm)
+
+
+def erase_unread(gm: GraphModule) -> None:
+    """Takes out what nothing reads, but no writes and no draws of random numbers."""
+    for n in reversed(list(gm.graph.nodes)):
+        if n.op != "call_function" or n.users: continue
+        if is_getitem(n) or isinstance(n.target, torch._ops.OpOverload) and not n.target._schema.is_mutable and (
+                torch.Tag.nondeterministic_seeded not in n.target.tags and n.target._schema.returns):
+            gm.graph.erase_node(n)
 
 
 def _device_text(device: torch.device) -> str:
