@@ -41,6 +41,8 @@ PLACES = {
                                  y[:2].reshape(2, 4, 8)),
     "sums": lambda x, y, i: x.index_put((i[0] % 8, i[1] % 32), y[0] * 2, accumulate=True),
     "sums of one element": lambda x, y, i: x.index_put((i[0] % 8, ), y[0, :1], accumulate=True),
+    "of itself": lambda x, y, i: (lambda m: m.scatter(1, torch.argsort(x, stable=True), m))(x > 0),
+    "sums of itself": lambda x, y, i: (lambda t: t.index_add(0, i[:, 0] % 8, t + 1))(x.sort().values),
     "counts": lambda x, y, i: torch.zeros(32, dtype=torch.int64).scatter_add(0, (i % 32).flatten(),
                                                                              torch.ones(256, dtype=torch.int64)),
     "bools": lambda x, y, i: torch.zeros(8, 32, dtype=torch.bool).scatter(1, i[:, :4] % 32, True),

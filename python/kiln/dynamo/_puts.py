@@ -274,20 +274,20 @@ def _replace(gm: GraphModule, node: Node, in_place: Any, fixed: set[Node], stric
     if adds and torch.are_deterministic_algorithms_enabled(): return
     absorbed = _absorbed(node, fixed)
     if name == "aten.copy_.default" and not any(name_of(n) in _ops.POINTWISE for n in absorbed): return
-    nodes = [*absorbed, node]
-    inputs = []
-    for n in nodes:
-        for p in () if is_full(n) else n.all_input_nodes:
-            if p not in nodes and p not in inputs and p is not node.args[0]: inputs.append(p)
-    reading = [node, *(n for n in absorbed if not is_full(n))]
-    if any(node.args[0] in (_operands(n) if n is node else n.all_input_nodes) for n in reading): return
+    base, inputs = node.args[0], []
+    for n in (*absorbed, node):
+        for p in _operands(n) if n is node else [] if is_full(n) else n.all_input_nodes:
+            if p not in absorbed and p not in inputs: inputs.append(p)
+    if base in inputs and writes: return  # reads what it changes
     for p in inputs:
         value = p.meta.get("val")
         if isinstance(value, torch.Tensor):
             if value.device != x.device or not _is_plain(value): return
         elif not isinstance(value, (int, torch.SymInt)): return
     graph, copies = torch.fx.Graph(), {}
-    for i, n in enumerate((node.args[0], *inputs)):
+    target = graph.placeholder("target")
+    target.meta = dict(base.meta)
+    for i, n in enumerate(inputs):
         copies[n] = graph.placeholder(f"a{i}")
         copies[n].meta = dict(n.meta)
     for n in absorbed:
@@ -296,14 +296,15 @@ def _replace(gm: GraphModule, node: Node, in_place: Any, fixed: set[Node], stric
             copies[n].meta = {"val": n.meta["val"]}
         else:
             copies[n] = graph.node_copy(n, lambda a: copies[a])
-    args, kwargs = torch.fx.map_arg((node.args, dict(node.kwargs)), lambda a: copies[a])
-    if name_of(node) == "aten._unsafe_index_put.default": args = args[:4]
-    copies[node] = graph.call_function(in_place, args, kwargs)
+    args, kwargs = torch.fx.map_arg((node.args[1:], dict(node.kwargs)), lambda a: copies[a])
+    if name_of(node) == "aten._unsafe_index_put.default": args = args[:3]
+    copies[node] = graph.call_function(in_place, (target, *args), kwargs)
     copies[node].meta = dict(node.meta)
     graph.output(())
-    put = Put(gm, graph, None if writes else _copier(node), writes, strict)
+    copy = None if writes else _copier(node) or (torch.clone if base in inputs else None)
+    put = Put(gm, graph, copy, writes, strict)
     if put.why_not() is not None: return
-    node.target, node.args, node.kwargs = put, (node.args[0], *inputs), {}
+    node.target, node.args, node.kwargs = put, (base, *inputs), {}
     for n in reversed(absorbed):
         if not n.users: gm.graph.erase_node(n)
 
@@ -325,12 +326,12 @@ def _absorbed(node: Node, fixed: set[Node]) -> list[Node]:
     left = sorted(_operands(node), key=places.__getitem__)
     while left and len(taken) < _MOST_ABSORBED:
         n = left.pop()
-        if n in taken or n.op != "call_function": continue
+        if n in taken or n is node.args[0] or n.op != "call_function": continue
         if not is_full(n):
             if any(u is not node and u not in taken for u in n.users) or n in fixed: continue
             if name_of(n) not in _ops.POINTWISE | _ops.VIEWS | _MORE or is_getitem(n) or why_not(n): continue
         taken.add(n)
-        if not is_full(n): left += [p for p in n.all_input_nodes if p is not node.args[0]]
+        if not is_full(n): left += n.all_input_nodes
         left.sort(key=places.__getitem__)
     return sorted(taken, key=places.__getitem__)
 
