@@ -501,13 +501,14 @@ Result<Value> Codegen::index_tensor(ir::Value* v, const ast::Expr& index, Source
                      "help: a part of a tensor is loaded through its pointers, or selected with tl.where");
   }
   int rank = v->type.shape.rank;
-  // As in Triton a `:` past the last dimension keeps nothing; a None there would have no place.
+  // As in Triton a `:` past the last dimension keeps nothing. A None there would have no place, unless the value is a
+  // scalar: its first one makes a tensor of one element.
   int axis = 0;
   for (Item item : plan) {
     if (item == Item::kKeep) ++axis;
     if (item == Item::kEllipsis) axis += std::max(0, rank - keeps);
     if (item != Item::kNew) continue;
-    if (axis > v->type.shape.rank)
+    if (axis > v->type.shape.rank && !v->type.is_scalar())
       return fail(range, ErrorKind::kType, "{} has {} dimension{}, but the index has {} `:`", describe(v->type), rank,
                   rank == 1 ? "" : "s", keeps);
     if (v->type.shape.rank >= ir::kMaxRank)
