@@ -83,8 +83,8 @@ class Report {
                          plan.read.vector, plan.write.wavefronts, plan.read.wavefronts);
     } else if (op.kind == OpKind::kReduce) {
       auto plan = layout::plan_reduce(*t.layout, static_cast<int>(op.int_attr(ir::AttrName::kAxis)));
-      s = fmt::format("{} registers, {} lane steps{}", plan.registers[0].size(), plan.lane_masks.size(),
-                      plan.crosses_warps ? ", across warps" : "");
+      s = fmt::format("{} registers, {} lane steps{}", plan.registers[0].size(),
+                      plan.halvings.size() + plan.lane_masks.size(), plan.crosses_warps ? ", across warps" : "");
     } else if (op.kind == OpKind::kScan) {
       auto plan = layout::plan_scan(*t.layout, static_cast<int>(op.int_attr(ir::AttrName::kAxis)),
                                     op.flag(ir::AttrName::kReverse));

@@ -30,9 +30,24 @@ std::vector<uint32_t> single_bits(uint32_t mask) {
 
 std::vector<uint32_t> narrow(const std::vector<uint64_t>& bases) { return {bases.begin(), bases.end()}; }
 
+/// Turns steps between lanes into halvings while a thread has several parts. What lies far apart is halved first, so
+/// that neighbours remain in one thread, which stores them at once.
+void halve(ReducePlan& plan) {
+  std::vector<uint32_t>& parts = plan.write.reg;
+  while (!parts.empty() && !plan.lane_masks.empty()) {
+    const auto furthest = std::ranges::max_element(parts);
+    const uint32_t lane = plan.lane_masks.front();
+    plan.halvings.push_back({lane, uint32_t{1} << (furthest - parts.begin())});
+    plan.write.lane[static_cast<size_t>(std::countr_zero(lane))] = *furthest;
+    plan.write_lane_mask &= ~lane;
+    parts.erase(furthest);
+    plan.lane_masks.erase(plan.lane_masks.begin());
+  }
+}
+
 }  // namespace
 
-ReducePlan plan_reduce(const LinearLayout& operand, int axis) {
+ReducePlan plan_reduce(const LinearLayout& operand, int axis, bool halves) {
   KILN_ASSERT(has_unit_bases(operand));
   ReducePlan plan(slice(operand, axis));
   FreeBits free = free_variables(operand);
@@ -90,6 +105,7 @@ ReducePlan plan_reduce(const LinearLayout& operand, int axis) {
     plan.read.lane[static_cast<size_t>(std::countr_zero(helpers[i]))] = elements << (serial_bits + i);
     plan.shared_lane_masks.push_back(helpers[i]);
   }
+  if (halves) halve(plan);
   return plan;
 }
 

@@ -12,17 +12,30 @@ namespace kiln::layout {
 
 /// Reduction. In order:
 ///   1. part[i] = combine of the operand's registers[i], from the left.
-///   2. For each mask of lane_masks: part[i] = combine(part[i], part[i] of lane ^ mask)          (shfl.sync.bfly)
+///   2. For each of `halvings`: of two parts whose numbers differ in `part` a lane without lane_mask keeps the one
+///   without
+///      it, a lane with lane_mask the other, combined with the same part of lane ^ lane_mask; the parts that are kept
+///      are numbered anew, in order. Then for each mask of lane_masks: part[i] = combine(part[i], part[i] of lane ^
+///      mask)                                       (shfl.sync.bfly)
 ///   3. When crosses_warps: threads with (lane & write_lane_mask) == 0 && (warp & write_warp_mask) == 0 write part[i]
 ///   at
 ///      element write(i, lane, warp); barrier; every thread reads, for each s of `serial`, element read(i, lane, warp)
-///      ^ s, and combines them from the left; then the xor steps of shared_lane_masks as in 2.
+///      ^ s, and combines them from the left, i now being all of the result's registers; then the xor steps of
+///      shared_lane_masks as in 2.
 /// After that part[i] is register i of the result, in every thread that holds a copy of it.
 struct ReducePlan {
+  /// A step between lanes that shuffles and combines half as much as an xor step, since no lane gets all of the sums.
+  /// What goes through shared memory anyway can be put there by any lane.
+  struct Halving {
+    uint32_t lane_mask;
+    uint32_t part;
+  };
+
   explicit ReducePlan(LinearLayout result_layout) : result(std::move(result_layout)) {}
 
   LinearLayout result;                      // slice(operand, axis); rank 0 when the result is a scalar
   std::vector<std::vector<int>> registers;  // per result register; each list ascends along the axis
+  std::vector<Halving> halvings;            // only where it crosses warps
   std::vector<uint32_t> lane_masks;
 
   bool crosses_warps = false;
@@ -33,8 +46,9 @@ struct ReducePlan {
   int64_t scratch_elements = 0;  // of each operand
 };
 
-/// The operand's layout must have unit bases (has_unit_bases).
-ReducePlan plan_reduce(const LinearLayout& operand, int axis);
+/// The operand's layout must have unit bases (has_unit_bases). `halves`: false leaves `halvings` out, for ops that have
+/// an instruction for the sums of a warp.
+ReducePlan plan_reduce(const LinearLayout& operand, int axis, bool halves = true);
 
 /// The positions (register, lane, warp) with (x & mask) == value in each of the three.
 struct Positions {

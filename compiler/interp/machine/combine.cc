@@ -61,6 +61,22 @@ Tuple Machine::from_lane(const Tuple& t, uint32_t mask) {
   return r;
 }
 
+// Of parts whose numbers differ in step.part each lane keeps one, combined with its partner's.
+Tuple Machine::half(Warp& warp, const Op& op, const Tuple& parts, const layout::ReducePlan::Halving& step) {
+  Tuple mine(parts.size()), theirs(parts.size());
+  const size_t count = parts[0].size() / kLanes;
+  for (size_t t = 0; t < parts.size(); ++t)
+    for (size_t i = 0; i < count; ++i) {
+      if (i & step.part) continue;
+      for (size_t l = 0; l < kLanes; ++l) {
+        const size_t part = l & step.lane_mask ? i | step.part : i;
+        mine[t].push_back(parts[t][part * kLanes + l]);
+        theirs[t].push_back(parts[t][part * kLanes + (l ^ step.lane_mask)]);
+      }
+    }
+  return combine(warp, op, mine, theirs);
+}
+
 void Machine::reduce_own(Warp& warp, const Op& op) {
   const layout::ReducePlan& plan = reduce_plan(op);
   Tuple partial(op.operands.size());
@@ -79,6 +95,7 @@ void Machine::reduce_own(Warp& warp, const Op& op) {
     for (size_t k = 1; k < plan.registers[i].size(); ++k) sum = combine(warp, op, sum, registers(k));
     for (size_t t = 0; t < sum.size(); ++t) partial[t].insert(partial[t].end(), sum[t].begin(), sum[t].end());
   }
+  for (const layout::ReducePlan::Halving& step : plan.halvings) partial = half(warp, op, partial, step);
   for (uint32_t mask : plan.lane_masks) partial = combine(warp, op, partial, from_lane(partial, mask));
   warp.partial = std::move(partial);
   if (!plan.crosses_warps) give_partial(warp, op);
@@ -376,7 +393,7 @@ Status Machine::read_reduced(Warp& warp, const Op& op) {
   SharedMemory::Access access(shared_[warp.block], threads(warp, op));
   Tuple sum;
   for (size_t k = 0; k < plan.serial.size(); ++k) {
-    Tuple next = warp.partial;
+    Tuple next(warp.partial.size(), Elements(plan.registers.size() * kLanes));
     for (size_t t = 0; t < next.size(); ++t) {
       const int bytes = bytes_of(op.operands[t]->type);
       for (size_t i = 0; i < next[t].size(); ++i) {

@@ -166,6 +166,7 @@ class Machine {
   /// As in the tile interpreter: the region's scalars hold n elements each; both branches of an `if` are pure.
   void combine_block(Warp& warp, const ir::Block& b, size_t n);
   Tuple combine(Warp& warp, const ir::Op& op, const Tuple& a, const Tuple& b);
+  Tuple half(Warp& warp, const ir::Op& op, const Tuple& parts, const layout::ReducePlan::Halving& step);
   static Tuple from_lane(const Tuple& t, uint32_t mask);
   void reduce_own(Warp& warp, const ir::Op& op);
   /// A scalar result is in every lane; the first speaks for the warp.

@@ -102,8 +102,9 @@ llvm::Intrinsic::ID warp_reduction(const ir::Op& op) {
   }
 }
 
+constexpr size_t kLaneBits = 5;
+
 void combine_lanes(Lowering& l, const ir::Op& op, Parts& parts, std::span<const uint32_t> masks) {
-  constexpr size_t kLaneBits = 5;
   if (const auto reduction = warp_reduction(op);
       reduction != llvm::Intrinsic::not_intrinsic && masks.size() == kLaneBits) {
     for (Value*& v : parts[0]) v = l.b.CreateIntrinsic(reduction, {v, l.b.getInt32(~0U)});
@@ -115,6 +116,24 @@ void combine_lanes(Lowering& l, const ir::Op& op, Parts& parts, std::span<const 
       for (Value* v : mine) theirs.push_back(shuffle_xor(l.b, v, mask));
       set_column(parts, i, combine(l, op, mine, theirs));
     }
+}
+
+/// Each lane gives its partner the parts that it does not keep.
+void combine_halves(Lowering& l, const ir::Op& op, Parts& parts, const layout::ReducePlan::Halving& step) {
+  Value* is_lower = l.thread.is_zero(step.lane_mask, 0);
+  Parts kept(parts.size());
+  for (uint32_t i = 0; i < parts[0].size(); ++i) {
+    if (i & step.part) continue;
+    std::vector<Value*> mine, theirs;
+    for (const Registers& of_operand : parts) {
+      Value *low = of_operand[i], *high = of_operand[i | step.part];
+      mine.push_back(l.b.CreateSelect(is_lower, low, high));
+      theirs.push_back(shuffle_xor(l.b, l.b.CreateSelect(is_lower, high, low), step.lane_mask));
+    }
+    const std::vector<Value*> sum = combine(l, op, mine, theirs);
+    for (size_t k = 0; k < kept.size(); ++k) kept[k].push_back(sum[k]);
+  }
+  parts = std::move(kept);
 }
 
 /// Whether the op stands in a loop beside wgmma of a single warp group, as the softmax of attention. A processor's
@@ -309,7 +328,10 @@ bool asks_for_any(const ir::Op& op, const layout::ReducePlan& plan) {
 template <>
 Status lower<ir::OpKind::kReduce>(Lowering& l, const ir::Op& op) {
   const auto axis = static_cast<int>(op.int_attr(AttrName::kAxis));
-  const layout::ReducePlan plan = layout::plan_reduce(*op.operand(0)->type.layout, axis);
+  layout::ReducePlan plan = layout::plan_reduce(*op.operand(0)->type.layout, axis);
+  if (warp_reduction(op) != llvm::Intrinsic::not_intrinsic &&
+      plan.halvings.size() + plan.lane_masks.size() == kLaneBits)
+    plan = layout::plan_reduce(*op.operand(0)->type.layout, axis, false);
   if (asks_for_any(op, plan)) {
     const Registers& conditions = l.of(op.operand(0)->op->operand(0));
     Value* mine = conditions[0];
@@ -326,6 +348,7 @@ Status lower<ir::OpKind::kReduce>(Lowering& l, const ir::Op& op) {
     }
     set_column(parts, i, combine_own(l, op, std::move(items)));
   }
+  for (const layout::ReducePlan::Halving& step : plan.halvings) combine_halves(l, op, parts, step);
   combine_lanes(l, op, parts, plan.lane_masks);
 
   if (plan.crosses_warps) {
@@ -340,6 +363,7 @@ Status lower<ir::OpKind::kReduce>(Lowering& l, const ir::Op& op) {
         for (size_t i = 0; i < parts[k].size(); ++i) store_element(l, parts[k][i], address(plan.write, k, i, 0));
     });
     l.barrier();
+    for (Registers& of_operand : parts) of_operand.resize(plan.registers.size());
     for (size_t i = 0; i < parts[0].size(); ++i) {
       std::vector<std::vector<Value*>> items;
       for (uint32_t s : plan.serial) {

@@ -299,6 +299,18 @@ Tile play(const ReducePlan& plan, const Tile& from) {
         for (size_t k = 1; k < plan.registers[i].size(); ++k)
           part[w][l][i] = combine(part[w][l][i], from[w][l][static_cast<size_t>(plan.registers[i][k])]);
       }
+  for (const ReducePlan::Halving& step : plan.halvings) {
+    Tile old = part;
+    for (size_t w = 0; w < part.size(); ++w)
+      for (uint32_t l = 0; l < 32; ++l) {
+        part[w][l].clear();
+        for (uint32_t i = 0; i < n; ++i) {
+          const uint32_t kept = l & step.lane_mask ? i | step.part : i;
+          if (!(i & step.part)) part[w][l].push_back(combine(old[w][l][kept], old[w][l ^ step.lane_mask][kept]));
+        }
+      }
+    n /= 2;
+  }
   for (uint32_t mask : plan.lane_masks) lanes_step(mask);
   if (!plan.crosses_warps) return part;
   std::vector<int64_t> shared(static_cast<size_t>(plan.scratch_elements), -1);
@@ -310,6 +322,8 @@ Tile play(const ReducePlan& plan, const Tile& from) {
         shared.at(plan.write.apply(i, l, w)) = part[w][l][i];
       }
   for (int64_t v : shared) EXPECT_NE(v, -1) << "never written";
+  n = plan.registers.size();
+  part.assign(part.size(), std::vector<std::vector<int64_t>>(32, std::vector<int64_t>(n)));
   for (uint32_t w = 0; w < part.size(); ++w)
     for (uint32_t l = 0; l < 32; ++l)
       for (uint32_t i = 0; i < n; ++i) {
@@ -339,6 +353,22 @@ TEST(ReducePlan, EveryElementOnceInEveryCopy) {
     }
     EXPECT_EQ(play(plan, fill(from, elements)), fill(plan.result, sums)) << "axis " << axis;
   });
+}
+
+TEST(ReducePlan, ColumnsOfSeveralWarpsAreHalved) {
+  // The sums of the columns of an accumulator of 64x64: 16 of each thread, and eight lanes have the same columns.
+  const int32_t shape[] = {64, 64};
+  const LinearLayout sums = wgmma_accumulator(shape, 4);
+  const ReducePlan plan = plan_reduce(sums, 0);
+  EXPECT_EQ(plan.registers.size(), 16U);
+  ASSERT_EQ(plan.halvings.size(), 3U);
+  EXPECT_EQ(plan.halvings[0].lane_mask, 4U);
+  EXPECT_EQ(plan.halvings[0].part, 8U) << "what lies furthest apart";
+  EXPECT_TRUE(plan.lane_masks.empty());
+  EXPECT_EQ(plan.write_lane_mask, 0U) << "every lane writes what it kept";
+  EXPECT_EQ(plan.write.reg, std::vector<uint32_t>{1}) << "two neighbours";
+  EXPECT_EQ(plan_reduce(sums, 0, false).lane_masks, (std::vector<uint32_t>{4, 8, 16}));
+  EXPECT_TRUE(plan_reduce(sums, 1).halvings.empty()) << "rows stay within warps";
 }
 
 TEST(ReducePlan, RowOfOneProgram) {
