@@ -3,6 +3,7 @@
 
 #include "compiler/interp/eval.h"
 #include "compiler/passes/canonicalize/rules.h"
+#include "compiler/passes/util/value_range.h"
 #include "support/diag.h"
 
 namespace kiln::passes {
@@ -152,20 +153,63 @@ Predicate swapped(Predicate predicate) {
   KILN_UNREACHABLE("predicate");
 }
 
+/// Whether a comparison holds for all numbers between those of two ranges; nothing when it depends on them.
+std::optional<bool> compared(Predicate p, const ValueRange& x, const ValueRange& y) {
+  const bool below = x.high<y.low, above = x.low> y.high, up_to = x.high <= y.low, from = x.low >= y.high;
+  auto either = [](bool always, bool never) {
+    return always ? std::optional(true) : never ? std::optional(false) : std::nullopt;
+  };
+  switch (p) {
+    case Predicate::kLt:
+      return either(below, from);
+    case Predicate::kLe:
+      return either(up_to, above);
+    case Predicate::kGt:
+      return either(above, up_to);
+    case Predicate::kGe:
+      return either(from, below);
+    case Predicate::kEq:
+      return either(up_to && from, below || above);
+    case Predicate::kNe:
+      return either(below || above, up_to && from);
+  }
+  KILN_UNREACHABLE("predicate");
+}
+
+/// What the ranges of its operands make of an integer op: one of them, or a constant. Null when they do not decide.
+Value* decided_by_ranges(Op* op, ir::Builder& b) {
+  Value *x = op->operand(0), *y = op->operand(1);
+  const Type& type = op->result()->type;
+  const ValueRange in_x = range_of(x), in_y = range_of(y);
+  switch (op->kind) {
+    case OpKind::kMin:
+    case OpKind::kMax:
+      if (in_x.high <= in_y.low) return op->kind == OpKind::kMin ? x : y;
+      return in_y.high <= in_x.low ? (op->kind == OpKind::kMin ? y : x) : nullptr;
+    case OpKind::kRem:
+      return in_x.low >= 0 && in_x.high < in_y.low ? x : nullptr;
+    case OpKind::kDiv:
+      if (const ValueRange all = range_of(op->result()); all.is_one_value())
+        return b.constant_int(type, static_cast<int64_t>(all.low));
+      return nullptr;
+    default:
+      return nullptr;
+  }
+}
+
 Value* simplify_cmp(Op* op, const Facts& f, ir::Builder& b) {
   const auto p = op->word<Predicate>();
   Value *x = op->operand(0), *y = op->operand(1);
   if (f.type.is_float()) return nullptr;
   auto truth = [&](bool v) { return b.constant_int(op->result()->type, v); };
   if (x == y) return truth(p == Predicate::kEq || p == Predicate::kLe || p == Predicate::kGe);
-  if (!f.bits[1] || f.type.pointer) return nullptr;
+  if (f.type.pointer) return nullptr;
+  if (!f.type.is_bool())
+    if (const auto always = compared(p, range_of(x), range_of(y))) return truth(*always);
+  if ((p == Predicate::kLt || p == Predicate::kGe) && is_below_by_loop(x, y)) return truth(p == Predicate::kLt);
+  if ((p == Predicate::kGt || p == Predicate::kLe) && is_below_by_loop(y, x)) return truth(p == Predicate::kGt);
+  if (!f.bits[1]) return nullptr;
   if (f.type.is_bool() && ((p == Predicate::kEq && f.one(1)) || (p == Predicate::kNe && f.zero(1)))) return x;
-  // Against the ends of the type's range.
-  const bool is_signed = kiln::is_signed(f.type.dtype);
-  const uint64_t sign = uint64_t{1} << (f.type.element_bits() - 1);
-  const uint64_t lowest = is_signed ? sign : 0, highest = is_signed ? f.mask ^ sign : f.mask;
-  if (f.is(1, lowest) && (p == Predicate::kLt || p == Predicate::kGe)) return truth(p == Predicate::kGe);
-  if (f.is(1, highest) && (p == Predicate::kGt || p == Predicate::kLe)) return truth(p == Predicate::kLe);
   return nullptr;
 }
 
@@ -249,6 +293,7 @@ bool simplify_arithmetic(Op* op, ir::Builder& b) {
   Value* simpler = fold(op, f, b);
   if (!simpler) simpler = identity(op, f, b);
   if (!simpler) simpler = reassociate(op, f, b);
+  if (!simpler && f.type.is_int() && op->operands.size() == 2) simpler = decided_by_ranges(op, b);
   if (!simpler && op->kind == OpKind::kCmp) simpler = simplify_cmp(op, f, b);
   if (!simpler && op->kind == OpKind::kSelect) simpler = simplify_select(op, f, b);
   if (!simpler) return reorder(op, f, b);

@@ -59,6 +59,7 @@ bool simplify(Op* op, ir::Builder& b) {
 }
 
 bool simplify_scalar(Op* op, ir::Builder& b) {
+  if (op->kind == ir::OpKind::kIf) return constant_of(op->operand(0)) && simplify_control(op, b);
   return op->results.size() == 1 && !op->result()->type.is_tile() && simplify_arithmetic(op, b);
 }
 

@@ -15,8 +15,8 @@ Status canonicalize(ir::Module& module, const CanonicalizeOptions& options = {})
 
 struct SimplifyScalarsOptions {};
 
-/// Its rules for the arithmetic of scalars alone: loops, branches and tiles stay as they were written, for passes that
-/// look for how blocks are read in them.
+/// Its rules for the arithmetic of scalars alone: loops and tiles stay as they were written, for passes that look for
+/// how blocks are read in them, and so do branches, unless their condition is known.
 Status simplify_scalars(ir::Module& module, const SimplifyScalarsOptions& options = {});
 
 }  // namespace kiln::passes
