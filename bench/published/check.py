@@ -24,6 +24,7 @@ TYPES = "its types of elements are no constexpr there, which have a .value"
 AND = "`and` of two masks is Python's there, which leaves one of them"
 NOT_INTERPRETED = {
     "bnb_adam": "a bool for a parameter is no number of one bit there",
+    "ds_fp8_weight": "its weights are made into bfloat16, whose bits are multiplied as integers there",
     "fla_delta_h": NUMBERS,
     "gems_argmax": TYPES,
     "gems_batch_norm": FUNCTIONS,
