@@ -229,9 +229,11 @@ class Loop {
     };
     const int64_t room = shared_room(module_, target_, has_scratch, loop_) -
                          staged_bytes(module_, target_, loop_, loads_) - staging_bytes_beside_rings(module_);
+    all_ahead_ = fits_ahead(bytes, room);
+    if (all_ahead_) lead_ = static_cast<int>(*trip_count(loop_));
     const int wanted = lead_;
-    reads_first_ = rows || saves_slot(bytes, target_.shared_per_block - room);
-    const int beside = reads_first_ ? 0 : 1;
+    reads_first_ = rows || (!all_ahead_ && saves_slot(bytes, target_.shared_per_block - room));
+    const int beside = reads_first_ || all_ahead_ ? 0 : 1;
     lead_ = std::min(lead_, static_cast<int>(room / bytes) - beside);
     if (lead_ < 1) {
       if (has_copies()) remark(remarks_, loop_->range, Reason::kNoRoomForRing, (1 + beside) * bytes, room);
@@ -368,6 +370,14 @@ class Loop {
         found = op;
     }
     return found;
+  }
+
+  /// Whether the copies of a short loop all go ahead of it: its slots are written once, and none is beside those read.
+  bool fits_ahead(int64_t slot_bytes, int64_t room) const {
+    if (which_ != Ahead::kOperands || !blocks_.empty() || has_indices()) return false;
+    const auto trips = trip_count(loop_);
+    return trips && *trips >= 1 && *trips <= static_cast<unsigned>(lead_) &&
+           static_cast<int64_t>(*trips) * slot_bytes <= room;
   }
 
   /// Whether the next copies had better wait for such a meeting and need no slot beside those that are read: where one
@@ -538,13 +548,15 @@ class Loop {
   }
 
   void ahead() {
-    const std::vector<const Value*> carried = carried_by(slice_), by_indices = carried_by(indices_.slice());
+    std::vector<const Value*> carried = carried_by(slice_), by_indices = carried_by(indices_.slice());
+    if (all_ahead_) carried.clear();
     Env env, index_env;
     for (const Value* arg : carried) env[arg] = carry(ahead_.at(arg));
     for (const Value* arg : by_indices) index_env[arg] = carry(indices_ahead_.at(arg));
     read_slot_ = carry(i32(0), &last_slot_);
     // Dots read their operands all through the iteration, so that there is one slot more, to copy to.
-    Value* write_slot = reads_first_ ? read_slot_ : carry(i32(lead_));
+    const bool writes_elsewhere = !reads_first_ && !all_ahead_;
+    Value* write_slot = writes_elsewhere ? carry(i32(lead_)) : read_slot_;
     Value* parity = ring_ ? carry(i32(0), &last_parity_) : nullptr;
     b_.set_before(body_->first);
     if (has_copies()) {
@@ -554,7 +566,7 @@ class Loop {
     if (ring_) ring_->wait(read_slot_, parity);
     // Each warp waits for blocks itself; the next ones are asked for behind the other barrier, if there is one.
     if (has_copies() || !in_flight_) join_lanes(b_, all_warps_);
-    if (in_flight_) {  // the product of the iteration before still reads its slot up to here
+    if (in_flight_ && !all_ahead_) {  // the product of the iteration before still reads its slot up to here
       b_.set_after(in_flight_);
       join_lanes(b_, all_warps_);
     }
@@ -569,13 +581,16 @@ class Loop {
     }
     // The tensor cores begin before the threads make addresses.
     if (const Op* product = first_product(); product && !in_flight_ && !ring_) b_.set_after(const_cast<Op*>(product));
-    issue(env, index_env, later(body_->args[0], lead_), write_slot);
+    if (all_ahead_)
+      b_.create(OpKind::kAsyncCommit, {}, {});  // of nothing, for the count of those to wait for
+    else
+      issue(env, index_env, later(body_->args[0], lead_), write_slot);
     std::vector<Value*> yields;
     for (const Value* arg : carried) yields.push_back(env.at(arg));
     for (const Value* arg : by_indices) yields.push_back(index_env.at(arg));
     const NextSlot read_next = next_slot(b_, read_slot_, slots_);
     yields.push_back(read_next.slot);
-    if (!reads_first_) yields.push_back(next_slot(b_, write_slot, slots_).slot);
+    if (writes_elsewhere) yields.push_back(next_slot(b_, write_slot, slots_).slot);
     if (parity) yields.push_back(b_.binary(OpKind::kXor, parity, b_.cast(read_next.wraps, DType::kI32)));
     for (Value* v : yields) body_->terminator()->append_operand(v);
     if (!reads_first_) take_loads();
@@ -631,6 +646,7 @@ class Loop {
   const Ahead which_;
   int lead_;                  // iterations that the copies run ahead
   int slots_ = 0;             // of a ring
+  bool all_ahead_ = false;    // no copies in the loop
   bool reads_first_ = false;  // a slot is read before the next copies, which may be to it
   bool all_warps_ = false;    // read what others copied
   const analysis::PointerOrigins& stored_;
