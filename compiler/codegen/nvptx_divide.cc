@@ -16,6 +16,9 @@ namespace {
 using llvm::Instruction;
 using llvm::Value;
 
+// Of some 60 instructions each.
+constexpr std::size_t kMostDivisions = 16;
+
 bool divides(const Instruction& i) {
   return i.isIntDivRem() && i.getType()->isIntegerTy(64) && !llvm::isa<llvm::Constant>(i.getOperand(1));
 }
@@ -94,7 +97,7 @@ void divide_without_calls(llvm::Function& fn) {
   std::vector<Instruction*> found;
   for (Instruction& i : llvm::instructions(fn))
     if (divides(i)) found.push_back(&i);
-  if (found.empty() || !has_wgmma(fn)) return;
+  if (found.size() > kMostDivisions && !has_wgmma(fn)) return;
   for (Instruction* i : found) expand(*i);
 }
 

@@ -397,8 +397,8 @@ TEST(NvptxPtx, RoundsToBf16AndBackInOneInstruction) {
   EXPECT_EQ(count(*ptx, "cvt.f32.bf16"), 0) << *ptx;
 }
 
-/// Quotient and remainder, signed and not, beside a wgmma if `multiplies`.
-std::string divisions(bool multiplies) {
+/// Quotient and remainder, signed and not, `times` of each, beside a wgmma if `multiplies`.
+std::string divisions(int times, bool multiplies) {
   std::string text = "define ptx_kernel void @k(ptr addrspace(1) %p, i64 %x, i64 %y) {\n";
   if (multiplies)
     text +=
@@ -406,48 +406,31 @@ std::string divisions(bool multiplies) {
         "1, "
         "1, 0, 0;\", \"f,f,f,f,l,l\"(float 0.0, float 0.0, float 0.0, float 0.0, i64 %x, i64 %y)\n";
   int n = 0;
-  for (const char* op : {"sdiv", "srem", "udiv", "urem"}) {
-    text += fmt::format(
-        "  %v{0} = {1} i64 %x, %y\n  %p{0} = getelementptr i64, ptr addrspace(1) %p, i64 {0}\n"
-        "  store i64 %v{0}, ptr addrspace(1) %p{0}\n",
-        n, op);
-    ++n;
+  for (int time = 0; time < times; ++time) {
+    text += fmt::format("  %x{0} = add i64 %x, {0}\n", time);
+    for (const char* op : {"sdiv", "srem", "udiv", "urem"}) {
+      text += fmt::format(
+          "  %v{0} = {1} i64 %x{2}, %y\n  %p{0} = getelementptr i64, ptr addrspace(1) %p, i64 {0}\n"
+          "  store i64 %v{0}, ptr addrspace(1) %p{0}\n",
+          n, op, time);
+      ++n;
+    }
   }
   return text + "  %c = sdiv i64 %x, 7\n  store i64 %c, ptr addrspace(1) %p\n  ret void\n}\n";
 }
 
-// ptxas waits for every wgmma of a kernel that calls (C7509), as a division of 64 bits does.
-TEST(NvptxPtx, DividesWithoutCallsBesideWgmma) {
-  auto multiplies = ptx_of(divisions(true)), divides = ptx_of(divisions(false));
-  ASSERT_TRUE(multiplies.ok()) << render(multiplies.error());
-  ASSERT_TRUE(divides.ok()) << render(divides.error());
-  for (const char* op : {"div.s64", "rem.s64", "div.u64", "rem.u64"})
-    EXPECT_EQ(count(*multiplies, op), 0) << *multiplies;
-  EXPECT_GT(count(*divides, "div.s64") + count(*divides, "div.u64"), 0) << *divides;
-  EXPECT_GT(count(*multiplies, "rcp.approx.ftz.f64"), 0) << *multiplies;
-}
-
-TEST(NvptxPtx, DividesIn32BitsWhereRangesAllowIt) {
-  // An offset of a program along y, of which there are 65,536 at most, by a size of 32 bits; and by any number.
-  auto divided = [](const char* by) {
-    return *ptx_of(fmt::format(R"(
-define ptx_kernel void @k(ptr addrspace(1) %p, i32 %n, i64 %m) {{
-  %y = call range(i32 0, 65536) i32 @llvm.nvvm.read.ptx.sreg.ctaid.y()
-  %w = zext i32 %y to i64
-  %at = mul nuw nsw i64 %w, 512
-  %size = sext i32 %n to i64
-  %q = sdiv i64 %at, {0}
-  %r = srem i64 %at, {0}
-  %s = add i64 %q, %r
-  store i64 %s, ptr addrspace(1) %p
-  ret void
-}}
-declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.y()
-)",
-                               by));
-  };
-  EXPECT_EQ(count(divided("%size"), "div.s64"), 0);
-  EXPECT_EQ(count(divided("%m"), "div.s64"), 1);
+// For a call, as a division of 64 bits is to ptxas, it waits for every wgmma (C7509), and compiling for linking, as the
+// driver does, it has the descriptors of accesses in no uniform registers.
+TEST(NvptxPtx, DividesWithoutCalls) {
+  for (const auto& [times, multiplies] : {std::pair(1, true), std::pair(1, false), std::pair(9, true)}) {
+    auto ptx = ptx_of(divisions(times, multiplies));
+    ASSERT_TRUE(ptx.ok()) << render(ptx.error());
+    for (const char* op : {"div.s64", "rem.s64", "div.u64", "rem.u64"}) EXPECT_EQ(count(*ptx, op), 0) << *ptx;
+    EXPECT_GT(count(*ptx, "rcp.approx.ftz.f64"), 0) << *ptx;
+  }
+  auto many = ptx_of(divisions(9, false));
+  ASSERT_TRUE(many.ok()) << render(many.error());
+  EXPECT_GT(count(*many, "div.s64") + count(*many, "div.u64"), 0) << *many;
 }
 
 TEST(NvptxPtx, RefusesCallsThatNobodyProvides) {
