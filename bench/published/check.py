@@ -22,17 +22,21 @@ NUMBERS = "its numbers are Python's there, which have no .to"
 FUNCTIONS = "functions of Triton by a name of the module's are not interpreted, nor is libdevice"
 TYPES = "its types of elements are no constexpr there, which have a .value"
 AND = "`and` of two masks is Python's there, which leaves one of them"
+FLOAT8 = "its conversion to float8 does not round to nearest"
 NOT_INTERPRETED = {
+    "ao_deepgemm_quant": FLOAT8,
     "bnb_adam": "a bool for a parameter is no number of one bit there",
     "ds_fp8_weight": "its weights are made into bfloat16, whose bits are multiplied as integers there",
     "fla_delta_h": NUMBERS,
     "gems_argmax": TYPES,
     "gems_batch_norm": FUNCTIONS,
     "gems_cummax": TYPES,
+    "gems_isin": AND,
     "gems_layer_norm_backward": AND,
     "gems_log_softmax": AND,
     "gems_max_pool": TYPES,
     "gems_var_mean": AND,
+    "gems_weight_norm": AND,
     "liger_dyt_backward": FUNCTIONS,
     "liger_fused_add_rms_norm": NUMBERS,
     "liger_geglu": FUNCTIONS,
@@ -42,7 +46,8 @@ NOT_INTERPRETED = {
     "liger_rms_norm_backward": NUMBERS,
     "liger_swiglu_backward": NUMBERS,
     "lmdeploy_paged": FUNCTIONS,
-    "quantize_fp8": "its conversion to float8 does not round to nearest",
+    "lmdeploy_swiglu_quant": FUNCTIONS,
+    "quantize_fp8": FLOAT8,
     "unsloth_cross_entropy": FUNCTIONS,
     "unsloth_geglu_backward": FUNCTIONS,
     "vllm_quantize_int8": FUNCTIONS,

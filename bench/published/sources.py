@@ -54,6 +54,8 @@ LMDEPLOY = "lmdeploy/pytorch/kernels/cuda/"
 LMDEPLOY_NAMES = "tanh = libdevice.tanh\ntl_log2 = tl.log2\ntl_exp2 = tl.exp2\n"
 TE = "transformer_engine/common/triton/"
 MAMBA_SOFTPLUS = "\n\n@triton.jit\ndef softplus(dt):\n    return tl.math.log(tl.math.exp(dt) + 1)\n"
+# Published as inline assembly, tanh.approx.f32, which the CPU cannot run.
+MAMBA_TANH = "\n\n@triton.jit\ndef tanh_approx(x):\n    return 2 / (1 + tl.exp(-2 * x)) - 1\n"
 LIGHTLLM = "lightllm/common/basemodel/triton_kernel/"
 UNSLOTH_NAMES = "triton_tanh = libdevice.tanh\ntriton_cast = tl.cast\n"
 GEMS_NAMES = "import gems_language as tle\n"
@@ -182,6 +184,8 @@ PRODUCTS = {
 
 # Kernels that do not multiply matrices.
 OTHERS = {
+    "ao_deepgemm_quant": ("ao", "torchao/prototype/blockwise_fp8_training/deepgemm_quant.py",
+                          ["triton_fp8_blockwise_act_quant_k_grouped_deepgemm_kernel"], ""),
     "ao_hadamard": ("ao", "torchao/prototype/attention/quantization/triton_hadamard_utils.py",
                     ["_hadamard_butterfly_stage", "_apply_hadamard", "_inverse_hadamard_kernel"], ""),
     "attorch_dropout": ("attorch", "attorch/dropout_kernels.py", ["apply_dropout", "dropout_forward_kernel"], ""),
@@ -198,6 +202,10 @@ OTHERS = {
     "fla_conv_update": ("fla", "fla/modules/conv/triton/kernels.py", ["causal_conv1d_update_kernel"], ""),
     "fla_cumsum": ("fla", FLA + "utils/cumsum.py", ["chunk_local_cumsum_vector_kernel"], ""),
     "fla_gated_norm": ("fla", "fla/modules/fused_norm_gate.py", ["layer_norm_gated_fwd_kernel"], ""),
+    "fla_grpo_backward": ("fla", "fla/modules/grpo.py", ["grpo_bwd_kernel"], FLA_NAMES),
+    "fla_hgrn": ("fla", FLA + "hgrn/chunk.py", ["chunk_hgrn_fwd_kernel_h"], FLA_NAMES),
+    "fla_kda_intra": ("fla", FLA + "kda/chunk_intra_token_parallel.py", ["chunk_kda_fwd_kernel_intra_token_parallel"],
+                      FLA_NAMES),
     "fla_l2norm": ("fla", "fla/modules/l2norm.py", ["l2norm_fwd_kernel"], ""),
     "fla_logsumexp": ("fla", FLA + "utils/logsumexp.py", ["logsumexp_fwd_kernel"], FLA_NAMES),
     "fla_mean_pooling": ("fla", FLA + "utils/pooling.py", ["mean_pooling_fwd_kernel"], ""),
@@ -224,6 +232,7 @@ OTHERS = {
                      "uint_to_uniform_float = tl.uint_to_uniform_float\n"),
     "gems_embedding": ("FlagGems", GEMS + "embedding.py", ["embedding_kernel"], GEMS_NAMES),
     "gems_index_select": ("FlagGems", GEMS + "index_select.py", ["index_select_kernel"], GEMS_NAMES),
+    "gems_isin": ("FlagGems", GEMS + "isin.py", ["isin_by_search_impl", "isin_by_search_kernel"], GEMS_NAMES),
     "gems_layer_norm_backward": ("FlagGems", GEMS + "layernorm.py", ["layer_norm_backward_kernel"], GEMS_NAMES),
     "gems_log_softmax": ("FlagGems", GEMS + "log_softmax.py", ["log_softmax_kernel"], GEMS_NAMES),
     "gems_masked_select": ("FlagGems", GEMS + "masked_select.py", ["mask_part_sum_kernel", "write_back_kernel"], ""),
@@ -232,6 +241,7 @@ OTHERS = {
                        ["FP8_KV_CACHE_DATA_TYPE_AUTO", "FP8_KV_CACHE_DATA_TYPE_FP8E4M3",
                         "FP8_KV_CACHE_DATA_TYPE_FP8E5M2", "concat_and_cache_mla_kernel"], ""),
     "gems_paged_cache": ("FlagGems", GEMS_FUSED + "reshape_and_cache_flash.py", ["reshape_and_cache_flash_kernel"], ""),
+    "gems_quantile": ("FlagGems", GEMS + "quantile.py", ["quantile_kernel"], GEMS_NAMES),
     "gems_radix_sort": ("FlagGems", GEMS + "sort.py",
                         ["unwrap_if_constexpr", "get_int_t", "one_zeros", "zero_ones", "uint_to_uint", "int_to_uint",
                          "floating_to_uint", "convert_to_uint_preverse_order", "compute_global_hist_kernel",
@@ -240,7 +250,10 @@ OTHERS = {
     "gems_topk": ("FlagGems", GEMS + "topk.py", GEMS_LIMITS + ["_get_finfo_val", "topk_stage1_kernel"], GEMS_NAMES),
     "gems_topk_softmax": ("FlagGems", GEMS_FUSED + "topk_softmax.py", ["topk_gating_softmax_kernel"], ""),
     "gems_triu": ("FlagGems", GEMS + "triu.py", ["triu_batch_kernel"], GEMS_NAMES),
+    "gems_upsample_nearest": ("FlagGems", GEMS + "upsample_nearest2d.py", ["upsample_nearest2d_kernel"], ""),
     "gems_var_mean": ("FlagGems", GEMS + "var_mean.py", ["welford_func", "var_mean_welford_kernel"], GEMS_NAMES),
+    "gems_weight_norm": ("FlagGems", GEMS + "weightnorm.py", ["weight_norm_kernel_last"], GEMS_NAMES),
+    "liger_attention_residual": ("Liger-Kernel", LIGER + "attn_res.py", ["_attn_res_fwd_kernel"], ""),
     "liger_cross_entropy": ("Liger-Kernel", LIGER + "cross_entropy.py", ["LOG2_E", "liger_cross_entropy_kernel"],
                             LIBDEVICE_TANH),
     "liger_dyt_backward": ("Liger-Kernel", LIGER + "dyt.py", ["_dyt_bwd_kernel"], LIBDEVICE_TANH),
@@ -258,6 +271,7 @@ OTHERS = {
     "liger_moe_router": ("Liger-Kernel", LIGER + "fused_moe_kernels.py",
                          ["_keyed_add", "_moe_router_histogram_kernel", "_moe_router_prefix_sum_kernel",
                           "_moe_router_scatter_kernel"], ""),
+    "liger_poly_norm_backward": ("Liger-Kernel", LIGER + "poly_norm.py", ["_poly_norm_backward_kernel"], ""),
     "liger_rms_norm": ("Liger-Kernel", LIGER + "rms_norm.py",
                        ["_CASTING_MODE_NONE", "_CASTING_MODE_LLAMA", "_CASTING_MODE_GEMMA", "_rms_norm_forward_kernel"],
                        LIBDEVICE_RSQRT),
@@ -272,6 +286,9 @@ OTHERS = {
     "liger_tvd": ("Liger-Kernel", LIGER + "tvd.py", LIGER_REDUCTIONS + ["_tv_distance_kernel"], ""),
     "lightllm_ep_gather": ("lightllm", "lightllm/common/fused_moe/deepep_scatter_gather.py",
                            ["_fwd_kernel_ep_gather"], ""),
+    "lightllm_grouped_topk": ("lightllm", "lightllm/common/fused_moe/grouped_topk.py",
+                              ["_compare_and_swap", "_bitonic_merge", "argsort", "grouped_topk_kernel"],
+                              "from triton.language.standard import _log2, sum, zeros_like\n"),
     "lightllm_penalty": ("lightllm", LIGHTLLM + "apply_penalty.py", ["_fwd_kernel_apply_penalty"], ""),
     "lightllm_quantize_kv": ("lightllm", LIGHTLLM + "destindex_copy_kv.py",
                              ["_fwd_kernel_destindex_copy_quantize_kv"], ""),
@@ -289,8 +306,17 @@ OTHERS = {
                             "_fill_page_quant_int8", "_fill_page_quant_int4", "_fill_page_quant_turbo_qjl4",
                             "_fill_page_quant_turbo_int2", "_fill_page_quant",
                             "_fill_kv_cache_quant_kernel"], ""),
+    "lmdeploy_flatten_kv": ("lmdeploy", LMDEPLOY + "flatten_kv_cache.py",
+                            ["Q_POLICY_INT4", "Q_POLICY_TURBO", "_dequant_int4", "_dequant_int2",
+                             "_flatten_kv_cache_quant"], ""),
+    "lmdeploy_hc_expand": ("lmdeploy", LMDEPLOY + "dsv4/hc_prepost.py", ["_hc_post_expand_kernel"], ""),
     "lmdeploy_multinomial": ("lmdeploy", LMDEPLOY + "multinomial_sampling.py", ["_multinomial_sampling_kernel"], ""),
     "lmdeploy_noaux_topk": ("lmdeploy", LMDEPLOY + "fused_noaux_tc.py", ["_fused_noaux_tc_kernel"], ""),
+    "lmdeploy_swiglu_quant": ("lmdeploy", LMDEPLOY + "v4_swiglu_quant.py",
+                              [LMDEPLOY + "blocked_gemm_fp8.py:" + f for f in
+                               ("fast_log2_ceil", "fast_pow2", "fast_round_scale")] + ["_v4_swiglu_quant_fp8_kernel"],
+                              "fast_expf = tl.math.exp\n"),
+    "mamba_angle": ("mamba", MAMBA + "mamba3/angle_dt.py", ["angle_dt_fwd_kernel"], MAMBA_TANH),
     "mamba_chunk_cumsum": ("mamba", MAMBA + "ssd_chunk_state.py", ["_chunk_cumsum_fwd_kernel"], MAMBA_SOFTPLUS),
     "mamba_cumsum_backward": ("mamba", MAMBA + "ssd_chunk_state.py", ["_chunk_cumsum_bwd_kernel"], MAMBA_SOFTPLUS),
     "mamba_gated_norm_backward": ("mamba", MAMBA + "layernorm_gated.py", ["_layer_norm_bwd_kernel"], ""),
@@ -302,6 +328,8 @@ OTHERS = {
     "moe_sum": ("sglang", SGLANG + "moe/fused_moe_triton_kernels.py", ["_moe_sum_reduce_kernel"], ""),
     "pyg_scatter_reduce": ("pyg-lib", "pyg_lib/ops/scatter_reduce.py", ["_fused_scatter_reduce_forward_kernel"], ""),
     "quantize_fp8": ("vllm", VLLM_QUANTIZED + "utils/fp8_utils.py", ["_per_token_group_quant_fp8"], ""),
+    "recommender_jagged_concat": ("generative-recommenders",
+                                  "generative_recommenders/ops/triton/triton_jagged_tensors.py", ["_concat_2D_jagged"], ""),
     "recommender_position_backward": ("generative-recommenders",
                                       "generative_recommenders/ops/triton/triton_position.py",
                                       ["_add_embeddings_bwd_kernel"], ""),
