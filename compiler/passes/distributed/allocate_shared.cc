@@ -34,6 +34,7 @@ int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * 
 
 struct Interval {
   int64_t begin, end;
+  bool operator==(const Interval&) const = default;
   bool overlaps(const Interval& o) const { return begin < o.end && o.begin < end; }
 };
 
@@ -175,8 +176,14 @@ class SharedAllocator {
     Op* op;
     int64_t bytes;
   };
-  /// What was read since the last barrier that all threads passed; writing over it needs a barrier first.
+  /// What was read since the last barrier that all threads passed; writing over it needs a barrier first. Each once, or
+  /// it would double at each branch of a long kernel.
   using Pending = std::vector<Interval>;
+
+  static void join(Pending& all, const Pending& more) {
+    for (const Interval& i : more)
+      if (std::ranges::find(all, i) == all.end()) all.push_back(i);
+  }
 
   static bool converts_by_shared(const Op* op) {
     return op && op->kind == OpKind::kConvertLayout && analysis::scratch_bytes(*op) > 0;
@@ -408,14 +415,14 @@ class SharedAllocator {
         for (int pass = 0; pass < 2; ++pass) {
           Pending entry = pending;
           for (Block* b : op->regions) flow(b, pending);
-          pending.insert(pending.end(), entry.begin(), entry.end());
+          join(pending, entry);
         }
       } else if (op->kind == OpKind::kIf) {
         Pending entry = pending, all;
         for (Block* b : op->regions) {
           pending = entry;
           flow(b, pending);
-          all.insert(all.end(), pending.begin(), pending.end());
+          join(all, pending);
         }
         pending = std::move(all);
       } else if (op->kind == OpKind::kWarpSpecialize) {

@@ -2,6 +2,7 @@
 // same, whatever the order of the warps; and planted faults must be found.
 #include "compiler/interp/machine/distributed.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -201,6 +202,33 @@ TEST(Distributed, SharedOffsetsThatOverlapAreFound) {
   Status s = run(*m, 1, 1);
   ASSERT_FALSE(s.ok());
   EXPECT_NE(s.error().message.find("shared memory at byte"), std::string::npos) << s.error().message;
+}
+
+// What is to be joined before scratch is written again doubled at each branch: 64 of them took all memory there is.
+TEST(Distributed, ManyBranchesBetweenUsesOfScratch) {
+  std::string text =
+      "kernel @k(%x: *f32 {divisibility = 16}, %n: i32) attributes {num_warps = 4, num_stages = 3, num_ctas = 1} {\n"
+      "  %r = arange {start = 0, end = 2048} : i32[2048]\n"
+      "  %xs = splat %x : *f32[2048]\n"
+      "  %p = addptr %xs, %r : *f32[2048]\n"
+      "  %a = load %p : f32[2048]\n"
+      "  %s = reduce %a {axis = 0} : f32 (%l: f32, %h: f32) {\n    %t = add %l, %h : f32\n    yield %t\n  }\n";
+  for (int i = 0; i < 64; ++i)
+    text += fmt::format(
+        "  %i{0} = constant {0} : i32\n  %c{0} = cmp %n, %i{0} {{predicate = \"gt\"}} : i1\n"
+        "  if %c{0} {{\n    %q{0} = addptr %x, %i{0} : *f32\n    store %q{0}, %s\n    yield\n  }}\n",
+        i);
+  text +=
+      "  %ss = splat %s : f32[2048]\n"
+      "  %m = sub %a, %ss : f32[2048]\n"
+      "  %top = reduce %m {axis = 0} : f32 (%l2: f32, %h2: f32) {\n    %t2 = max %l2, %h2 : f32\n    yield %t2\n  }\n"
+      "  %i64 = constant 64 : i32\n  %q64 = addptr %x, %i64 : *f32\n  store %q64, %top\n  return\n}\n";
+  auto tile = parse(text);
+  auto m = distribute(*tile);
+  Launch want{{std::vector<uint32_t>(2048, std::bit_cast<uint32_t>(0.5f))}, {40}}, got = want;
+  expect_ok(want(*tile, 1, 0));
+  expect_ok(got(*m, 1, fresh_seed()));
+  expect_close(got, want, 1e-5);
 }
 
 TEST(Distributed, LoopsBranchesAndSmallTiles) {
