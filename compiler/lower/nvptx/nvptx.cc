@@ -449,7 +449,10 @@ class KernelLowering {
     }
     KILN_CHECK_OK(block(body));
     const auto& yielded = body.terminator()->operands;
-    Value* next = b_.CreateAdd(iv, step, "", /*HasNUW=*/is_counted && !sign, /*HasNSW=*/is_counted && sign);
+    // Where it would wrap around there is no next iteration, and nobody reads it. LLVM has a counter's sign by that:
+    // remainders of counters by powers of two are masks. Of narrow ones it would make wide ones, which take registers.
+    const bool is_bound = is_counted || lb->getType()->isIntegerTy(64);
+    Value* next = b_.CreateAdd(iv, step, "", /*HasNUW=*/is_bound && !sign, /*HasNSW=*/is_bound && sign);
     // What is left is compared where the next one might wrap around. Of constants ptxas then counts no iterations, and
     // does not unroll: a chain of loads and stores waits for each of them.
     Value* more = !is_counted ? b_.CreateICmpUGT(b_.CreateSub(ub, iv), step)

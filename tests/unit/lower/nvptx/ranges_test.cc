@@ -149,5 +149,27 @@ TEST(NvptxRanges, WhatIsKnownHoldsForEachCounterAndArgument) {
   EXPECT_GT(known, 50);
 }
 
+// A counter in 64 bits from a number of a program up to an argument: its remainder by 64 is a mask, without the steps
+// that a negative one takes.
+TEST(NvptxRanges, WideCountersFromPositiveOnesArePositive) {
+  const std::string text = nvptx_tests::kernel("", "%o: *f32, %n: i64", R"(
+  %pid = program_id {axis = 0} : i32
+  %lo = cast %pid : i64
+  %step = constant 1 : i64
+  %many = constant 64 : i64
+  for %iv = %lo to %n step %step : i64 {
+    %place = rem %iv, %many : i64
+    %p = addptr %o, %place : *f32
+    %v = cast %iv : f32
+    store %p, %v
+    yield
+  }
+)",
+                                               1);
+  const std::string llvm = compile(text, "sm_90a").llvm, ptx = compile(text, "sm_90a").ptx;
+  EXPECT_EQ(count(llvm, "add nsw i64"), 1) << llvm;
+  EXPECT_EQ(count(ptx, "shr"), 0) << ptx;
+}
+
 }  // namespace
 }  // namespace kiln::lower
