@@ -12,3 +12,10 @@ import lines_sorts
 import lines_vision
 import lines_series
 import lines_statistics
+import lines_geometry
+import lines_graphs
+import lines_policies
+import lines_speech
+import lines_generation
+import lines_images
+import lines_training
