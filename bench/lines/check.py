@@ -2,10 +2,10 @@
 
 python3 check.py KILN [--seed S] [--count N] [--slow SECONDS] [-v] [NAME...]
 
-Lines are drawn as for peers.py, at small sizes; NAME is the beginning of a line's name. PyTorch draws the inputs and
-saves them, and each line runs in a Kiln of its own without a kernel cache. Prints a row per line that Kiln refuses,
-whose results differ in dtype or shape, have elements that the rounding of their dtype does not explain, or which took
-longer to plan and compile than --slow; with -v a row per line. Exit code 1 if there is any but a slow one.
+Lines are drawn as for peers.py, at small sizes; NAME is the beginning of a line's name or module. PyTorch draws the
+inputs and saves them, and each line runs in a Kiln of its own without a kernel cache. Prints a row per line that Kiln
+refuses, whose results differ in dtype or shape, have elements that the rounding of their dtype does not explain, or
+which took longer to plan and compile than --slow; with -v a row per line. Exit code 1 if there is any but a slow one.
 
 An element may differ by 4 units in the last place of its dtype (64 of float32, whose sums have another order), of
 itself or of the root mean square of its result, whichever is larger. What cancels in float32 may differ more: then its

@@ -98,9 +98,10 @@ def random(f):
 
 
 def drawn(seed, count, prefixes=()):
-    """`count` draws: (name, seed of its Draw), of the lines whose names begin so, in an order of the seed."""
+    """`count` draws: (name, seed of its Draw), of the lines whose names or modules begin so, in an order of the seed."""
     d = Draw(seed)
-    names = [n for n in LINES if not prefixes or any(n.startswith(p) for p in prefixes)]
+    names = [n for n in LINES
+             if not prefixes or any(n.startswith(p) or LINES[n].__module__.startswith(p) for p in prefixes)]
     for i in range(len(names) - 1, 0, -1):
         j = d.below(i + 1)
         names[i], names[j] = names[j], names[i]

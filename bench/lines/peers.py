@@ -2,9 +2,10 @@
 
 python3 peers.py KILN [--seed S] [--count N] [--rounds R] [--jobs J] [NAME...]
 
-Lines (lines.py) and shapes (draw.py) are drawn; NAME is the beginning of a line's name. The L2 is flushed before each
-round. The peer is the faster of torch.compile and eager. Prints each draw (medians in microseconds and the peer's time
-over Kiln's), the worst ones, and the geometric mean. Kernels of torch.compile are compiled ahead by J processes.
+Lines (lines.py) and shapes (draw.py) are drawn; NAME is the beginning of a line's name, or of its module's, such as
+lines_speech. The L2 is flushed before each round. The peer is the faster of torch.compile and eager. Prints each draw
+(medians in microseconds and the peer's time over Kiln's), the worst ones, and the geometric mean. Kernels of
+torch.compile are compiled ahead by J processes.
 """
 import argparse
 import math
