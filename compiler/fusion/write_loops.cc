@@ -182,7 +182,7 @@ class ElementWriter : LoopWriter {
       e_.begin_loop(fmt::format("if {} * {} + {} <= {}:", pid, block, block, size), {});
       store_loaded(each);
       e_.end_loop();
-      e_.begin_loop("else:", {test});
+      e_.begin_loop("else:", {test}, false);  // a line hoisted from here would stand between the two
       e_.column_mask = inside;
       store_loaded(each);
       e_.end_loop();

@@ -555,6 +555,15 @@ std::vector<Case> cases() {
              w.op(ExprOp::kWhere, {w.op(ExprOp::kLt, {first, x}), w.number(int64_t{4}), w.number(int64_t{1})});
          return {w.take({joined, next}, {1}, true)};
        }},
+      // Whether a padded row has an element at a place is known of all rows at once; the last program asks anew.
+      {"columns_of_padded_rows", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(kF32, {634633, 3}, "x"), row = w.shaped(w.counts(4), {1, 4});
+         const int before = w.op(ExprOp::kSub, {row, w.number(int64_t{1})});
+         const int padded = w.op(ExprOp::kWhere, {w.op(ExprOp::kLt, {row, w.number(int64_t{1})}), w.number(0.0),
+                                                  w.take({x, before}, {1}, true)});
+         return {w.mul(w.slice(padded, {634633, 1}, {0, 0}, {1, 1}), w.slice(padded, {634633, 1}, {0, 1}, {1, 1}))};
+       }},
       // What is missing is asked of x once more where x is read anyway: the answers are no tensor.
       {"means_for_what_is_missing", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
