@@ -564,6 +564,37 @@ std::vector<Case> cases() {
                                                   w.take({x, before}, {1}, true)});
          return {w.mul(w.slice(padded, {634633, 1}, {0, 0}, {1, 1}), w.slice(padded, {634633, 1}, {0, 1}, {1, 1}))};
        }},
+      // Scores that are made of three others, and read by the sums of rows: of each row's own class one is computed.
+      {"own_class_of_scores", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(kF32, {94, 15785}, "x"), own = w.tensor(DType::kI64, {94, 1}, "own");
+         const int phi = w.op(ExprOp::kSub, {w.mul(x, w.number(0.88)), w.op(ExprOp::kTanh, {x})});
+         const int score =
+             w.op(ExprOp::kWhere, {w.op(ExprOp::kGt, {x, w.number(-0.88)}), phi, w.op(ExprOp::kSin, {x})});
+         const int total = w.op(ExprOp::kLog, {w.along(ExprOp::kSum, {w.op(ExprOp::kExp, {score})}, {1}, true)});
+         return {w.op(ExprOp::kSub, {total, w.take({score, own}, {1})})};
+       }},
+      // A quarter of each head turns, beside what does not: computed for the whole head, loaded where it is.
+      {"quarter_of_a_head_turns", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(kBF16, {4000, 80}, "x"), cos = w.tensor(kBF16, {4000, 20}, "cos");
+         const int sin = w.tensor(kBF16, {4000, 20}, "sin"), other = w.slice(x, {4000, 20}, {0, 20}, {1, 1});
+         const int turned = w.add(w.mul(w.slice(x, {4000, 20}, {0, 0}, {1, 1}), cos), w.mul(other, sin));
+         const int row = w.shaped(w.counts(80), {1, 80});
+         const int rest = w.take(
+             {w.slice(x, {4000, 60}, {0, 20}, {1, 1}), w.op(ExprOp::kSub, {row, w.number(int64_t{20})})}, {1}, true);
+         return {w.op(ExprOp::kWhere,
+                      {w.op(ExprOp::kLt, {row, w.number(int64_t{20})}), w.take({turned, row}, {1}, true), rest})};
+       }},
+      // Sums are divided before they are stored: what repeats their ends reads them as the result does.
+      {"repeated_ends_of_quotients", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(kF32, {500, 300, 20}, "x");
+         const int y = w.op(ExprOp::kDiv, {w.along(ExprOp::kSum, {x}, {2}), w.number(10.0)});
+         const int before = w.op(ExprOp::kSub, {w.counts(304), w.number(int64_t{2})});
+         const int place = w.op(ExprOp::kClamp, {before, w.number(int64_t{0}), w.number(int64_t{299})});
+         return {y, w.op(ExprOp::kRelu, {w.take({y, w.shaped(place, {1, 304})}, {1})})};
+       }},
       // What is missing is asked of x once more where x is read anyway: the answers are no tensor.
       {"means_for_what_is_missing", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
