@@ -1,5 +1,7 @@
 // Reductions of everything that was computed with rows' own reductions, as a loss from a softmax: along the rows first,
-// in the kernel that has them, and then over the rows. Else all elements would be stored for a second kernel.
+// in the kernel that has them, and then over the rows. Else all elements would be stored for a second kernel. So are
+// reductions of everything in looked-up rows of which others reduce each, as a penalty of embeddings beside their
+// products: else the rows would be looked up again, or stored.
 #include <algorithm>
 #include <set>
 
@@ -21,6 +23,7 @@ class Nester {
       std::set<int> seen;
       rows_ = {};
       look(n.operands[0], n.operands[0].shape, seen);
+      if (rows_.empty()) rows_ = rows_of_shared_takes(n);
       const bool within = !rows_.empty() && std::ranges::includes(n.axes, rows_);
       if (within && terms(n, n.axes) > terms(n, rows_)) nest(i);
     }
@@ -47,6 +50,39 @@ class Nester {
     if (!reduces_rows(o.node, numel(shape))) return;
     for (size_t d = 0; d < shape.size(); ++d)
       if (o.strides[d] == 0 && shape[d] > 1) rows_.push_back(static_cast<int>(d));
+  }
+
+  /// The nodes of so many elements that look them up in memory, and of which the operand is computed. They may have
+  /// dimensions of one element more.
+  void takes_of(const Operand& o, int64_t elements, std::set<int>& seen, std::set<int>& takes) const {
+    if (o.is_number()) return;
+    const DagNode& n = dag_.nodes[at(o.node)];
+    if (n.kind != DagKind::kPointwise || numel(n.shape) != elements || !seen.insert(o.node).second) return;
+    if (n.op == ExprOp::kTake) {
+      if (dag_.nodes[at(n.operands[0].node)].kind == DagKind::kLeaf) takes.insert(o.node);
+      return;
+    }
+    for (const Operand& operand : n.operands) takes_of(operand, elements, seen, takes);
+  }
+
+  std::set<int> takes_of(const DagNode& reduction) const {
+    std::set<int> seen, takes;
+    takes_of(reduction.operands[0], numel(reduction.operands[0].shape), seen, takes);
+    return takes;
+  }
+
+  /// The dimensions along which another reduction reduces rows that this one looks up as well.
+  std::vector<int> rows_of_shared_takes(const DagNode& n) const {
+    const std::set<int> takes = takes_of(n);
+    if (takes.empty()) return {};
+    for (const DagNode& other : dag_.nodes) {
+      if (other.kind != DagKind::kReduce || other.splits > 1 || other.operands[0].is_number() ||
+          other.operands[0].shape != n.operands[0].shape || other.axes.size() >= n.axes.size())
+        continue;
+      const std::set<int> theirs = takes_of(other);
+      if (std::ranges::any_of(takes, [&](int t) { return theirs.contains(t); })) return other.axes;
+    }
+    return {};
   }
 
   /// Whether the node's elements are reductions of `elements` in all, or follow from such.

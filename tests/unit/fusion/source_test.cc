@@ -595,6 +595,19 @@ std::vector<Case> cases() {
          const int place = w.op(ExprOp::kClamp, {before, w.number(int64_t{0}), w.number(int64_t{299})});
          return {y, w.op(ExprOp::kRelu, {w.take({y, w.shaped(place, {1, 304})}, {1})})};
        }},
+      // A penalty of looked-up rows beside their products: sums of each row first, in the kernel that looks them up.
+      {"penalty_of_looked_up_rows", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         auto rows = [&](const char* name, const char* places) {
+           const int table = w.tensor(kF32, {40000, 1, 64}, name), at = w.tensor(DType::kI64, {11143, 1}, places);
+           return w.take({table, at}, {0});
+         };
+         const int a = rows("users", "u"), b = rows("items", "i");
+         const int score = w.along(ExprOp::kSum, {w.mul(a, b)}, {2});
+         const int penalty =
+             w.add(w.along(ExprOp::kSum, {w.mul(a, a)}, {0, 1, 2}), w.along(ExprOp::kSum, {w.mul(b, b)}, {0, 1, 2}));
+         return {w.add(w.along(ExprOp::kMean, {w.op(ExprOp::kSigmoid, {score})}, {0, 1}), penalty)};
+       }},
       // What is missing is asked of x once more where x is read anyway: the answers are no tensor.
       {"means_for_what_is_missing", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
