@@ -67,8 +67,11 @@ struct DagNode {
   std::string name;           // for variables; may be empty
   int alignment = 16;         // kLeaf
   int64_t row_stride = 0;     // kPointwise: of the last dimension but one in memory, where rows are padded; else 0
-  bool counts = false;        // kLeaf: no tensor, but the numbers 0, 1, 2, … of its elements
-  bool adds = false;          // kPut, as ExprAttributes
+  int part_of = -1;           // kPointwise: the node in whose memory it is stored, as part_strides and part_offset say
+  Shape part_strides;
+  int64_t part_offset = 0;
+  bool counts = false;  // kLeaf: no tensor, but the numbers 0, 1, 2, … of its elements
+  bool adds = false;    // kPut, as ExprAttributes
 };
 
 /// Whether the parts of a scan tell each other their totals while they run.

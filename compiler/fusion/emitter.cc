@@ -169,8 +169,8 @@ Access Emitter::access(int consumer, size_t i) const {
 Access Emitter::store_access(int node) const {
   const DagNode& n = dag_.nodes[at(node)];
   const std::vector<int>& map = cluster_.map_of(node);
-  const Shape strides = stored_strides(n);
-  Access a{node, Shape(cluster_.dims.size(), 0), 0};
+  const Shape strides = n.part_of >= 0 ? n.part_strides : stored_strides(n);
+  Access a{node, Shape(cluster_.dims.size(), 0), n.part_offset};
   for (size_t d = 0; d < map.size(); ++d) {
     if (map[d] == kSplitDim) a.strides.push_back(strides[d]);
     if (map[d] >= 0) a.strides[at(map[d])] = strides[d];
@@ -582,7 +582,7 @@ Text Emitter::neutral_outside(Text v, const DagNode& n) {
 void Emitter::store(int node) {
   if (dag_.nodes[at(node)].op == ExprOp::kPut) return put(node);
   const Access a = store_access(node);
-  const std::string p = pointer(node, 0, true);
+  const std::string p = pointer(node, a.offset, true);
   Text t = value(node);
   // A store rounds to the element's type by itself, but float8 in the language's way.
   if (const DType type = dag_.nodes[at(node)].dtype; is_fp8(type)) t = converted(std::move(t), type);

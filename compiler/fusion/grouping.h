@@ -66,6 +66,10 @@ struct Grouping {
 /// they take what follows them, unless `library_products`.
 Grouping group(const Dag& dag, const PlanOptions& options);
 
+/// Has the parts of results that are put together of them stored where they belong, and removes the kernels that did
+/// so.
+void store_parts(Dag& dag, Grouping& grouping);
+
 /// For each (from, to): why `from`, which is in another cluster, is not computed where `to` reads it.
 std::vector<Reason> why_apart(const Dag& dag, const Grouping& grouping, const PlanOptions& options,
                               const std::vector<std::pair<int, int>>& edges);

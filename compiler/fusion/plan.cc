@@ -52,6 +52,7 @@ class Planner {
     split_reductions(dag_, options_.machine);
     grouping_ = group(dag_, options_);
     if (!unfused) recompute_cheap(dag_, grouping_, options_.machine);
+    if (!unfused && options_.machine.gpu()) store_parts(dag_, grouping_);
     KILN_CHECK_OK(check_sizes());
     values();
     const target::Target* target = target::find(options_.machine.target);
@@ -97,7 +98,7 @@ class Planner {
     value_of_.assign(dag_.nodes.size(), -1);
     for (size_t i = 0; i < dag_.nodes.size(); ++i) {
       const DagNode& n = dag_.nodes[i];
-      if (n.counts || (n.kind != DagKind::kLeaf && !grouping_.stored[i])) continue;
+      if (n.counts || (n.kind != DagKind::kLeaf && !grouping_.stored[i]) || n.part_of >= 0) continue;
       Value v;
       v.dtype = n.dtype;
       v.shape = n.shape;
@@ -118,6 +119,8 @@ class Planner {
       value_of_[i] = static_cast<int>(plan_.values.size());
       plan_.values.push_back(std::move(v));
     }
+    for (size_t i = 0; i < dag_.nodes.size(); ++i)
+      if (dag_.nodes[i].part_of >= 0) value_of_[i] = value_of_[at(dag_.nodes[i].part_of)];
   }
 
   View view_of(const Operand& o) const { return {value_of_[at(o.node)], o.shape, o.strides, o.offset}; }
@@ -201,7 +204,7 @@ class Planner {
                                 ? 2.0 * static_cast<double>(n.operands[0].shape.back()) / static_cast<double>(n.splits)
                                 : info(n.op).flop);
       if (!grouping_.stored[at(m)]) continue;
-      g.writes.push_back(value_of_[at(m)]);
+      if (std::ranges::find(g.writes, value_of_[at(m)]) == g.writes.end()) g.writes.push_back(value_of_[at(m)]);
       g.bytes += static_cast<double>(numel(n.shape)) * size_of(n.dtype);
     }
     std::sort(g.nodes.begin(), g.nodes.end());
@@ -223,10 +226,15 @@ class Planner {
 
   /// When each value is used, and slots of memory that temporaries can take turns in.
   void lives() {
+    std::set<int> written;
     const int count = static_cast<int>(plan_.groups.size());
     for (int g = 0; g < count; ++g) {
       for (int v : plan_.groups[at(g)].reads) plan_.values[at(v)].last_group = g;
-      for (int v : plan_.groups[at(g)].writes) plan_.values[at(v)].first_group = plan_.values[at(v)].last_group = g;
+      for (int v : plan_.groups[at(g)].writes) {
+        Value& value = plan_.values[at(v)];
+        if (written.insert(v).second) value.first_group = g;  // parts of it may come later
+        value.last_group = g;
+      }
     }
     std::vector<int> busy_until;
     for (int g = 0; g < count; ++g)

@@ -43,7 +43,7 @@ class ElementWriter : LoopWriter {
       const Access& to = writes_[i];
       for (const Access& a : made)
         if (a.strides == to.strides && a.offset == to.offset && full(a) && !looked_up_.contains(a.node) &&
-            dag_.nodes[at(to.node)].op != ExprOp::kPut &&
+            dag_.nodes[at(to.node)].op != ExprOp::kPut && dag_.nodes[at(to.node)].part_of < 0 &&
             dag_.nodes[at(a.node)].dtype == dag_.nodes[at(to.node)].dtype && is_read_once(a))
           group_.in_place.emplace_back(r_.value_of[at(stores_[i])], r_.value_of[at(a.node)]);
     }

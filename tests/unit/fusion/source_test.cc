@@ -595,6 +595,22 @@ std::vector<Case> cases() {
          const int place = w.op(ExprOp::kClamp, {before, w.number(int64_t{0}), w.number(int64_t{299})});
          return {y, w.op(ExprOp::kRelu, {w.take({y, w.shaped(place, {1, 304})}, {1})})};
        }},
+      // Two sums and a quotient side by side: each is stored where it belongs, by the kernel that computes it.
+      {"stack_of_sums", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(kF32, {700001, 1}, "x"), y = w.tensor(kF32, {700001, 1}, "y");
+         const int size = w.op(ExprOp::kSqrt, {w.add(w.mul(x, x), w.mul(y, y))});
+         const int tan = w.op(ExprOp::kTanh, {w.mul(x, w.op(ExprOp::kSin, {y}))});
+         const int parts[] = {w.mul(tan, w.op(ExprOp::kTanh, {size})), w.op(ExprOp::kGelu, {w.mul(tan, y)}),
+                              w.op(ExprOp::kGelu, {w.op(ExprOp::kExp, {size})})};
+         const int column = w.shaped(w.counts(3), {1, 3});
+         auto at = [&](int64_t k) {
+           const int place = k == 0 ? column : w.op(ExprOp::kSub, {column, w.number(k)});
+           return w.take({parts[k], place}, {1}, true);
+         };
+         const int last = w.op(ExprOp::kWhere, {w.op(ExprOp::kLt, {column, w.number(int64_t{2})}), at(1), at(2)});
+         return {w.op(ExprOp::kWhere, {w.op(ExprOp::kLt, {column, w.number(int64_t{1})}), at(0), last})};
+       }},
       // A penalty of looked-up rows beside their products: sums of each row first, in the kernel that looks them up.
       {"penalty_of_looked_up_rows", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
