@@ -1,5 +1,9 @@
-// cat and stack. Tensors in memory are copied one after the other; pending ones are read where they are used.
+// cat and stack. Tensors in memory are copied one after the other on a CPU; pending ones, and most on a GPU, are read
+// where they are used.
 #include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
 
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/script/builtins/builtins.h"
@@ -14,24 +18,69 @@ TensorObject& part_of(Interp& in, const Value& v) {
   return *t;
 }
 
-/// Each element of the result looks at every part, so there are few of them; and computed tensors alone are copied
-/// faster, without a kernel for each new length of a growing one.
-bool stays_lazy(Interp& in, const std::vector<Value>& parts, const Shape& shape) {
-  constexpr size_t kMostParts = 16;
+constexpr size_t kMostParts = 16;
+
+/// The lengths that computed tensors had when they were put together, by what else decides their kernel: dtype,
+/// dimension, number of parts, and the shape without that dimension.
+struct JoinedLengths {
+  explicit JoinedLengths(Interp&) {}
+  using Key = std::tuple<DType, size_t, size_t, Shape>;
+  std::map<Key, std::vector<int64_t>> lengths;
+  std::set<Key> varying;
+};
+
+/// Whether tensors of these lengths grow, as a cache of keys does: the same came with others before. Each length would
+/// compile a kernel.
+bool grows(Interp& in, const std::vector<Value>& parts, size_t dim, DType dtype, const Shape& shape) {
+  constexpr size_t kMostKnown = 256;
+  auto& known = in.state<JoinedLengths>();
+  JoinedLengths::Key key{dtype, dim, parts.size(), shape};
+  std::get<Shape>(key)[dim] = 0;
+  std::vector<int64_t> lengths;
+  for (const Value& v : parts) lengths.push_back(v.get<TensorObject>()->shape()[dim]);
+  if (known.lengths.size() >= kMostKnown) known.lengths.clear();
+  if (known.lengths.try_emplace(key, lengths).first->second != lengths) known.varying.insert(key);
+  return known.varying.contains(key);
+}
+
+/// Each element of the result looks at every part, so there are few of them; on a GPU more are put together in steps.
+/// Computed tensors alone are copied where copies cost less than a kernel would: on a CPU, or when there are many
+/// elements of many parts.
+bool stays_lazy(Interp& in, const std::vector<Value>& parts, size_t dim, DType dtype, const Shape& shape) {
+  constexpr size_t kMostPendingParts = 64, kMostLargeParts = 4;
+  constexpr int64_t kLarge = int64_t{1} << 22;
   if (std::ranges::any_of(parts, [](const Value& v) { return v.get<TensorObject>()->records(); }))
     return !shape.empty();
-  if (parts.size() < 2 || parts.size() > kMostParts) return false;
+  if (parts.size() < 2 || shape.empty()) return false;
   const Device& device = parts[0].get<TensorObject>()->device();
   bool pending = torch_state(in).always_lazy;
+  int64_t elements = 1;
+  for (const int64_t d : shape) elements *= d;
   for (const Value& v : parts) {
     if (!(v.get<TensorObject>()->device() == device)) return false;
     pending = pending || v.get<TensorObject>()->is_pending();
   }
-  return pending && !shape.empty();
+  if (pending) return parts.size() <= (device.is_cuda() ? kMostPendingParts : kMostParts);
+  if (parts.size() > kMostParts) return false;
+  if (!device.is_cuda() && !torch_state(in).always_kernels) return false;
+  return (parts.size() <= kMostLargeParts || elements <= kLarge) && !grows(in, parts, dim, dtype, shape);
 }
 
 /// where(i < end, part[i - start], …)
-Value joined(Interp& in, const std::vector<Value>& parts, size_t dim, DType dtype, const Shape& shape) {
+Value joined(Interp& in, std::vector<Value> parts, size_t dim, DType dtype, const Shape& shape) {
+  while (parts.size() > kMostParts) {
+    std::vector<Value> wider;
+    for (size_t i = 0; i < parts.size(); i += kMostParts) {
+      const std::vector<Value> some(
+          parts.begin() + static_cast<std::ptrdiff_t>(i),
+          parts.begin() + static_cast<std::ptrdiff_t>(std::min(i + kMostParts, parts.size())));
+      Shape size = shape;
+      size[dim] = 0;
+      for (const Value& v : some) size[dim] += v.get<TensorObject>()->shape()[dim];
+      wider.push_back(some.size() > 1 ? joined(in, some, dim, dtype, size) : some[0]);
+    }
+    parts = std::move(wider);
+  }
   ExprAttributes as, along, take;
   as.dtype = dtype;
   along.shape.assign(shape.size(), 1);
@@ -86,7 +135,7 @@ Value cat(Interp& in, NativeArgs& a) {
       in.fail_as("RuntimeError", "cat() of {} does not fit the first tensor's {}", in.repr(size_value(t.shape())),
                  in.repr(size_value(first.shape())));
   }
-  if (stays_lazy(in, wide, shape)) return joined(in, wide, dim, dtype, shape);
+  if (stays_lazy(in, wide, dim, dtype, shape)) return joined(in, wide, dim, dtype, shape);
   Tensor out = taken(in, Tensor::empty(first.device(), dtype, shape));
   int64_t at = out.offset();
   for (const Value& v : wide) {

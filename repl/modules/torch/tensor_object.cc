@@ -198,7 +198,27 @@ void PendingTensors::keep_parts(Interp& in, const Expr& whole) {
   for (TensorObject* t : tensors_)
     if (const auto part = is_factor.find(t->expr().node()); t->expr().node() != whole.node() && part != is_factor.end())
       held.emplace_back(Ref<TensorObject>(t), part->second);
-  for (const auto& [t, factor] : held) t->keep_as_part(in, factor);
+  constexpr size_t kMostTogether = 8;  // outputs of a plan
+  std::vector<Ref<TensorObject>> kept;
+  auto compute_kept = [&] {
+    std::erase_if(kept, [](const auto& t) { return !t->is_pending(); });  // another one needed it
+    std::vector<Expr> exprs;
+    for (const auto& t : kept) exprs.push_back(t->expr());
+    const bool together = exprs.size() > 1 && std::ranges::none_of(kept, [&](const auto& t) {
+                            return t->is_store() || t->expr().gradient_operations() > 0 || is_for_host(in, t->expr());
+                          });
+    if (together && run_together(exprs).ok())
+      for (const auto& t : kept) t->settle();
+    else
+      for (const auto& t : kept) t->tensor(in);
+    kept.clear();
+  };
+  // Steps of a loop that all are read once more share a plan.
+  for (const auto& [t, factor] : held) {
+    if (t->is_kept_as_part(factor)) kept.push_back(t);
+    if (kept.size() == kMostTogether) compute_kept();
+  }
+  compute_kept();
 }
 
 TensorObject::TensorObject(Interp& in, Expr expr) : Object(kKind), expr_(std::move(expr)) {
@@ -228,9 +248,8 @@ void TensorObject::make_pair(TensorObject& a, TensorObject& b) {
   b.other_half_ = a.expr_.shared();
 }
 
-void TensorObject::keep_as_part(Interp& in, bool is_factor) {
-  if (!is_pending()) return;  // an earlier part needed it
-  if (is_factor || (times_computed_++ > 0 && !expr_.is_cheap_again())) compute(in);
+bool TensorObject::is_kept_as_part(bool is_factor) {
+  return is_pending() && (is_factor || (times_computed_++ > 0 && !expr_.is_cheap_again()));
 }
 
 void TensorObject::compute(Interp& in) {

@@ -77,9 +77,10 @@ class TensorObject : public Object {
 
   bool requires_grad = false, is_parameter = false;  // what a script set
 
-  /// Called when another tensor that it is a part of is computed. Computes it first, so that its value is kept, if it
-  /// is an operand of a product, or was computed as a part before and that costs more than to read it.
-  void keep_as_part(Interp& in, bool is_factor);
+  /// Asked when another tensor that it is a part of is computed: whether it is computed first, so that its value is
+  /// kept. It is if it is an operand of a product, or was computed as a part before and that costs more than to read
+  /// it.
+  bool is_kept_as_part(bool is_factor);
   /// Of two results of one operation: see PendingTensors::drop().
   static void make_pair(TensorObject& a, TensorObject& b);
   /// Notes that a small part of it is asked for; whether it is the first.
@@ -169,8 +170,9 @@ Tensor expanded(Interp& in, const Tensor& t, const Shape& shape);
 /// a GPU it waits as others do, so that a chain of operations copies elements to the host and back once.
 inline constexpr int64_t kLazyElements = 4096;
 /// A pending tensor is computed when it has grown to this many operations: a loop that never looks at its tensors must
-/// not make an expression without end.
-inline constexpr int kMostPendingOperations = 128;
+/// not make an expression without end. Loops that are written out, such as one over the steps of an episode or the
+/// corners of a cell, have up to 200.
+inline constexpr int kMostPendingOperations = 256;
 /// The same of what has a gradient: it is planned with that, and a value in between would be stored.
 inline constexpr int kMostRecordedOperations = 128;
 /// And of one gradient, with those parts of the forward that it needs.
