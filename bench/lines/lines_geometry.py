@@ -166,16 +166,17 @@ def splat_covariance(d):
         l = rot * torch.exp(scale)[:, None, :]
         cov = l @ l.transpose(1, 2)
         t = points @ view.T
-        tz = t[:, 2].clamp(min=0.2)
+        tz = t[:, 2].clamp(min=1.0)
+        tx, ty = (t[:, 0] / tz).clamp(-1.3, 1.3) * tz, (t[:, 1] / tz).clamp(-1.3, 1.3) * tz
         zero = torch.zeros_like(tz)
-        j = torch.stack([focal / tz, zero, -focal * t[:, 0] / tz ** 2,
-                         zero, focal / tz, -focal * t[:, 1] / tz ** 2], -1).view(-1, 2, 3)
+        j = torch.stack([focal / tz, zero, -focal * tx / tz ** 2,
+                         zero, focal / tz, -focal * ty / tz ** 2], -1).view(-1, 2, 3)
         w = j @ view
         c = w @ cov @ w.transpose(1, 2) + 0.3 * torch.eye(2, device=q.device)
         det = (c[:, 0, 0] * c[:, 1, 1] - c[:, 0, 1] ** 2).clamp(min=1e-6)
         return torch.stack([c[:, 1, 1] / det, -c[:, 0, 1] / det, c[:, 0, 0] / det], -1)
 
-    return f, [rand((m, 3)) * 0.5, rand((m, 4)), rand((m, 3)), rand((3, 3)), uniform(()) + 2]
+    return f, [rand((m, 3)) * 0.3 - 2, rand((m, 4)), rand((m, 3)), rand((3, 3)), uniform(()) + 2]
 
 
 @line
