@@ -68,7 +68,29 @@ def pretended_tools(cache):
     return folder
 
 
-def triton_results(path, root, kernels, cache, limit):
+class TritonServer:
+    """A process that has imported Triton and forks one for each file: importing it takes seconds."""
+
+    def __init__(self, cache):
+        env = dict(os.environ, TRITON_CACHE_DIR=os.path.join(cache, "triton"), TRITON_ALWAYS_COMPILE="1",
+                   CUDA_VISIBLE_DEVICES="", PATH=pretended_tools(cache) + os.pathsep + os.environ.get("PATH", ""))
+        self.process = subprocess.Popen([sys.executable, __file__, "--triton"], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env,
+                                        errors="replace")
+
+    def ask(self, job, limit):
+        """What the process of a file said, and how it ended."""
+        self.process.stdin.write(json.dumps(dict(job, limit=limit)) + "\n")
+        self.process.stdin.flush()
+        lines = []
+        for line in self.process.stdout:
+            if line.startswith("end: "):
+                return "".join(lines), line[len("end: "):].strip()
+            lines.append(line)
+        raise RuntimeError("Triton's process is gone")
+
+
+def triton_results(path, root, kernels, cache, limit, server):
     """Whether Triton compiles each kernel: {name: {ok, error, ms}}, from the cache where it is known."""
     text = open(path, "rb").read()
     results, missing = {}, []
@@ -80,15 +102,7 @@ def triton_results(path, root, kernels, cache, limit):
         else:
             missing.append((k, file))
     if missing:
-        job = json.dumps({"path": path, "root": root, "kernels": [k for k, _ in missing]})
-        env = dict(os.environ, TRITON_CACHE_DIR=os.path.join(cache, "triton"), TRITON_ALWAYS_COMPILE="1",
-                   CUDA_VISIBLE_DEVICES="", PATH=pretended_tools(cache) + os.pathsep + os.environ.get("PATH", ""))
-        try:
-            done = subprocess.run([sys.executable, __file__, "--triton"], input=job, capture_output=True, text=True,
-                                  timeout=limit * len(missing), env=env, errors="replace")
-            out, died = done.stdout, "Triton's process ended with %s" % done.returncode
-        except subprocess.TimeoutExpired as e:
-            out, died = (e.stdout or b"").decode(errors="replace"), "Triton took too long"
+        out, died = server.ask({"path": path, "root": root, "kernels": [k for k, _ in missing]}, limit * len(missing))
         for line in out.splitlines():
             if line.startswith("{"):
                 r = json.loads(line)
@@ -307,20 +321,42 @@ def load(path, root, stub, stubbed):
         importlib.machinery.SourceFileLoader.exec_module = execute
 
 
-def triton_child():
-    import time
+def serve_triton():
+    """Reads jobs, a line each, and forks a process for each: none sees what another has imported."""
+    import signal
 
-    job = json.load(sys.stdin)
-    real, sys.stdout = sys.stdout, sys.stderr
+    jobs, real = sys.stdin, sys.stdout
+    sys.stdin, sys.stdout = open(os.devnull), sys.stderr
     import torch
-    import triton
-    import triton.language as tl
     from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-    from triton.runtime import JITFunction
 
     target = GPUTarget("cuda", 90, 32)
     pretend_device(torch, target)
+    for line in jobs:
+        job = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(int(job["limit"]) + 1)  # its default action ends the process
+            try:
+                compile_file(job, target, real)
+            finally:
+                real.flush()
+                os._exit(0)
+        _, status = os.waitpid(child, 0)
+        late = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
+        ended = "Triton took too long" if late else "Triton's process ended with %s" % status
+        real.write("end: %s\n" % ended)
+        real.flush()
+
+
+def compile_file(job, target, real):
+    import time
+
+    import triton
+    import triton.language as tl
+    from triton.compiler import ASTSource
+    from triton.runtime import JITFunction
+
     stub, stubbed = stub_missing_modules()
 
     def say(kernel, ok, error="", ms=0.0):
@@ -382,7 +418,7 @@ def reason_of(error):
 
 def main():
     if sys.argv[1:] == ["--triton"]:
-        return triton_child()
+        return serve_triton()
     arguments = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     arguments.add_argument("folders", nargs="+")
     arguments.add_argument("--kiln", required=True)
@@ -393,12 +429,13 @@ def main():
     arguments.add_argument("--list", action="store_true", help="name each kernel that Triton alone compiles")
     given = arguments.parse_args()
     os.makedirs(given.cache, exist_ok=True)
+    server = TritonServer(given.cache)
     reasons, refused, triton_reasons = collections.Counter(), [], collections.Counter()
     total, crashes, slowest = collections.Counter(), [], (0.0, "")
-    triton_ms = []
+    triton_ms, ratios = [], []
     kiln_seconds = 0.0
     row = "{:<24}{:>7}{:>9}{:>8}{:>8}{:>8}{:>9}"
-    print(row.format("folder", "files", "kernels", "Triton", "Kiln", "%", "Kiln s"))
+    print(row.format("folder", "files", "kernels", "Triton", "Kiln", "%", "Kiln s"), flush=True)
     for folder in given.folders:
         files = list(sources(folder))
         if given.sample and len(files) > given.sample:
@@ -414,7 +451,9 @@ def main():
             if not kernels:
                 continue
             n["files"] += 1
-            results = triton_results(path, folder, kernels, given.cache, given.limit)
+            results = triton_results(path, folder, kernels, given.cache, given.limit, server)
+            if all(r["ok"] for r in results.values()):
+                ratios.append((took / (sum(r["ms"] for r in results.values()) / 1000), path))
             for k in kernels:
                 r = results[k["kernel"]]
                 n["kernels"] += 1
@@ -439,6 +478,9 @@ def main():
     if triton_ms:
         print("Triton: median %.0f ms of CPU time a kernel, with ptxas" % statistics.median(triton_ms))
     print("slowest file for Kiln: %.1f s, %s" % slowest)
+    print("longest beside Triton (Kiln ends at PTX), of files that Triton compiles as a whole:")
+    for ratio, path in sorted(ratios, reverse=True)[:5]:
+        print("  %.2f of Triton's time, %s" % (ratio, path))
     print("crashes and timeouts of Kiln: %d" % len(crashes))
     for path, status in crashes:
         print("  %s: %s" % (path, status))
