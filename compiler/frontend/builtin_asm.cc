@@ -30,6 +30,12 @@ Result<std::vector<ir::Value*>> asm_inputs(Codegen& g, const BoundArgs& a) {
   return out;
 }
 
+/// An address comes in a register of 64 bits. Code that has no use for it writes `=r` for its result all the same: then
+/// it is the lower half.
+DType integer_of_address(const std::vector<char>& letters, size_t next) {
+  return next < letters.size() && ir::asm_register_bits(letters[next]) == 32 ? DType::kU32 : DType::kU64;
+}
+
 }  // namespace
 
 // Pure assembly is one op for each result: the lowering gives each the same instructions, which LLVM makes one of.
@@ -44,16 +50,23 @@ Result<Value> inline_asm(Codegen& g, const BoundArgs& a) {
   const ir::Shape shape = inputs.empty() ? ir::Shape() : inputs[0]->type.shape;
   if (pack < 1 || pack > 32 || (pack & (pack - 1)) != 0)
     return g.fail(a.at(5), ErrorKind::kValue, "pack is a power of two up to 32, got {}", static_cast<int64_t>(pack));
-  std::vector<ir::Type> outputs, types;
+  std::vector<ir::Type> declared, outputs, types;
   std::string names;
-  for (const Value& item : items_of(a[3])) {
-    const TypeValue* t = item.type();
-    if (!t || t->type.pointer) return g.not_constexpr(a, 3, item, "a dtype such as tl.float32");
-    outputs.push_back(t->type.scalar());
-    names += fmt::format("{}{}", names.empty() ? "" : " ", name(t->type.dtype));
-  }
   for (const ir::Value* v : inputs) types.push_back(v->type.scalar());
   std::string wrong;
+  const std::vector<char> letters = ir::match_asm(constraints, {}, types, static_cast<int>(pack), &wrong).outputs;
+  size_t next = 0;  // register
+  for (const Value& item : items_of(a[3])) {
+    const TypeValue* t = item.type();
+    if (!t) return g.not_constexpr(a, 3, item, "a dtype such as tl.float32");
+    declared.push_back(t->type.scalar());
+    ir::Type output = t->type.scalar();
+    if (output.pointer) output = ir::scalar_type(integer_of_address(letters, next));
+    next += static_cast<size_t>(pack / ir::elements_per_register(output, static_cast<int>(pack)));
+    outputs.push_back(output);
+    names += fmt::format("{}{}", names.empty() ? "" : " ", name(output.dtype));
+  }
+  wrong.clear();
   ir::match_asm(constraints, outputs, types, static_cast<int>(pack), &wrong);
   if (!wrong.empty()) return g.fail(a.at(1), ErrorKind::kValue, "{}", wrong);
   std::vector<ir::Type> results;
@@ -72,6 +85,11 @@ Result<Value> inline_asm(Codegen& g, const BoundArgs& a) {
       own.insert(own.end() - 1, {AttrName::kOutput, static_cast<int64_t>(i)});
       out.push_back(Value(g.b.create(OpKind::kInlineAsm, inputs, std::span(&results[i], 1), own)->result()));
     }
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!declared[i].pointer) continue;
+    KILN_TRY(ir::Value * address, g.cast(out[i].tensor(), declared[i], a.at(3)));
+    out[i] = Value(address);
   }
   return a[3].as_tuple() ? Value::tuple(std::move(out)) : out[0];
 }
