@@ -145,13 +145,22 @@ Diagnostic Codegen::unknown_name(std::string_view id, SourceRange range) {
                                         id),
                                    "defined here", c->range),
                          "help: return a tuple, or derive the class from NamedTuple alone");
+      const auto unknown = [&](SourceRange defined) {
+        return with_note(
+            with_note(fail(range, ErrorKind::kName, "the value of {} is not known without running the file", id),
+                      "defined here", defined),
+            "help: write the value there, or pass it as a tl.constexpr parameter");
+      };
+      if (const auto* a = ast::dyn_as<ast::AnnAssign>(s.get()); a && a->value)
+        if (const auto* n = ast::dyn_as<ast::Name>(a->target.get()); n && n->id == id) {
+          if (ast::is_constexpr_annotation(*a->annotation)) return unknown(a->value->range);
+          return with_note(with_note(not_constexpr("a global variable"), "defined here", n->range), to_see_it);
+        }
       const ast::Assign* a = ast::dyn_as<ast::Assign>(s.get());
       for (size_t i = 0; a && i < a->targets.size(); ++i)
         if (const auto* n = ast::dyn_as<ast::Name>(a->targets[i].get()); n && n->id == id) {
           const auto* made = ast::dyn_as<ast::Call>(a->value.get());
-          if (made && made->callee->range.str().ends_with("constexpr"))
-            return with_note(fail(range, ErrorKind::kName, "the value of {} is not known without running the file", id),
-                             "defined here", a->value->range);
+          if (made && made->callee->range.str().ends_with("constexpr")) return unknown(a->value->range);
           return with_note(with_note(not_constexpr("a global variable"), "defined here", n->range), to_see_it);
         }
       if (const auto* import = ast::dyn_as<ast::Import>(s.get()))

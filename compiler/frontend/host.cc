@@ -1,5 +1,5 @@
 // Python that runs while a kernel is compiled: in constexpr functions, and for the globals of a file that calls make.
-// Nothing here reads files, the environment or the clock; what would need them is not known, which is an error.
+// Nothing here depends on files, the environment or the clock; what would need them is not known, which is an error.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <map>
 
 #include "compiler/frontend/codegen.h"
+#include "support/environment.h"
 
 namespace kiln::frontend {
 
@@ -78,6 +79,15 @@ std::optional<Value> import_function(std::string_view path, const Values& a) {
   // Triton 2 had it; of other modules it is not known here whether there is one.
   const bool gone = *name == "triton.language.libdevice";
   return gone && path == "importlib.util.find_spec" ? std::optional<Value>(Value()) : std::nullopt;
+}
+
+// `os.environ.get("NAME", "default")` of a variable that is not set is the default. What a variable has that is set is
+// not known: code in a cache would outlive it.
+std::optional<Value> os_function(std::string_view path, const Values& a) {
+  const std::string* name = !a.empty() ? text(a[0]) : nullptr;
+  if (!name || a.size() > 2 || (path != "os.environ.get" && path != "os.getenv")) return std::nullopt;
+  if (environment(name->c_str())) return std::nullopt;
+  return a.size() == 2 ? a[1] : Value();
 }
 
 std::optional<Value> python_function(Codegen& g, std::string_view path, const Values& a, SourceRange range) {
@@ -254,6 +264,8 @@ Result<Value> Codegen::host_call(std::string_view name, const Arg* self, const s
     out = math_function(name, a);
   else if (name.starts_with("importlib."))
     out = import_function(name, a);
+  else if (name.starts_with("os."))
+    out = os_function(name, a);
   else if (name.starts_with("builtins."))
     out = python_function(*this, name, a, range);
   if (!out) {
