@@ -219,11 +219,15 @@ Result<Value> Codegen::attribute(const Arg& of, std::string_view name, SourceRan
     if (const JitFunction& f = *frame().function; f.member)
       if (std::optional<Global> g = f.member(m->path, name)) return from_global(*g);
     if (std::optional<Value> v = host_attribute(of, name)) return *std::move(v);
+    constexpr std::string_view kOfTriton = "triton.language.extra.";
     if (!is_known_module(m->path))
       return with_note(
           fail(range, ErrorKind::kName, "the module {} cannot be used in a kernel", m->path),
-          "help: kernels see triton, triton.language and its submodules, the constants of math, and what is "
-          "under @triton.jit or tl.constexpr in modules of your own");
+          m->path.starts_with(kOfTriton)
+              ? "help: it belongs to another vendor's GPUs; triton.language.extra.libdevice has such functions for "
+                "every GPU"
+              : "help: kernels see triton, triton.language and its submodules, the constants of math, and what is "
+                "under @triton.jit or tl.constexpr in modules of your own");
     Diagnostic d = fail(name_range, ErrorKind::kName, "{} has no member {}", m->path, name);
     if (auto way = other_way(name); !way.empty()) return with_note(std::move(d), std::string(way));
     if (const Builtin* row = find_builtin(name, kInLanguage | kInMath | kInLibdevice))
