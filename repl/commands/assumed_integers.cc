@@ -16,6 +16,11 @@ namespace {
 using ast::BinaryOp;
 using ast::Expr;
 
+/// Functions that return their first argument, of which they say something: `tl.load(tl.multiple_of(x, 16))`.
+bool is_hint(std::string_view name) {
+  return name == "multiple_of" || name == "max_contiguous" || name == "max_constancy";
+}
+
 // What an assignment of the text says: the name, and the expression that it gets.
 struct Definition {
   std::string name;
@@ -213,6 +218,7 @@ class Finder {
     if (const auto* c = ast::dyn_as<ast::Call>(e)) {
       const std::string_view name = last_name(c->callee.get());
       const auto* method = ast::dyn_as<ast::Attribute>(c->callee.get());
+      if (is_hint(name) && !c->args.empty()) return address(c->args[0].get());
       if (name == "cast" && !c->args.empty()) return cast_to_address(c->args[0].get());
       if (name == "to" && method) return cast_to_address(method->base.get());
       return;
@@ -252,6 +258,7 @@ class Finder {
         if (auto from = leading_name(c->args[0].get()); !from.empty()) out_.pointees.emplace(from);
         return;
       }
+      if (is_hint(name) && !c->args.empty()) return integer(c->args[0].get());
       constexpr std::string_view kSame[] = {"sum",     "max",   "min",          "minimum",
                                             "maximum", "where", "broadcast_to", "cumsum"};
       if (std::find(std::begin(kSame), std::end(kSame), name) != std::end(kSame)) {
@@ -414,7 +421,8 @@ std::string_view leading_name(const Expr* e) {
       e = s->base.get();
     else if (auto* c = ast::dyn_as<ast::Call>(e)) {
       auto* method = ast::dyn_as<ast::Attribute>(c->callee.get());
-      e = method ? method->base.get() : nullptr;
+      const bool hint = is_hint(last_name(c->callee.get())) && !c->args.empty();
+      e = hint ? c->args[0].get() : method ? method->base.get() : nullptr;
     } else
       return {};
   }
