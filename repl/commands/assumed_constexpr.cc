@@ -320,11 +320,13 @@ class Uses {
 
 }  // namespace
 
-std::optional<Global> assumed_constexpr(const frontend::JitFunction& function, const ast::Param& param) {
+std::optional<Global> assumed_constexpr(const frontend::JitFunction& function, const ast::Param& param,
+                                        const LaunchFacts& launch) {
   if (auto v = literal(param.default_value.get())) return v;
   if (auto v = param.default_value && function.default_of ? function.default_of(param.name) : std::nullopt) return v;
   if (auto v = configured(function, param.name)) return v;
   if (auto v = by_heuristics(function, param.name)) return v;
+  if (auto it = launch.constants.find(param.name); it != launch.constants.end()) return it->second;
   Uses uses;
   uses.look(function, param.name);
   if (auto v = uses.value()) return v;

@@ -37,22 +37,60 @@ std::string reason_of(const Diagnostic& error) {
 
 struct Checked {
   std::string kernel;
-  std::vector<std::string> assumptions;
+  AssumedSignature assumed;
   Status status;
 };
 
-Checked check_kernel(const Function& f, const CompileArgs& args, const std::string& target) {
+Checked attempt(const Function& f, const CompileArgs& args, const std::string& target, const Revision& revision) {
   Checked out{f->def->name, {}, {}};
-  auto attempt = [&]() -> Status {
-    KILN_TRY(Specialisation special, specialise(*f, args, Evidence::kNamesToo));
-    out.assumptions = special.assumptions;
+  out.status = [&]() -> Status {
+    KILN_TRY(Specialisation special, specialise(*f, args, Evidence::kNamesToo, revision));
+    out.assumed = std::move(special.assumed);
     CompileOptions options = options_for(args, target);
     options.want_cubin = false;
     KILN_TRY([[maybe_unused]] CompiledKernel kernel, compile(*f, special.args, options));
     return {};
-  };
-  out.status = attempt();
+  }();
   return out;
+}
+
+/// Whether other types or sizes may help: the language refused these.
+bool may_depend_on_guesses(const Diagnostic& error) {
+  return error.kind == ErrorKind::kType || error.kind == ErrorKind::kValue || error.kind == ErrorKind::kMismatch ||
+         error.kind == ErrorKind::kName || error.kind == ErrorKind::kMemory;
+}
+
+bool same_error(const Diagnostic& a, const Diagnostic& b) {
+  return a.message == b.message && a.place.line == b.place.line;
+}
+
+/// A kernel that does not compile for the first guess is tried for others: with larger tiles, wider integers, without
+/// what a launch tells; each also with pointers to integers, one after another, of which those stay that give another
+/// error. What is reported is the guess that compiles, else the first.
+Checked check_kernel(const Function& f, const CompileArgs& args, const std::string& target) {
+  Checked first = attempt(f, args, target, {});
+  if (first.status.ok() || !args.signature.empty() || !may_depend_on_guesses(first.status.error())) return first;
+  std::vector<Revision> starts(1);
+  if (first.assumed.guessed_sizes) starts.push_back({.size = 4});
+  if (first.assumed.guessed_integers) starts.push_back({.wide = true});
+  if (first.assumed.used_launch) starts.push_back({.launch = false});
+  constexpr size_t kMostPointers = 24;  // of kernels that have more the first are tried
+  for (const Revision& start : starts) {
+    Revision revision = start;
+    Checked at = attempt(f, args, target, revision);
+    const std::vector<std::string> pointers = at.assumed.guessed_pointers;
+    for (const std::string& pointer : pointers) {
+      if (at.status.ok() || revision.integers.size() == kMostPointers) break;
+      revision.integers.insert(pointer);
+      Checked next = attempt(f, args, target, revision);
+      if (next.status.ok() || !same_error(next.status.error(), at.status.error()))
+        at = std::move(next);
+      else
+        revision.integers.erase(pointer);
+    }
+    if (at.status.ok()) return at;
+  }
+  return first;
 }
 
 /// A line of JSON. Names of files need not be UTF-8, which dump() refuses by an exception unless told otherwise.
@@ -63,14 +101,16 @@ void put_json(const nlohmann::ordered_json& line) {
 void print_json(const Checked& c, const std::string& target, const std::string& file) {
   nlohmann::ordered_json line = {{"kernel", c.kernel}, {"target", target}, {"ok", c.status.ok()}};
   if (!file.empty()) line["file"] = file;
-  if (!c.assumptions.empty()) line["assumed"] = c.assumptions;
+  if (!c.assumed.assumptions.empty()) line["assumed"] = c.assumed.assumptions;
   if (!c.status.ok()) line["error"] = nlohmann::ordered_json::parse(error_json(c.status.error()));
   put_json(line);
 }
 
 void print_text(const Checked& c, const std::string& target) {
-  put(stdout, fmt::format("{} {} for {}{}\n", c.kernel, c.status.ok() ? "compiles" : "does not compile", target,
-                          c.assumptions.empty() ? "" : fmt::format(" (assumed {})", fmt::join(c.assumptions, ", "))));
+  put(stdout,
+      fmt::format(
+          "{} {} for {}{}\n", c.kernel, c.status.ok() ? "compiles" : "does not compile", target,
+          c.assumed.assumptions.empty() ? "" : fmt::format(" (assumed {})", fmt::join(c.assumed.assumptions, ", "))));
   if (!c.status.ok()) put(stdout, render(c.status.error(), report::wants_color(STDOUT_FILENO)));
 }
 

@@ -166,7 +166,7 @@ Status compile_command(const CompileArgs& given, const std::string& device, bool
   KILN_TRY(Function function, find(file, args.kernel));
   args.kernel = function->def->name;
   KILN_TRY(Specialisation special, specialise(*function, args, Evidence::kUse));
-  print_assumptions(special.assumptions);
+  print_assumptions(special.assumed.assumptions);
   if (args.emit == "c") return emit_launcher(args, *function, special.args, device);
   KILN_TRY(std::string target, target_name(args, device));
   const bool wants_remarks = !args.remarks.empty(), only_remarks = wants_remarks && args.emit.empty();

@@ -89,7 +89,8 @@ Result<Function> find(const KernelFile& file, const std::string& name) {
   return d;
 }
 
-Result<Specialisation> specialise(const frontend::JitFunction& function, const CompileArgs& args, Evidence evidence) {
+Result<Specialisation> specialise(const frontend::JitFunction& function, const CompileArgs& args, Evidence evidence,
+                                  const Revision& revision) {
   KILN_CHECK_OK(frontend::check_language(function));  // before anybody asks for types
   std::vector<std::pair<std::string, frontend::Global>> constexprs;
   for (const std::string& text : args.constexprs) {
@@ -103,10 +104,9 @@ Result<Specialisation> specialise(const frontend::JitFunction& function, const C
   Specialisation s;
   std::string signature = args.signature;
   if (signature.empty()) {
-    AssumedSignature assumed = assume_signature(function, constexprs, evidence);
-    signature = std::move(assumed.signature);
-    constexprs = std::move(assumed.constexprs);
-    s.assumptions = std::move(assumed.assumptions);
+    s.assumed = assume_signature(function, constexprs, evidence, revision);
+    signature = s.assumed.signature;
+    constexprs = s.assumed.constexprs;
   }
   KILN_TRY(s.args, frontend::parse_signature(function, signature, constexprs));
   return s;

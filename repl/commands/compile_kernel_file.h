@@ -31,9 +31,10 @@ Result<Function> find(const KernelFile& file, const std::string& name);
 /// What a kernel is compiled for: the signature given, or assumed.
 struct Specialisation {
   std::vector<frontend::ArgSpec> args;
-  std::vector<std::string> assumptions;
+  AssumedSignature assumed;
 };
-Result<Specialisation> specialise(const frontend::JitFunction& function, const CompileArgs& args, Evidence evidence);
+Result<Specialisation> specialise(const frontend::JitFunction& function, const CompileArgs& args, Evidence evidence,
+                                  const Revision& revision = {});
 /// --target, else the device's.
 Result<std::string> target_name(const CompileArgs& args, const std::string& device);
 CompileOptions options_for(const CompileArgs& args, std::string target);

@@ -11,6 +11,7 @@
 #include "compiler/parse/parser.h"
 #include "repl/commands/assumed_constexpr.h"
 #include "repl/commands/assumed_integers.h"
+#include "repl/commands/assumed_launch.h"
 #include "support/diag.h"
 
 namespace kiln::repl {
@@ -165,6 +166,12 @@ std::string repeated(const std::string& item, size_t n) {
   return fmt::format("({}{})", out, n == 1 ? "," : "");
 }
 
+// "fp32", as Triton's signatures have it.
+std::string signature_name(DType t) {
+  const std::string_view long_name = info(t).triton;
+  return long_name.starts_with("float") ? "fp" + std::string(long_name.substr(5)) : std::string(name(t));
+}
+
 // "*fp32" or "i64" from an annotation, or "".
 std::string annotated_type(const Expr* annotation) {
   if (!annotation) return {};
@@ -177,7 +184,7 @@ std::string annotated_type(const Expr* annotation) {
   if (element.starts_with("tl.")) element.remove_prefix(3);
   auto dtype = parse_dtype(element);
   if (!dtype) return {};
-  return text.starts_with("*") ? "*" + std::string(name(*dtype)) + ":16" : std::string(name(*dtype));
+  return text.starts_with("*") ? "*" + signature_name(*dtype) + ":16" : signature_name(*dtype);
 }
 
 bool usually_float(std::string_view name) {
@@ -217,24 +224,29 @@ std::string show(const frontend::Global& g) {
   return "…";
 }
 
+constexpr std::string_view kGuessedPointer = "*fp32:16";
+
 std::string assumed_type(const ast::Param& param, const Addresses::Names& addresses, const IntegerUses::Names& integers,
-                         Evidence evidence) {
+                         const LaunchFacts& launch, Evidence evidence) {
   if (std::string t = annotated_type(param.annotation.get()); !t.empty()) return t;
   const bool by_name = evidence == Evidence::kNamesToo;
   const bool named_pointer = by_name && (param.name.ends_with("ptr") || param.name.ends_with("Ptr"));
   if (addresses.contains(param.name) || named_pointer) {
+    if (const auto element = launch.elements.find(param.name); element != launch.elements.end())
+      return "*" + element->second + ":16";
     const auto narrow = integers.narrow.find(param.name);
     return integers.handles.contains(param.name)    ? "*i64:16"
            : integers.flags.contains(param.name)    ? "*i1:16"
            : integers.pointees.contains(param.name) ? "*i32:16"
            : narrow != integers.narrow.end()        ? "*" + narrow->second + ":16"
-                                                    : "*fp32:16";
+                                                    : std::string(kGuessedPointer);
   }
   if (auto* c = ast::dyn_as<ast::ConstantExpr>(param.default_value.get())) {
     if (std::holds_alternative<double>(c->value)) return "fp32";
     if (std::holds_alternative<bool>(c->value)) return "i1";
   }
   if (integers.truths.contains(param.name)) return "i1";
+  if (launch.floats.contains(param.name) && !integers.values.contains(param.name)) return "fp32";
   return by_name && usually_float(param.name) && !integers.values.contains(param.name) ? "fp32" : "i32:16";
 }
 
@@ -242,7 +254,7 @@ std::string assumed_type(const ast::Param& param, const Addresses::Names& addres
 
 AssumedSignature assume_signature(const frontend::JitFunction& function,
                                   const std::vector<std::pair<std::string, frontend::Global>>& constexprs,
-                                  Evidence evidence) {
+                                  Evidence evidence, const Revision& revision) {
   AssumedSignature out;
   out.constexprs = constexprs;
   const ast::FunctionDef& f = *function.def;
@@ -261,15 +273,27 @@ AssumedSignature assume_signature(const frontend::JitFunction& function,
   };
   const auto descriptors = descriptors_of(f);
   const auto last_strides = last_strides_of(f);
+  constexpr int64_t kSide = 32, kVector = 1024;
+  LaunchFacts launch = revision.launch ? launch_facts(function, kSide) : LaunchFacts();
   std::map<std::string_view, std::optional<frontend::Global>> assumed;
   for (const ast::Param& p : f.params)
     if (last_strides.contains(p.name) && !given(p.name))
       assumed.emplace(p.name, ast::Constant(ast::Int{1}));
     else if (!given(p.name) && p.annotation && ast::is_constexpr_annotation(*p.annotation))
-      assumed.emplace(p.name, assumed_constexpr(function, p));
+      assumed.emplace(p.name, assumed_constexpr(function, p, launch));
   // One free size is a block of a vector; several, or one in a function of tiles, are the sides of a tile.
   const auto sizes = std::count_if(assumed.begin(), assumed.end(), [](const auto& a) { return !a.second; });
-  const ast::Constant size(ast::Int{sizes > 1 || makes_tiles(f) ? 32 : 1024});
+  const bool is_side = sizes > 1 || makes_tiles(f);
+  const ast::Constant size(ast::Int{(is_side ? kSide : kVector) * revision.size});
+  if (revision.launch && !is_side) launch = launch_facts(function, kVector);
+  for (auto& [name, value] : assumed) {
+    if (value) continue;
+    if (const auto it = launch.sizes.find(name); it != launch.sizes.end())
+      value = ast::Constant(ast::Int{it->second * revision.size}), out.used_launch = true;
+    out.guessed_sizes = true;
+  }
+  for (const auto& [name, value] : launch.constants)
+    if (const auto it = assumed.find(name); it != assumed.end() && it->second == value) out.used_launch = true;
   for (const ast::Param& param : f.params) {
     std::string type;
     auto* none = ast::dyn_as<ast::ConstantExpr>(param.default_value.get());
@@ -285,7 +309,15 @@ AssumedSignature assume_signature(const frontend::JitFunction& function,
       out.constexprs.emplace_back(param.name, std::move(value));
       out.assumptions.push_back(fmt::format("{}={}", param.name, show(out.constexprs.back().second)));
     } else {
-      type = assumed_type(param, addresses, integers, evidence);
+      type = assumed_type(param, addresses, integers, launch, evidence);
+      if (type == "*i32:16" && !launch.elements.contains(param.name)) {
+        out.guessed_integers = true;
+        if (revision.wide) type = "*i64:16";
+      } else if (revision.integers.contains(param.name)) {
+        type = "*i32:16";
+      }
+      if (type == kGuessedPointer && !launch.elements.contains(param.name)) out.guessed_pointers.push_back(param.name);
+      out.used_launch |= launch.elements.contains(param.name) || launch.floats.contains(param.name);
       if (const auto d = descriptors.find(param.name);
           d != descriptors.end() && d->second > 0 && !addresses.contains(param.name)) {
         const auto narrow = integers.narrow.find(param.name);
