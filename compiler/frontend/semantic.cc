@@ -126,7 +126,8 @@ Status Codegen::check_shape(const Shape& shape, SourceRange range) {
                   ir::to_string(shape), d,
                   d > 1 && d <= ir::kMaxNumel
                       ? fmt::format("; use {} and a mask", std::bit_ceil(static_cast<uint32_t>(d)))
-                      : "");
+                  : d == 0 ? "; where nothing reads it, leave the name unbound"
+                           : "");
   int64_t numel = 1;
   for (int32_t d : shape.span()) {
     numel *= d;

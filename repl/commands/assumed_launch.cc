@@ -39,12 +39,15 @@ bool launches(const ast::Call& call, std::string_view kernel) {
 /// The type of a signature for a dtype of torch, "" for what is none.
 std::string_view element_of(std::string_view dtype) {
   constexpr std::pair<std::string_view, std::string_view> kTypes[] = {
-      {"int8", "i8"},       {"uint8", "u8"},          {"byte", "u8"},       {"int16", "i16"},
-      {"int32", "i32"},     {"int", "i32"},           {"int64", "i64"},     {"long", "i64"},
-      {"bool", "i1"},       {"float16", "fp16"},      {"half", "fp16"},     {"bfloat16", "bf16"},
-      {"float32", "fp32"},  {"float", "fp32"},        {"float64", "fp64"},  {"double", "fp64"},
-      {"uint32", "u32"},    {"float8_e4m3fn", "fp8e4nv"}, {"float8_e5m2", "fp8e5"}};
-  const auto* found = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& t) { return t.first == dtype; });
+      {"int8", "i8"},          {"uint8", "u8"},   {"byte", "u8"},
+      {"int16", "i16"},        {"int32", "i32"},  {"int", "i32"},
+      {"int64", "i64"},        {"long", "i64"},   {"bool", "i1"},
+      {"float16", "fp16"},     {"half", "fp16"},  {"bfloat16", "bf16"},
+      {"float32", "fp32"},     {"float", "fp32"}, {"float64", "fp64"},
+      {"double", "fp64"},      {"uint32", "u32"}, {"float8_e4m3fn", "fp8e4nv"},
+      {"float8_e5m2", "fp8e5"}};
+  const auto* found =
+      std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& t) { return t.first == dtype; });
   return found == std::end(kTypes) ? std::string_view() : found->second;
 }
 
@@ -172,8 +175,8 @@ class Host {
     const std::string_view name = method->name;
     const auto* owner = ast::dyn_as<ast::Name>(method->base.get());
     if (owner && owner->id == "torch") {
-      constexpr std::string_view kIndices[] = {"argsort", "argmax", "argmin", "arange", "nonzero", "searchsorted",
-                                               "bincount"};
+      constexpr std::string_view kIndices[] = {"argsort", "argmax",       "argmin",  "arange",
+                                               "nonzero", "searchsorted", "bincount"};
       if (std::find(std::begin(kIndices), std::end(kIndices), name) != std::end(kIndices)) return "i64";
       if (call->args.empty()) return {};
       const std::string_view first = element(call->args[0].get(), depth - 1);
@@ -187,8 +190,9 @@ class Host {
       constexpr std::string_view kCasts[] = {"int", "long", "bool", "half", "bfloat16", "float", "double", "byte"};
       if (std::find(std::begin(kCasts), std::end(kCasts), name) != std::end(kCasts)) return element_of(name);
     }
-    constexpr std::string_view kSame[] = {"to",      "contiguous", "view",   "reshape", "flatten", "transpose", "permute",
-                                          "squeeze", "unsqueeze",  "expand", "clone",   "detach",  "cuda",      "t"};
+    constexpr std::string_view kSame[] = {"to",        "contiguous", "view",    "reshape",   "flatten",
+                                          "transpose", "permute",    "squeeze", "unsqueeze", "expand",
+                                          "clone",     "detach",     "cuda",    "t"};
     const bool same = std::find(std::begin(kSame), std::end(kSame), name) != std::end(kSame);
     return same ? element(method->base.get(), depth - 1) : std::string_view();
   }
