@@ -57,10 +57,12 @@ Status run_into(std::span<const ExprStore> stores, ExprVariant variant) {
   std::vector<Tensor> homes;
   for (const ExprStore& s : stores) {
     ExprNode* n = s.value.node();
+    // No kernel writes these: a view shares memory, a conversion is a call of its own unless a GPU can write into the
+    // tensor at once, and of nothing there is no launch.
+    const bool converts = is_plain_conversion(*n),
+               at_once = converts && s.to && n->device.is_cuda() && n->operands[0]->value.dtype() != n->node.dtype;
     const bool alone =
-        // No kernel writes these: a view shares memory, a conversion is a call of its own, and of nothing there is no
-        // launch.
-        info(n->node.op).kind == ExprKind::kView || is_plain_conversion(*n) || fusion::numel(n->node.shape) == 0;
+        info(n->node.op).kind == ExprKind::kView || (converts && !at_once) || fusion::numel(n->node.shape) == 0;
     if (!n->is_pending() || alone || std::ranges::find(roots, n) != roots.end()) continue;
     roots.push_back(n);
     homes.push_back(s.to);
