@@ -13,7 +13,9 @@
 #include <llvm/Transforms/Utils/Local.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -303,14 +305,49 @@ void move_constants_out(llvm::Function& fn) {
       break;
     }
   }
+  std::map<std::tuple<llvm::BasicBlock*, Value*, Value*>, Value*> commons;  // at the first sum of a block
   for (const Sum& s : sums) {
     if (shared[{s.other, s.rest}] < 2) continue;
     llvm::IRBuilder<> b(s.sum);
     llvm::Type* type = s.sum->getType();
-    Value* common = b.CreateOr(s.other, b.CreateZExt(s.rest, type), "", /*IsDisjoint=*/true);
+    Value*& common = commons[{s.sum->getParent(), s.other, s.rest}];
+    if (!common) common = b.CreateOr(s.other, b.CreateZExt(s.rest, type), "", /*IsDisjoint=*/true);
     Value* constant = llvm::ConstantInt::get(type, s.constant->zext(type->getScalarSizeInBits()));
     s.sum->replaceAllUsesWith(b.CreateOr(common, constant, "", /*IsDisjoint=*/true));
     s.sum->eraseFromParent();
+  }
+}
+
+void compare_differences(llvm::Function& fn) {
+  constexpr size_t kFewest = 4;  // in a block, to be worth the difference
+  struct Compared {
+    llvm::ICmpInst* compare;
+    llvm::APInt constant;
+  };
+  llvm::MapVector<std::pair<Value*, Value*>, llvm::SmallVector<Compared>> sums;  // of a and x
+  for (llvm::BasicBlock& block : fn) {
+    sums.clear();
+    for (llvm::Instruction& i : block) {
+      auto* compare = llvm::dyn_cast<llvm::ICmpInst>(&i);
+      if (!compare || !compare->isEquality() || !compare->getOperand(0)->getType()->isIntegerTy()) continue;
+      for (const unsigned side : {0u, 1u}) {
+        Value *sum = compare->getOperand(side), *a = compare->getOperand(1 - side), *x = nullptr;
+        const llvm::APInt* c = nullptr;
+        if (llvm::isa<llvm::Constant>(a) || !match(sum, m_AddLike(m_Value(x), m_APInt(c)))) continue;
+        sums[{a, x}].push_back({compare, *c});
+        break;
+      }
+    }
+    for (auto& [of, compares] : sums) {
+      if (compares.size() < kFewest) continue;
+      llvm::IRBuilder<> b(compares.front().compare);
+      // Frozen, it is one number to LoopStrengthReduce, which would compare the counter with each a - c.
+      Value* difference = b.CreateFreeze(b.CreateSub(of.first, of.second));
+      for (const Compared& c : compares) {
+        c.compare->setOperand(0, difference);
+        c.compare->setOperand(1, b.getInt(c.constant));
+      }
+    }
   }
 }
 

@@ -30,4 +30,9 @@ bool share_bases(llvm::Function& fn);
 /// common. LICM prefers each x | c in a register of its own, all through a loop. After the passes that do.
 void move_constants_out(llvm::Function& fn);
 
+/// a == x + c, a == x + d → a - x == c, a - x == d, where a loop compares what it counts with many numbers of one sum:
+/// LoopStrengthReduce compares the counter with each a - c, in a register of its own (two of 64 bits), and the columns
+/// of a thread are up to 64.
+void compare_differences(llvm::Function& fn);
+
 }  // namespace kiln::codegen

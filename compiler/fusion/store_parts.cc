@@ -89,21 +89,23 @@ class PartStorer {
       if (dim >= 0) return std::nullopt;
       dim = static_cast<int>(d);
     }
-    const bool counts_one_by_one = std::ranges::count(i.strides, 1) == 1 &&
-                                   std::ranges::count(i.strides, 0) + 1 == std::ssize(i.strides);
+    const bool counts_one_by_one =
+        std::ranges::count(i.strides, 1) == 1 && std::ranges::count(i.strides, 0) + 1 == std::ssize(i.strides);
     if (dim < 0 || !counts_one_by_one || numel(less.shape) != select.shape[at(dim)]) return std::nullopt;
     const int64_t* end = std::get_if<int64_t>(&less.operands[1].number);
     return end ? std::optional(std::pair(dim, *end)) : std::nullopt;
   }
 
   /// Whether the operand is a part from `start` to `end` along `dim`, which is stored for the whole alone.
-  bool add(std::vector<StoredPart>& parts, const Operand& o, const DagNode& all, int dim, int64_t start, int64_t end) const {
+  bool add(std::vector<StoredPart>& parts, const Operand& o, const DagNode& all, int dim, int64_t start,
+           int64_t end) const {
     if (o.is_number() || end - start != 1) return false;
     const DagNode& n = dag_.nodes[at(o.node)];
     const int cluster = grouping_.cluster_of[at(o.node)];
     if (cluster < 0 || !grouping_.stored[at(o.node)] || n.kind != DagKind::kPointwise || n.dtype != all.dtype ||
-        n.op == ExprOp::kPut || n.row_stride > 0 || n.part_of >= 0 || is_output(o.node) || readers(o.node, cluster) > 1 ||
-        grouping_.clusters[at(cluster)].form != Form::kPointwise || o.offset != 0 || o.strides[at(dim)] != 0)
+        n.op == ExprOp::kPut || n.row_stride > 0 || n.part_of >= 0 || is_output(o.node) ||
+        readers(o.node, cluster) > 1 || grouping_.clusters[at(cluster)].form != Form::kPointwise || o.offset != 0 ||
+        o.strides[at(dim)] != 0)
       return false;
     const auto axes = axis_map(o, n.shape);
     if (!axes) return false;

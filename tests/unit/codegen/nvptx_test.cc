@@ -109,7 +109,31 @@ define void @f(ptr addrspace(1) %p, i64 %a, i32 %x, i32 %y) {{
     EXPECT_FALSE(llvm::verifyModule(*module));
     const std::string text = print_llvm(*module);
     EXPECT_EQ(count(text, ", 8\n") + count(text, ", 16\n"), shares ? 4 : 2) << text;
-    EXPECT_EQ(count(text, "or disjoint i64"), shares ? 4 : 2) << text;
+    EXPECT_EQ(count(text, "or disjoint i64"), shares ? 3 : 2) << text;
+  }
+}
+
+/// A thread's columns against one number, such as a row's label: one difference is compared with constants.
+TEST(NvptxAddress, ComparesOneDifferenceWithConstants) {
+  for (const bool many : {true, false}) {
+    llvm::LLVMContext context;
+    std::string compares;
+    for (int i = 1; i <= (many ? 4 : 3); ++i)
+      compares += fmt::format(R"(
+  %c{0} = or disjoint i64 %x, {0}
+  %e{0} = icmp eq i64 {1}
+  store i1 %e{0}, ptr addrspace(1) %p)",
+                              i, i % 2 ? fmt::format("%c{}, %a", i) : fmt::format("%a, %c{}", i));
+    auto module = parse(context, fmt::format(R"(
+define void @f(ptr addrspace(1) %p, i64 %a, i64 %x) {{{}
+  ret void
+}})",
+                                             compares));
+    compare_differences(*module->getFunction("f"));
+    EXPECT_FALSE(llvm::verifyModule(*module));
+    const std::string text = print_llvm(*module);
+    EXPECT_EQ(count(text, "sub i64 %a, %x"), many ? 1 : 0) << text;
+    for (int i = 1; i <= 4; ++i) EXPECT_EQ(count(text, fmt::format(", {}\n  store", i)), many ? 1 : 0) << text;
   }
 }
 

@@ -67,7 +67,9 @@ TEST_F(CudaCopies, FewElementsOfALargeTensor) {
 TEST_F(CudaCopies, WithinOneTensor) {
   const Tensor x = zeros({1 << 16});
   ASSERT_TRUE(x.as_strided(Shape{60'000}, Shape{1}, 1)->copy_from(*x.as_strided(Shape{60'000}, Shape{1}, 0)).ok());
-  ASSERT_TRUE(x.as_strided(Shape{200, 100}, Shape{1, 200}, 0)->copy_from(*x.as_strided(Shape{200, 100}, Shape{100, 1}, 7)).ok());
+  ASSERT_TRUE(x.as_strided(Shape{200, 100}, Shape{1, 200}, 0)
+                  ->copy_from(*x.as_strided(Shape{200, 100}, Shape{100, 1}, 7))
+                  .ok());
   EXPECT_EQ(reads(), 0);
 }
 
