@@ -10,8 +10,14 @@ def graphed(f, args):
             f(*args)
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        graph.kept = f(*args)
+    try:
+        with torch.cuda.graph(graph):
+            graph.kept = f(*args)
+    except Exception:
+        # A capture that fails leaves torch's generator as within one, and no random numbers are drawn until another ends.
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            pass
+        raise
     return graph
 
 

@@ -77,6 +77,12 @@ struct DagNode {
 /// Whether the parts of a scan tell each other their totals while they run.
 inline bool looks_back(const DagNode& n) { return n.kind == DagKind::kScan && n.splits > 1 && n.operands.size() == 1; }
 
+/// Of a pointwise node's element, as far as its operation tells. Quotients of floats are rounded correctly.
+inline int instructions_of(const DagNode& n) {
+  constexpr int kOfQuotient = 8;
+  return n.op == ExprOp::kDiv ? kOfQuotient : std::max(1, info(n.op).flop);
+}
+
 struct Dag {
   std::vector<DagNode> nodes;  // operands before their users
   std::vector<Operand> outputs;

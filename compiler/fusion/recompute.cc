@@ -12,6 +12,9 @@ namespace {
 
 /// FLOP per element that no kernel notices beside its memory.
 constexpr int kCheapFlop = 16;
+/// Instructions per element for which a kernel that computes what earlier ones did takes longer than to read it, though
+/// each step is cheap: rows and columns that take turns to be normalised (Sinkhorn's steps) would begin anew each time.
+constexpr int kMostInstructions = 48;
 
 /// Nodes that compute one element of the last of them from what is in memory, operands first.
 using Chain = std::vector<int>;
@@ -79,7 +82,8 @@ class ChainOf {
     if (n.op == ExprOp::kTake) return false;  // its places are anywhere
     const bool there = is_computed_anyway(node, loops);
     if (!there) flop_ += info(n.op).flop;
-    if (flop_ > kCheapFlop) return false;
+    instructions_ += instructions_of(n);
+    if (flop_ > kCheapFlop || instructions_ > kMostInstructions) return false;
     for (const Operand& o : n.operands) {
       if (o.is_number()) continue;
       const DagNode& from = dag_.nodes[at(o.node)];
@@ -149,7 +153,7 @@ class ChainOf {
   std::set<std::tuple<int, int64_t, Shape>> reads_;
   int64_t elements_ = 0;
   bool stores_product_ = false;
-  int flop_ = 0;
+  int flop_ = 0, instructions_ = 0;  // of the former those of nodes that no reader computes already
   double bytes_ = 0;
 };
 

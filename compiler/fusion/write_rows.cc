@@ -177,14 +177,14 @@ class RowWriter : LoopWriter {
   /// Whether a row's instructions, as far as its operations tell, take longer than its bytes: an H200 has eight of them
   /// for each byte of its memory, and some go into addresses and masks.
   bool takes_longer_than_memory() const {
-    constexpr int64_t kOfByte = 5, kOfQuotient = 8, kOfReduction = 3;
+    constexpr int64_t kOfByte = 5, kOfReduction = 3;
     int64_t instructions = 0, bytes = 0;
     for (int m : c_.members) {
       const DagNode& n = dag_.nodes[at(m)];
       if (n.kind == DagKind::kReduce)
         instructions += kOfReduction;
       else if (e_.stored_along_columns(m))
-        instructions += n.op == ExprOp::kDiv ? kOfQuotient : std::max(1, info(n.op).flop);
+        instructions += instructions_of(n);
     }
     for (const std::vector<Access>& accesses : {loads_, writes_})
       for (const Access& a : std::set<Access>(accesses.begin(), accesses.end()))

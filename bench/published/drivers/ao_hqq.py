@@ -31,7 +31,7 @@ def make(M, N, K):
                              scales.float().repeat_interleave(GROUP, dim=0))]
 
     small = [(16, 64, 64, 2, 4), (16, 128, 64, 4, 4), (32, 128, 64, 4, 3)]
-    large = [(128, 128, 32, 4, 4), (128, 256, 64, 8, 3), (64, 128, 64, 4, 4)]
+    large = [(128, 128, 64, 4, 3), (128, 256, 64, 8, 3), (64, 128, 64, 4, 4)]
     configs = [config(w, s, BLOCK_M=m, BLOCK_N=n, BLOCK_K=k) for m, n, k, w, s in (small if M <= 64 else large)]
     return Case(configs, launch, lambda: [c], expected)
 

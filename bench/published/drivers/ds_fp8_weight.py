@@ -28,7 +28,7 @@ def make(M, N, K):
         return [x.float() @ (values * scales.reshape(K, N // GROUP).repeat_interleave(GROUP, dim=1))]
 
     block = 16 if M <= 16 else 32 if M <= 32 else 64 if M <= 64 else 128
-    c = config(8, 3, BLOCK_SIZE_M=256, BLOCK_SIZE_N=128, BLOCK_SIZE_K=128) if M >= 256 else config(
+    c = config(8, 2, BLOCK_SIZE_M=256, BLOCK_SIZE_N=128, BLOCK_SIZE_K=128) if M >= 256 else config(
         4, 4, BLOCK_SIZE_M=block, BLOCK_SIZE_N=64, BLOCK_SIZE_K=128)
     return Case([c], launch, lambda: [out], expected)
 
