@@ -395,6 +395,16 @@ uint64_t eval(const ir::Op& op, std::span<const uint64_t> operands) {
   return out;
 }
 
+void eval_fma(const ir::Op& product, const uint64_t* x, const uint64_t* y, const uint64_t* addend, int64_t n,
+              uint64_t* out) {
+  ir::Op fma;
+  fma.kind = OpKind::kFma;
+  fma.operands = {product.operand(0), product.operand(1), product.result()};
+  fma.results = product.results;
+  const uint64_t* const in[] = {x, y, addend};
+  eval_lanes(fma, in, n, out);
+}
+
 int64_t source_element(const ir::Op& op, int64_t position, std::span<const uint64_t> others) {
   switch (op.kind) {
     case OpKind::kGather: {

@@ -30,6 +30,10 @@ uint64_t eval(const ir::Op& op, std::span<const uint64_t> operands);
 /// The same for n elements: operands[i] points to n of them. `out` may be one of the operands.
 void eval_lanes(const ir::Op& op, std::span<const uint64_t* const> operands, int64_t n, uint64_t* out);
 
+/// x·y + addend of n elements, rounded once, for the operands of a multiplication. `out` may be one of them.
+void eval_fma(const ir::Op& product, const uint64_t* x, const uint64_t* y, const uint64_t* addend, int64_t n,
+              uint64_t* out);
+
 /// Of a gather op, whose result's element number `position` (row-major) is to be found: the number of operand 0's
 /// element that it is. others[i] are the bits of operand 1 + i at that position.
 int64_t source_element(const ir::Op& op, int64_t position, std::span<const uint64_t> others);

@@ -215,6 +215,20 @@ const layout::LinearLayout* Module::intern(const layout::LinearLayout& layout) {
   return layouts_.back();
 }
 
+bool is_float_sum(const Op& reduce) {
+  if (reduce.kind != OpKind::kReduce || reduce.operands.size() != 1) return false;
+  const DType dtype = reduce.operand(0)->type.dtype;
+  const Op *add = reduce.region()->first, *end = reduce.region()->terminator();
+  return (dtype == DType::kF32 || dtype == DType::kF64) && add && add->kind == OpKind::kAdd && add->next == end &&
+         end->operands.size() == 1 && end->operand(0) == add->result() && add->operand(0) != add->operand(1);
+}
+
+const Op* contracted_product(const Op& reduce) {
+  if (!reduce.flag(AttrName::kContract)) return nullptr;
+  const Op* product = reduce.operand(0)->op;
+  return product && product->kind == OpKind::kMul && product->parent == reduce.parent ? product : nullptr;
+}
+
 void replace_all_uses(Value* from, Value* to) {
   if (from == to) return;
   for (const Use& use : from->uses) {

@@ -235,6 +235,11 @@ void walk(Block* block, Fn&& fn) {
     for (Block* b : nested) walk(b, fn);
   }
 }
+/// Whether a reduce adds the elements of one tile of f32 or f64.
+bool is_float_sum(const Op& reduce);
+/// The multiplication beside a reduce with `contract` whose products it sums, or null: every executor asks here whether
+/// it adds by fma.
+const Op* contracted_product(const Op& reduce);
 /// True when `op` or anything nested in it satisfies `predicate(const Op*)`.
 template <class Fn>
 bool any_nested(const Op* op, Fn&& predicate) {

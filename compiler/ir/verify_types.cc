@@ -248,6 +248,7 @@ Wrong check_combine(const Op& op) {
     if (args[i]->type != t.scalar() || args[n + i]->type != t.scalar())
       return wrong_type("an argument of the combine region", args[i]->type, to_string(t.scalar()));
   }
+  if (op.flag(AttrName::kContract) && !is_float_sum(op)) return "contract on what is no sum of one tile of f32 or f64";
   return "";
 }
 

@@ -80,19 +80,24 @@ Tuple Machine::half(Warp& warp, const Op& op, const Tuple& parts, const layout::
 void Machine::reduce_own(Warp& warp, const Op& op) {
   const layout::ReducePlan& plan = reduce_plan(op);
   Tuple partial(op.operands.size());
+  const Op* product = ir::contracted_product(op);
   for (size_t i = 0; i < plan.registers.size(); ++i) {
+    auto begin_of = [&](size_t k) { return static_cast<size_t>(plan.registers[i][k]) * kLanes; };
     auto registers = [&](size_t k) {
       Tuple r;
       for (const Value* v : op.operands) {
-        auto begin =
-            warp.of(v).begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(plan.registers[i][k]) * kLanes);
+        auto begin = warp.of(v).begin() + static_cast<std::ptrdiff_t>(begin_of(k));
         r.emplace_back(begin, begin + kLanes);
       }
       return r;
     };
-    // Neighbours are combined in order, as the lowering does, so that both round in the same places.
     Tuple sum = registers(0);
-    for (size_t k = 1; k < plan.registers[i].size(); ++k) sum = combine(warp, op, sum, registers(k));
+    for (size_t k = 1; k < plan.registers[i].size(); ++k)
+      if (product)
+        eval_fma(*product, &warp.of(product->operand(0))[begin_of(k)], &warp.of(product->operand(1))[begin_of(k)],
+                 sum[0].data(), kLanes, sum[0].data());
+      else
+        sum = combine(warp, op, sum, registers(k));
     for (size_t t = 0; t < sum.size(); ++t) partial[t].insert(partial[t].end(), sum[t].begin(), sum[t].end());
   }
   for (const layout::ReducePlan::Halving& step : plan.halvings) partial = half(warp, op, partial, step);

@@ -434,22 +434,32 @@ class TileMachine {
     const Axis axis(op.operand(0)->type.shape, static_cast<int>(op.int_attr(AttrName::kAxis)));
     const int64_t rows = axis.rows();
     // level[i]: row r's element k stands at r * size + k; each level halves the size.
-    Tuple level;
-    for (const ir::Value* v : op.operands) {
+    auto sorted = [&](const ir::Value* v) {
       const Elements& in = of(v);
-      Elements sorted(in.size());
+      Elements rows_first(in.size());
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t k = 0; k < axis.size; ++k)
-          sorted[static_cast<size_t>(r * axis.size + k)] = in[static_cast<size_t>(axis.at(r, k))];
-      level.push_back(std::move(sorted));
+          rows_first[static_cast<size_t>(r * axis.size + k)] = in[static_cast<size_t>(axis.at(r, k))];
+      return rows_first;
+    };
+    auto every_second = [](const Elements& all, size_t first) {
+      Elements half;
+      for (size_t i = first; i < all.size(); i += 2) half.push_back(all[i]);
+      return half;
+    };
+    Tuple level;
+    for (const ir::Value* v : op.operands) level.push_back(sorted(v));
+    int64_t size = axis.size;
+    if (const ir::Op* product = ir::contracted_product(op); product && size > 1) {
+      Elements sums = every_second(level[0], 0);
+      const Elements x = every_second(sorted(product->operand(0)), 1), y = every_second(sorted(product->operand(1)), 1);
+      eval_fma(*product, x.data(), y.data(), sums.data(), static_cast<int64_t>(sums.size()), sums.data());
+      level[0] = std::move(sums);
+      size /= 2;
     }
-    for (int64_t size = axis.size; size > 1; size /= 2) {
-      Tuple even(level.size()), odd(level.size());
-      for (size_t t = 0; t < level.size(); ++t)
-        for (size_t i = 0; i < level[t].size(); i += 2) {
-          even[t].push_back(level[t][i]);
-          odd[t].push_back(level[t][i + 1]);
-        }
+    for (; size > 1; size /= 2) {
+      Tuple even, odd;
+      for (const Elements& all : level) even.push_back(every_second(all, 0)), odd.push_back(every_second(all, 1));
       level = combine(op, std::move(even), std::move(odd));
     }
     for (size_t t = 0; t < level.size(); ++t) of(op.results[t]) = std::move(level[t]);

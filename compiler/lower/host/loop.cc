@@ -153,9 +153,14 @@ void Lowering::emit_body(const Group& group, Chunk& chunk, size_t index, V first
     if (root.kind == Root::Kind::kReduce) {
       const Accumulator acc = accumulator(*root.op);
       const size_t n = root.op->operands.size();
+      auto lanes_of = [&](const ir::Value* v) { return vectorize(emit(chunk, v, index), v->type, chunk.width); };
+      if (const ir::Op* product = ir::contracted_product(*root.op); product && !is_stored(product->result())) {
+        V x = lanes_of(product->operand(0)), y = lanes_of(product->operand(1)), &sum = (*carried)[slot++];
+        sum = b.CreateIntrinsic(llvm::Intrinsic::fma, {sum->getType()}, {x, y, sum});
+        continue;
+      }
       std::vector<V> elements;
-      for (const ir::Value* v : root.op->operands)
-        elements.push_back(vectorize(emit(chunk, v, index), v->type, chunk.width));
+      for (const ir::Value* v : root.op->operands) elements.push_back(lanes_of(v));
       if (!acc.commutative && !columns) elements = across_lanes(acc, elements);
       std::vector<V> next = combine(acc, std::span(*carried).subspan(slot, n), elements);
       for (size_t i = 0; i < n; ++i)

@@ -215,6 +215,25 @@ std::vector<Value*> combine_own(Lowering& l, const ir::Op& op, std::vector<std::
   return combine_tree(l, op, std::move(items));
 }
 
+/// The sum of a thread's products, a multiplication and fma. More sums run through many products, since each fma waits
+/// for the one before it.
+Value* add_products(Lowering& l, const ir::Op& product, std::span<const int> registers) {
+  constexpr size_t kOfSum = 8, kMostSums = 4;
+  const Registers &x = l.of(product.operand(0)), &y = l.of(product.operand(1)), &rounded = l.of(product.result());
+  const size_t count = std::clamp(registers.size() / kOfSum, size_t{1}, kMostSums);
+  std::vector<Value*> sums;
+  for (size_t i = 0; i < registers.size(); ++i) {
+    const auto r = static_cast<size_t>(registers[i]);
+    if (i < count)
+      sums.push_back(rounded[r]);
+    else
+      sums[i % count] =
+          l.b.CreateIntrinsic(llvm::Intrinsic::fma, {rounded[r]->getType()}, {x[r], y[r], sums[i % count]});
+  }
+  for (; sums.size() > 1; sums.pop_back()) sums[0] = l.b.CreateFAdd(sums[0], sums.back());
+  return sums[0];
+}
+
 std::vector<int> operand_bytes(const ir::Op& op) {
   std::vector<int> bytes;
   for (const ir::Value* v : op.operands) bytes.push_back(element_bytes(v->type));
@@ -340,7 +359,12 @@ Status lower<ir::OpKind::kReduce>(Lowering& l, const ir::Op& op) {
     return {};
   }
   Parts parts(op.operands.size(), Registers(plan.registers.size()));
+  const ir::Op* product = ir::contracted_product(op);
   for (size_t i = 0; i < plan.registers.size(); ++i) {
+    if (product) {
+      parts[0][i] = add_products(l, *product, plan.registers[i]);
+      continue;
+    }
     std::vector<std::vector<Value*>> items;
     for (int r : plan.registers[i]) {
       items.emplace_back();

@@ -15,6 +15,11 @@ Op* single_use_product(const Value* v) {
 }
 
 void fuse(Op* op, ir::Builder& b) {
+  if (ir::is_float_sum(*op)) {
+    const Op* product = single_use_product(op->operand(0));
+    if (product && product->parent == op->parent) op->set(ir::AttrName::kContract, true);
+    return;
+  }
   if ((op->kind != OpKind::kAdd && op->kind != OpKind::kSub) || !op->result()->type.is_float()) return;
   Value *left = op->operand(0), *right = op->operand(1);
   Op* product = single_use_product(left);

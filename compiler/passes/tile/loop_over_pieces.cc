@@ -86,6 +86,7 @@ class Slice {
     const std::vector<Value*> next = operands_at(b, loop->region()->args[0], piece);
     both.insert(both.end(), next.begin(), next.end());
     b.yield(combined(b, both));
+    end_->remove(ir::AttrName::kContract);
     for (size_t i = 0; i < end_->operands.size(); ++i) end_->set_operand(static_cast<int>(i), loop->results[i]);
   }
 
@@ -198,6 +199,9 @@ class Slice {
   /// What the reduction's region makes of two pieces, element by element.
   std::vector<Value*> combined(ir::Builder& b, const std::vector<Value*>& both) const {
     const Block* region = end_->region();
+    // The next piece's products are added to the sums as they are made.
+    if (const Op* product = both.back()->op; ir::contracted_product(*end_))
+      return {b.create1(OpKind::kFma, {product->operand(0), product->operand(1), both[0]}, both[0]->type)};
     Copies copies;
     for (size_t i = 0; i < both.size(); ++i) copies[region->args[i]] = both[i];
     for (const Op* op : *region) {

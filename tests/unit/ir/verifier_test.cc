@@ -90,6 +90,12 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{8, "%a = atomic_rmw %x, %f {rmw = \"add\", sem = \"relaxed\", scope = \"gpu\"} : f32\nreturn"},
         Broken{8, "%t = splat %f : f32[4]\n%a = reduce %t {axis = 0} : f32 (%l: f32) { yield %l }\nreturn"},
         Broken{8, "%t = splat %f : f32[4]\n%a = reduce %t {axis = 0} : f32[4] (%l: f32, %r: f32) { yield %l }\nreturn"},
+        Broken{8,
+               "%t = splat %f : f32[4]\n%a = reduce %t {axis = 0, contract = true} : f32 (%l: f32, %r: f32) { %m = max "
+               "%l, %r : f32\nyield %m }\nreturn"},
+        Broken{8,
+               "%t = splat %n : i32[4]\n%a = reduce %t {axis = 0, contract = true} : i32 (%l: i32, %r: i32) { %m = add "
+               "%l, %r : i32\nyield %m }\nreturn"},
         Broken{8, "%t = splat %f : f32[4]\n%a = scan %t {axis = 0} : f32 (%l: f32, %r: f32) { yield %l }\nreturn"},
         Broken{8, "for %i = %f to %f step %f : f32 { yield }\nreturn"},
         Broken{8, "for %i = %n to %n step %n : i64 { yield }\nreturn"},

@@ -261,6 +261,30 @@ std::string reduce_kernel(const std::string& shape, int axis, const std::string&
                                                   dtype, left)));
 }
 
+TEST(Host, SumsOfProductsRoundOnceWhereTheyAreContracted) {
+  // Bit for bit, since the two elements of a column are added one behind the other.
+  expect_same(kernel("%x: *f32, %y: *f32, %z: *f32", R"(
+  %r = arange {start = 0, end = 128} : i32[128]
+  %xs = splat %x : *f32[128]
+  %xp = addptr %xs, %r : *f32[128]
+  %v = load %xp : f32[128]
+  %ys = splat %y : *f32[128]
+  %yp = addptr %ys, %r : *f32[128]
+  %w = load %yp : f32[128]
+  %m = reshape %v : f32[2, 64]
+  %n = reshape %w : f32[2, 64]
+  %p = mul %m, %n : f32[2, 64]
+  %s = reduce %p {axis = 0, contract = true} : f32[64] (%a: f32, %b: f32) {
+    %ab = add %a, %b : f32
+    yield %ab
+  }
+  %k = arange {start = 0, end = 64} : i32[64]
+  %zs = splat %z : *f32[64]
+  %zp = addptr %zs, %k : *f32[64]
+  store %zp, %s
+)"));
+}
+
 TEST(Host, ReducesAlongEveryAxis) {
   struct Row {
     const char* shape;

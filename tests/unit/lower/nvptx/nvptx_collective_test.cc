@@ -67,6 +67,30 @@ TEST(NvptxCollective, ReduceWithinAndAcrossWarps) {
   }
 }
 
+TEST(NvptxCollective, SumsOfProductsAreFma) {
+  auto ptx = [](std::string_view attributes) {
+    const std::string body = fmt::format(R"(  %r = arange {{start = 0, end = 1024}} : i32[1024]{{L0}}
+  %xs = splat %x : *f32[1024]{{L0}}
+  %p = addptr %xs, %r : *f32[1024]{{L0}}
+  %v = load %p : f32[1024]{{L0}}
+  %q = mul %v, %v : f32[1024]{{L0}}
+  %s = reduce %q {{axis = 0, {}shared_offset = 0}} : f32 (%a: f32, %b: f32) {{
+    %c = add %a, %b : f32
+    yield %c
+  }}
+  store %x, %s
+)",
+                                         attributes);
+    return compile(kernel(std::string(kLayout), "%x: *f32 {divisibility = 16}", body, 4, 64), "sm_90a").ptx;
+  };
+  const std::string apart = ptx(""), contracted = ptx("contract = true, ");
+  EXPECT_EQ(count(apart, "fma.rn.f32"), 0) << apart;
+  EXPECT_EQ(count(apart, "mul.rn.f32"), 8) << apart;
+  EXPECT_EQ(count(contracted, "fma.rn.f32"), 7) << contracted;
+  EXPECT_EQ(count(contracted, "mul.rn.f32"), 1) << contracted;
+  EXPECT_EQ(count(contracted, "add.rn.f32"), count(apart, "add.rn.f32") - 7) << contracted;
+}
+
 TEST(NvptxCollective, IntegersOfAWarpAreReducedAtOnce) {
   auto ptx = [](std::string_view type, std::string_view op) {
     const std::string body = fmt::format(R"(  %r = arange {{start = 0, end = 256}} : i32[256]{{L0}}

@@ -318,6 +318,30 @@ TEST(Distributed, AtomicsHappenOncePerElement) {
   EXPECT_EQ(got.buffers, want.buffers);
 }
 
+TEST(Distributed, SumsOfProductsRoundOnceWhereTheyAreContracted) {
+  // -1 + (1 + 2^-12)², whose last digit a product of its own loses.
+  const float factor = 1 + 0x1p-12F;
+  auto run = [&](const std::string& layout, const std::string& tile, std::string_view attributes) {
+    const std::string stage = layout.empty() ? "" : ", stage = \"distributed\"";
+    auto m =
+        parse(layout + "kernel @k(%x: *f32, %o: *f32) attributes {num_warps = 1, num_stages = 3, num_ctas = 1" + stage +
+              "} {\n  %c = arange {start = 0, end = 2} : i32" + tile + "\n  %xs = splat %x : *f32" + tile +
+              "\n  %xp = addptr %xs, %c : *f32" + tile + "\n  %v = load %xp : f32" + tile + "\n  %a = abs %v : f32" +
+              tile + "\n  %p = mul %v, %a : f32" + tile + "\n  %s = reduce %p {axis = 0" + std::string(attributes) +
+              "} : f32 (%l: f32, %r: f32) {\n    %lr = add %l, %r : f32\n    yield %lr\n  }\n  store %o, %s\n"
+              "  return\n}\n");
+    Launch launch;
+    launch.buffers = {{std::bit_cast<uint32_t>(-1.0F), std::bit_cast<uint32_t>(factor)}, {0}};
+    expect_ok(launch(*m, 1, fresh_seed()));
+    return std::bit_cast<float>(launch.buffers[1][0]);
+  };
+  const std::string layout = "layout L0 = [2] {register = [(1)]}\n";
+  for (auto [before, tile] : {std::pair<std::string, std::string>{"", "[2]"}, {layout, "[2]{L0}"}}) {
+    EXPECT_EQ(run(before, tile, ""), 0x1p-11F);
+    EXPECT_EQ(run(before, tile, ", contract = true"), 0x1p-11F + 0x1p-24F);
+  }
+}
+
 TEST(Distributed, AFalseHintIsFound) {
   // The hint promises what the argument breaks: 16-byte accesses would be misaligned.
   auto tile = parse(

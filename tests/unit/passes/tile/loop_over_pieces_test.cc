@@ -9,6 +9,7 @@
 #include "compiler/frontend/frontend.h"
 #include "compiler/interp/tile/interp.h"
 #include "compiler/parse/parser.h"
+#include "compiler/passes/tile/fuse_fma.h"
 #include "support/diag.h"
 #include "tests/unit/passes/pipeline.h"
 
@@ -91,6 +92,23 @@ TEST_F(LoopOverPieces, GivesTheSame) {
     tl.store(out + 2, least)
 )",
         3);
+}
+
+TEST_F(LoopOverPieces, AddsProductsOfPiecesByFma) {
+  auto made = kernel(R"(
+    i = tl.arange(0, B)
+    a = tl.load(x + i, mask=i < n, other=0).to(tl.float32)
+    tl.store(out, tl.sum(a * a).to(tl.int32))
+)");
+  ASSERT_TRUE(made);
+  ASSERT_TRUE(fuse_fma(*made).ok());
+  const auto before = ir::clone(*made);
+  ASSERT_TRUE(loop_over_pieces(*made, *target::find("sm_90a")).ok());
+  EXPECT_TRUE(ir::verify(*made).ok());
+  EXPECT_EQ(count(*made, ir::OpKind::kFor), 1) << ir::print(*made);
+  EXPECT_EQ(count(*made, ir::OpKind::kFma), 1) << ir::print(*made);
+  // Sums of squares below 2^18 are close to each other in any order.
+  EXPECT_NEAR(run(*made)[0] / 1e9, run(*before)[0] / 1e9, 1e-3);
 }
 
 TEST_F(LoopOverPieces, TakesAnyDimension) {
