@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <algorithm>
@@ -427,6 +428,23 @@ class KernelLowering {
     return !wraps;
   }
 
+  /// Whether a number of 64 bits is at most one of 32: what is extended, or the least of such and others.
+  static bool is_at_most_32_bits(const Value* v) {
+    if (const auto* wide = llvm::dyn_cast<llvm::CastInst>(v))
+      return llvm::isa<llvm::SExtInst, llvm::ZExtInst>(wide) && wide->getSrcTy()->getScalarSizeInBits() <= 32;
+    if (const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(v)) return constant->getValue().isSignedIntN(33);
+    const auto* least = llvm::dyn_cast<llvm::MinMaxIntrinsic>(v);
+    return least && least->getIntrinsicID() == llvm::Intrinsic::smin &&
+           (is_at_most_32_bits(least->getLHS()) || is_at_most_32_bits(least->getRHS()));
+  }
+
+  /// Whether the step behind a signed counter's last iteration stays within 64 bits.
+  static bool ends_within_64_bits(const Value* ub, const Value* step) {
+    const auto* by = llvm::dyn_cast<llvm::ConstantInt>(step);
+    return by && by->getBitWidth() == 64 &&
+           (by->isOne() || (by->getValue().isSignedIntN(33) && is_at_most_32_bits(ub)));
+  }
+
   /// if (lb < ub) do { body } while (ub - iv > step): the difference cannot overflow where iv + step could.
   Status for_loop(const ir::Op& op) {
     const ir::Block& body = *op.region();
@@ -455,9 +473,11 @@ class KernelLowering {
     Value* next = b_.CreateAdd(iv, step, "", /*HasNUW=*/is_bound && !sign, /*HasNSW=*/is_bound && sign);
     // What is left is compared where the next one might wrap around. Of constants ptxas then counts no iterations, and
     // does not unroll: a chain of loads and stores waits for each of them.
-    Value* more = !is_counted ? b_.CreateICmpUGT(b_.CreateSub(ub, iv), step)
-                  : sign      ? b_.CreateICmpSLT(next, ub)
-                              : b_.CreateICmpULT(next, ub);
+    // Of 64 bits what is left is a second counter of two registers.
+    const bool compares_next = is_counted || (sign && ends_within_64_bits(ub, step));
+    Value* more = !compares_next ? b_.CreateICmpUGT(b_.CreateSub(ub, iv), step)
+                  : sign         ? b_.CreateICmpSLT(next, ub)
+                                 : b_.CreateICmpULT(next, ub);
     BasicBlock* latch = b_.GetInsertBlock();
     b_.CreateCondBr(more, loop, exit);
     iv->addIncoming(next, latch);

@@ -48,6 +48,29 @@ TEST(NvptxControl, LoopsBetweenConstantsAreCounted) {
   EXPECT_EQ(count(loop("bitcast %n : i32", 1), "add nsw i32"), 0);
 }
 
+TEST(NvptxControl, CountersOf64BitsAreComparedWithTheEnd) {
+  auto rests = [](std::string_view end, int step) {
+    const std::string body = fmt::format(R"(  %first = constant 0 : i64
+  %wide = cast %n : i64
+  %end = {}
+  %step = constant {} : i64
+  for %i = %first to %end step %step : i64 {{
+    %p = addptr %x, %i : *i64
+    store %p, %i
+    yield
+  }}
+)",
+                                         end, step);
+    return count(compile(kernel("", "%x: *i64, %n: i32, %m: i64", body, 1), "sm_90a").llvm, "sub i64");
+  };
+  EXPECT_EQ(rests("bitcast %m : i64", 1), 0);
+  EXPECT_EQ(rests("bitcast %wide : i64", 3), 0);
+  EXPECT_EQ(rests("min %m, %wide : i64", 3), 0);
+  // The counter might wrap around.
+  EXPECT_EQ(rests("bitcast %m : i64", 3), 1);
+  EXPECT_EQ(rests("max %m, %wide : i64", 3), 1);
+}
+
 TEST(NvptxCollective, ReduceWithinAndAcrossWarps) {
   const std::string body = R"(  %r = arange {start = 0, end = 1024} : i32[1024]{L0}
   %xs = splat %x : *f32[1024]{L0}
