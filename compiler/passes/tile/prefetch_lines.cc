@@ -182,15 +182,32 @@ class LinesAhead {
     }
   }
 
-  /// A value that the loop carries: the first one, and what all iterations up to the one ahead add.
+  /// A value that the loop carries: what it is, and what the iterations up to the one ahead add. Of lines, which are
+  /// no part of a whole tile: the first one, and what all iterations add.
   Value* carried(Value* arg, int dim) {
     const Op& next = *stride_of(arg);
-    Value* count = b_.binary(OpKind::kDiv, b_.binary(OpKind::kSub, ahead_, loop_->operand(0)), loop_->operand(2));
     Value* stride = at(next.operand(1), dim);
+    Value* from = dim < 0 ? arg : at(loop_->operand(static_cast<int>(arg->index) + 2), dim);
+    Value* count = b_.constant_int(loop_->operand(2)->type, iterations_);
+    if (dim >= 0) count = b_.binary(OpKind::kAdd, iterations_done(), count);
     count = b_.cast(count, stride->type.dtype);
     if (stride->type.is_tile()) count = b_.splat(count, stride->type.shape);
-    Value* first = at(loop_->operand(static_cast<int>(arg->index) + 2), dim);
-    return b_.create1(next.kind, {first, b_.binary(OpKind::kMul, stride, count)}, first->type);
+    return b_.create1(next.kind, {from, b_.binary(OpKind::kMul, stride, count)}, from->type);
+  }
+
+  /// A counter that the loop carries, since (iv - start) / step would be a division in each iteration.
+  Value* iterations_done() {
+    if (done_) return done_;
+    ir::Builder b(module_);
+    b.set_range(loop_->range);
+    b.set_before(loop_);
+    const Type type = loop_->operand(2)->type;
+    loop_->append_operand(b.constant_int(type, 0));
+    module_.add_result(loop_, type);
+    done_ = module_.add_arg(body_, type);
+    b.set_before(body_->terminator());
+    body_->terminator()->append_operand(b.binary(OpKind::kAdd, done_, b.constant_int(type, 1)));
+    return done_;
   }
 
   void prefetch(const Op& load) {
@@ -214,6 +231,7 @@ class LinesAhead {
   int64_t iterations_ = 1;
   Value* ahead_ = nullptr;  // the induction variable of that iteration
   Value* runs_ = nullptr;   // whether there is that iteration
+  Value* done_ = nullptr;   // iterations before this one
   int64_t line_ = 1;        // elements of a line, of the load at hand
   int32_t lines_ = 1;       // along its dimension
   std::map<std::pair<const Value*, int>, Value*> made_;
