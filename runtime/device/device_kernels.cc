@@ -7,6 +7,7 @@
 #include "kiln/kernel.h"
 #include "runtime/device/device.h"
 #include "support/diag.h"
+#include "support/float_bits.h"
 
 namespace kiln::runtime {
 namespace {
@@ -82,6 +83,9 @@ def random_integer(out, n, key: tl.uint64, low: tl.int64, range: tl.uint64, LARG
     else:
         offset = ((w >> 32) * range) >> 32
     v = offset.to(tl.int64) + low
+    element: tl.constexpr = out.dtype.element_ty
+    if element.is_floating() and element.primitive_bitwidth < 32:
+        v = v.to(tl.float32)
     tl.store(out + i, v.to(out.dtype.element_ty), mask=i < n)
 
 
@@ -154,21 +158,14 @@ Status launch(const Tensor& target, const char* name, int64_t n, std::vector<std
 
 int64_t power_of_two(int64_t n) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n))); }
 
-bool is_plain_float(DType t) { return is_float(t) && !is_fp8(t); }
-
 }  // namespace
 
 const char* device_kernel_source() { return kSource; }
 
 bool has_random_kernel(const RandomSpec& spec) {
-  switch (spec.kind) {
-    case RandomKind::kUniform:
-    case RandomKind::kNormal:
-      return is_plain_float(spec.dtype);
-    case RandomKind::kInteger:
-      return is_int(spec.dtype) && spec.dtype != DType::kI1;
-  }
-  KILN_UNREACHABLE("random kind {}", static_cast<int>(spec.kind));
+  if (spec.kind != RandomKind::kInteger || !is_fp8(spec.dtype)) return true;
+  const auto most = static_cast<int64_t>(float_from_bits(spec.dtype, max_finite_bits(spec.dtype)));
+  return spec.low >= -most && spec.low <= most && spec.range <= static_cast<uint64_t>(most - spec.low) + 1;
 }
 
 bool has_convert_kernel(DType to) { return !is_fp8(to); }

@@ -14,8 +14,8 @@ inline constexpr int64_t kDeviceKernelBytes = 1 << 14;
 /// Their text, with the kernels random_normal, random_uniform, random_integer, convert and copy_strided.
 const char* device_kernel_source();
 
-/// Whether the kernels cover this; the rest is done on the host. They leave out random fp8, and conversions to fp8,
-/// which saturate in kernels and not in torch (expressions write that out).
+/// Whether the kernels cover this; the rest is done on the host. They leave out conversions to fp8, which saturate in
+/// kernels and not in torch (expressions write that out), and random integers of fp8 among which are larger ones.
 bool has_random_kernel(const RandomSpec& spec);
 bool has_convert_kernel(DType to);
 

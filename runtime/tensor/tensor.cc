@@ -331,7 +331,7 @@ Result<Tensor> Tensor::to(DType dtype) const {
     if (n > 0) KILN_CHECK_OK(run_native(storage_->device->backend(), native_convert, "convert", slots, n));
     return target;
   }
-  if (is_work_for_device(*storage_, n * size_of(dtype_)) && has_convert_kernel(dtype)) {
+  if (is_work_for_device(*storage_, storage_->bytes) && has_convert_kernel(dtype)) {
     KILN_TRY(Tensor source, contiguous());
     KILN_TRY(Tensor target, empty(device(), dtype, shape_));
     KILN_CHECK_OK(convert_on_device(target, source));
@@ -388,9 +388,8 @@ Status Tensor::copy(const Tensor& other, bool may_queue) const {
       return {};
     }
   }
-  // The host would move all from the first element of a view to its last one.
-  const int64_t span = std::max(span_elements(shape_, strides_), span_elements(shape_, other.strides_));
-  if (&to == &from && is_work_for_device(*storage_, span * size_of(dtype_))) {
+  // However small it is: the host would wait for what made it.
+  if (&to == &from && storage_->device->is_cuda()) {
     Tensor target = *this, source = other;
     if (storage_ == other.storage_) {
       KILN_TRY(source, empty(device(), dtype_, shape_));
@@ -400,7 +399,7 @@ Status Tensor::copy(const Tensor& other, bool may_queue) const {
     target.dtype_ = source.dtype_ = bits_dtype(dtype_);
     return copy_on_device(target, source);
   }
-  // By way of the host: what is small.
+  // To another device, or on the CPU.
   KILN_TRY(std::vector<std::byte> packed, other.to_bytes());
   if (is_contiguous()) return to.copy_in(address(), packed.data(), bytes, stream_of(*storage_));
   std::vector<int64_t> strides = row_major(shape_);

@@ -64,6 +64,27 @@ TEST_F(CudaCopies, FewElementsOfALargeTensor) {
   EXPECT_EQ(reads(), 0) << "the host would read all that lies between them";
 }
 
+TEST_F(CudaCopies, OfFewElements) {
+  const Tensor small = zeros({4, 8}), large = zeros({1 << 16});
+  ASSERT_TRUE(small.as_strided(Shape{8, 4}, Shape{1, 8}, 0)->contiguous().ok());
+  ASSERT_TRUE(small.as_strided(Shape{4}, Shape{8}, 1)->fill(3).ok());
+  ASSERT_TRUE(large.as_strided(Shape{4}, Shape{8}, 1)->to(DType::kF16).ok());
+  EXPECT_EQ(fake->launches.size(), 4U);
+  EXPECT_EQ(reads(), 0);
+}
+
+TEST_F(CudaCopies, RandomNumbersOfAllTypes) {
+  for (int t = 0; t < kNumDTypes; ++t) {
+    const auto dtype = static_cast<DType>(t);
+    const Shape shape = {1 << 14};
+    EXPECT_TRUE(randint(device, dtype, shape, 0, 2, 7).ok());
+    if (!is_float(dtype)) continue;
+    EXPECT_TRUE(randn(device, dtype, shape, 7).ok());
+    EXPECT_TRUE(rand(device, dtype, shape, 7).ok());
+  }
+  EXPECT_EQ(fake->count("cuMemcpyHtoDAsync"), 0);
+}
+
 TEST_F(CudaCopies, WithinOneTensor) {
   const Tensor x = zeros({1 << 16});
   ASSERT_TRUE(x.as_strided(Shape{60'000}, Shape{1}, 1)->copy_from(*x.as_strided(Shape{60'000}, Shape{1}, 0)).ok());

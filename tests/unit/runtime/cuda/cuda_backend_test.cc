@@ -195,19 +195,19 @@ TEST_F(CudaTest, TensorsGoThereAndBack) {
   std::iota(values.begin(), values.end(), 0.0f);
   Tensor t = *Tensor::from_host(device, DType::kF32, Shape{10, 100}, values.data(), 4000);
   EXPECT_EQ(t.to_doubles()->at(999), 999);
-  // A transposed view, which the device has to lay out before it can be copied.
+  // A transposed view is laid out by a kernel, which does nothing here, and on its way to the CPU by the host.
   Tensor columns = *t.as_strided(Shape{100, 10}, Shape{1, 100}, 0);
-  EXPECT_EQ(columns.contiguous()->to_doubles()->at(1), 100);
+  ASSERT_TRUE(columns.contiguous().ok());
+  EXPECT_EQ(fake.launches.size(), 1U);
   Tensor host = *columns.to(*open_device("cpu"));
+  EXPECT_EQ(host.to_doubles()->at(1), 100);
   EXPECT_EQ(*host.to_doubles(), *columns.to_doubles());
   Tensor back = *host.to(device);
   EXPECT_EQ(*back.to_bytes(), *host.to_bytes());
   Tensor half = *t.to(DType::kF16);
   EXPECT_EQ(half.to_doubles()->at(7), 7);
   ASSERT_TRUE(t.as_strided(Shape{10}, Shape{100}, 5)->fill(-1).ok());
-  auto all = *t.to_doubles();
-  EXPECT_EQ(all[105], -1);
-  EXPECT_EQ(all[104], 104);
+  EXPECT_EQ(fake.launches.size(), 2U);
   for (DType dtype : {DType::kI8, DType::kBF16, DType::kF32, DType::kF64, DType::kI64}) {
     Tensor filled = *Tensor::full(device, dtype, Shape{33}, 3);
     EXPECT_EQ(*filled.to_doubles(), std::vector<double>(33, 3.0)) << name(dtype);

@@ -33,12 +33,15 @@ TEST_F(DeviceKernels, RandomNumbersAreTheSameBits) {
   SCOPED_TRACE(seed);
   const int64_t n = 70'001;
   std::vector<RandomSpec> specs;
-  for (DType dtype : {DType::kF64, DType::kF32, DType::kF16, DType::kBF16}) {
+  for (DType dtype : {DType::kF64, DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3, DType::kF8E5M2}) {
     specs.push_back({RandomKind::kNormal, dtype, seed, 0, 0});
     specs.push_back({RandomKind::kUniform, dtype, seed, 0, 0});
   }
-  for (DType dtype : {DType::kI8, DType::kU16, DType::kI32, DType::kU64})
+  for (DType dtype : {DType::kI8, DType::kU16, DType::kI32, DType::kU64, DType::kF8E4M3, DType::kBF16})
     specs.push_back({RandomKind::kInteger, dtype, seed, 3, 100});
+  specs.push_back({RandomKind::kInteger, DType::kI1, seed, 0, 2});
+  for (DType dtype : {DType::kF16, DType::kBF16, DType::kF32, DType::kF64})
+    specs.push_back({RandomKind::kInteger, dtype, seed, -(int64_t{1} << 40), uint64_t{1} << 41});
   specs.push_back({RandomKind::kInteger, DType::kI64, seed, -(int64_t{1} << 60), uint64_t{1} << 61});
   for (const RandomSpec& spec : specs) {
     ASSERT_TRUE(has_random_kernel(spec));
@@ -52,6 +55,13 @@ TEST_F(DeviceKernels, RandomNumbersAreTheSameBits) {
     for (size_t i = 0; i < expected.size(); ++i) different += expected[i] != got[i];
     EXPECT_EQ(different, 0) << "kind " << static_cast<int>(spec.kind) << " of " << name(spec.dtype);
   }
+}
+
+TEST_F(DeviceKernels, RandomIntegersOfFp8OnlyWhereTheyFit) {
+  EXPECT_TRUE(has_random_kernel({RandomKind::kInteger, DType::kF8E4M3, seed, -448, 897}));
+  EXPECT_FALSE(has_random_kernel({RandomKind::kInteger, DType::kF8E4M3, seed, -448, 898}));
+  EXPECT_FALSE(has_random_kernel({RandomKind::kInteger, DType::kF8E4M3, seed, INT64_MIN, 2}));
+  EXPECT_TRUE(has_random_kernel({RandomKind::kInteger, DType::kF8E5M2, seed, 0, 57345}));
 }
 
 TEST_F(DeviceKernels, ConversionsAreTheSameBits) {
