@@ -71,7 +71,7 @@ class Expr {
   const Tensor* tensor() const;
   /// The operations that are not computed yet.
   int operations() const;
-  /// Elements of the largest of its tensors, operations and operands.
+  /// Elements of the largest of its tensors, operations and operands; of a view on a GPU, those of its memory.
   int64_t most_elements() const;
   /// Whether its pending operations read memory of this storage.
   bool reads(const runtime::Storage* storage) const;

@@ -339,12 +339,18 @@ int Expr::operations() const {
 }
 
 int64_t Expr::most_elements() const {
-  int64_t most = fusion::numel(node_->node.shape);
+  int64_t most = 0;
+  auto count = [&](const ExprNode& n) {
+    most = std::max(most, fusion::numel(n.node.shape));
+    // A few elements of a large tensor on a GPU: the host would read all between them, and wait for what made it.
+    if (n.value && n.device.is_cuda()) most = std::max(most, n.value.storage()->bytes / size_of(n.node.dtype));
+  };
+  count(*node_);
   if (is_first_operation(*node_)) {
-    for (const auto& operand : node_->operands) most = std::max(most, fusion::numel(operand->node.shape));
+    for (const auto& operand : node_->operands) count(*operand);
     return most;
   }
-  for (const ExprNode* node : ExprWalk(*node_).order) most = std::max(most, fusion::numel(node->node.shape));
+  for (const ExprNode* node : ExprWalk(*node_).order) count(*node);
   return most;
 }
 

@@ -102,7 +102,12 @@ void PendingTensors::store(Interp& in, std::vector<Ref<TensorObject>> together) 
   }
   std::vector<ExprStore> stores;
   for (const auto& t : together) stores.push_back({t->expr(), t->is_store() ? t->home() : Tensor()});
-  const bool on_host = std::ranges::all_of(stores, [&](const ExprStore& s) { return is_for_host(in, s.value); });
+  // A part of a large tensor on a GPU is written there: the host would wait for what else writes to it.
+  auto is_part_of_large = [](const Tensor& to) {
+    return to && to.device().is_cuda() && Expr(to).most_elements() >= kLazyElements;
+  };
+  const bool on_host = std::ranges::all_of(
+      stores, [&](const ExprStore& s) { return is_for_host(in, s.value) && !is_part_of_large(s.to); });
   const Status done = on_host ? Status() : run_into(stores);
   if (on_host || !done.ok()) {
     if (!on_host && done.error().kind != ErrorKind::kUnsupported) checked(in, done);
