@@ -308,6 +308,28 @@ std::vector<ExprNode*> roots_of(std::span<const Expr> exprs) {
   return roots;
 }
 
+/// Gives values to what has no elements, and to what is made of that, as sums of nothing are: kernels compute the rest.
+/// Whether there was any below the roots.
+Result<bool> compute_of_nothing(const ExprWalk& walk) {
+  auto is_empty = [](const std::shared_ptr<ExprNode>& n) { return fusion::numel(n->node.shape) == 0; };
+  std::vector<std::shared_ptr<ExprNode>> empty, of_nothing;
+  for (const ExprNode* n : walk.order)
+    for (const std::shared_ptr<ExprNode>& operand : n->operands) {
+      if (!operand->is_pending()) continue;
+      if (is_empty(operand))
+        empty.push_back(operand);
+      else if (std::ranges::any_of(operand->operands, is_empty))
+        of_nothing.push_back(operand);
+    }
+  for (const auto& n : empty) {
+    if (!n->is_pending()) continue;
+    KILN_TRY(Tensor value, Tensor::empty(n->device, n->node.dtype, n->node.shape));
+    n->set_value(std::move(value));
+  }
+  for (const auto& n : of_nothing) KILN_CHECK_OK(run_on_host(Expr(n)));
+  return !empty.empty() || !of_nothing.empty();
+}
+
 }  // namespace kiln::runtime
 
 namespace kiln {
@@ -369,7 +391,12 @@ Result<Tensor> run(const Expr& expr, ExprVariant variant) {
   }
   const bool empty =
       std::ranges::any_of(walk.order, [](const ExprNode* each) { return fusion::numel(each->node.shape) == 0; });
-  if (empty) {  // nothing to launch kernels for, and sums of nothing
+  if (empty && fusion::numel(n.node.shape) == 0) {  // nothing to compute
+    KILN_TRY(Tensor result, Tensor::empty(n.device, n.node.dtype, n.node.shape));
+    n.set_value(std::move(result));
+  } else if (empty) {  // sums of nothing
+    KILN_TRY(const bool found, compute_of_nothing(walk));
+    if (found) return run(expr, variant);  // the next walk ends at what has values by now
     KILN_TRY(HostArray values, evaluate(n));
     KILN_TRY(Tensor result, host_tensor(n.device, n.node.dtype, values));
     n.set_value(std::move(result));

@@ -135,6 +135,12 @@ Value cat(Interp& in, NativeArgs& a) {
       in.fail_as("RuntimeError", "cat() of {} does not fit the first tensor's {}", in.repr(size_value(t.shape())),
                  in.repr(size_value(first.shape())));
   }
+  // What has no elements is no part of an expression, whose gradients alone ask for it.
+  if (shape[dim] > 0)
+    std::erase_if(wide, [](const Value& v) {
+      auto* t = v.get<TensorObject>();
+      return t->numel() == 0 && !t->records();
+    });
   if (stays_lazy(in, wide, dim, dtype, shape)) return joined(in, wide, dim, dtype, shape);
   Tensor out = taken(in, Tensor::empty(first.device(), dtype, shape));
   int64_t at = out.offset();
