@@ -275,8 +275,11 @@ void store_in_place(Interp& in, TensorObject& t, TensorObject& value) {
     as.dtype = t.dtype();
     return t.assign(in, value.dtype() == t.dtype() ? value.expr() : applied(in, ExprOp::kCast, {value.expr()}, as));
   }
-  const Tensor from = taken(in, value.tensor(in).to(t.dtype()));
-  checked(in, t.changing(in).copy_from(from));
+  ExprAttributes as;
+  as.dtype = t.dtype();
+  const Value from = value.dtype() == t.dtype() ? Value(&value) : compute(in, ExprOp::kCast, {Value(&value)}, as);
+  const Tensor elements = from.get<TensorObject>()->tensor(in);
+  checked(in, t.changing(in).copy_from(elements));
 }
 
 std::optional<Value> TensorObject::in_place(Interp& in, BinaryOp op, const Value& other) {

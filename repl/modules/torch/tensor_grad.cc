@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "repl/modules/torch/tensor_sort.h"
 #include "repl/script/builtins/builtins.h"
 
 namespace kiln::script {
@@ -21,8 +22,7 @@ Expr in_dtype_of(Interp& in, const Expr& x, const Expr& like) {
 Shape shape_of_expr(const Expr& x) { return {x.shape().begin(), x.shape().end()}; }
 
 /// For each element of `to`, the element of `values` that is put there, and whether there is one.
-Expr chosen(Interp& in, const Expr& to, const Expr& values, const std::vector<int64_t>& from, const Expr& otherwise) {
-  const Expr table(store_ints(in, to.device(), DType::kI64, {to.numel()}, from));
+Expr chosen(Interp& in, const Expr& to, const Expr& values, const Expr& table, const Expr& otherwise) {
   ExprAttributes take;
   take.axes = {0};
   take.any_outside = true;
@@ -34,17 +34,28 @@ Expr chosen(Interp& in, const Expr& to, const Expr& values, const std::vector<in
 
 }  // namespace
 
-Expr with_put(Interp& in, const Expr& to, const std::vector<int64_t>& places, const Expr& values) {
-  if (places.empty()) return to;
-  std::vector<int64_t> from(static_cast<size_t>(to.numel()), -1);
-  for (size_t i = 0; i < places.size(); ++i) from[static_cast<size_t>(places[i])] = static_cast<int64_t>(i);
-  return in_shape(in, chosen(in, to, values, from, in_shape(in, to, {to.numel()})), shape_of_expr(to));
+Expr with_put(Interp& in, const Expr& to, const Tensor& places, const Expr& values) {
+  const int64_t n = places.numel(), size = to.numel();
+  if (n == 0) return to;
+  Tensor table;
+  if (to.device().is_cuda()) {
+    table = taken(in, Tensor::full(to.device(), DType::kI64, Shape{size}, -1));
+    const Tensor numbers = taken(in, run(Expr::iota(to.device(), n, DType::kI64)));
+    const Value arguments[] = {wrap(table), Value::integer(0), wrap(places), wrap(numbers), Value::str("amax")};
+    by_kernels(in, "torch._put", "along", arguments);
+  } else {
+    std::vector<int64_t> from(static_cast<size_t>(size), -1);
+    const std::vector<int64_t> at = load_ints(in, places, {n});
+    for (size_t i = 0; i < at.size(); ++i) from[static_cast<size_t>(at[i])] = static_cast<int64_t>(i);
+    table = store_ints(in, to.device(), DType::kI64, {size}, from);
+  }
+  return in_shape(in, chosen(in, to, values, Expr(table), in_shape(in, to, {size})), shape_of_expr(to));
 }
 
-Expr with_added(Interp& in, const Expr& to, const std::vector<int64_t>& places, const Expr& values) {
-  if (places.empty()) return to;
-  const auto n = static_cast<int64_t>(places.size());
-  const Expr table(store_ints(in, to.device(), DType::kI64, {n}, places));
+Expr with_added(Interp& in, const Expr& to, const Tensor& places, const Expr& values) {
+  const int64_t n = places.numel();
+  if (n == 0) return to;
+  const Expr table(places);
   ExprAttributes added;
   added.axes = {0};
   added.shape = {to.numel()};

@@ -443,7 +443,16 @@ void put_recorded(Interp& in, TensorObject& t, const Value& index, const Value& 
   auto looks = [](const Value& v) { return looks_up(v, false); };
   if (looks(index) || (tuple && std::ranges::any_of(tuple->items, looks))) {
     Shape shape;
-    const std::vector<int64_t> places = positions(in, t, index, shape);
+    Tensor places;
+    if (t.device().is_cuda()) {
+      const Value arguments[] = {Value(&t), index};
+      const Value found = by_kernels(in, "torch._put", "positions", arguments);
+      shape = shape_vector(found.get<TensorObject>()->tensor(in));
+      places = taken(in, found.get<TensorObject>()->tensor(in).view(Shape{-1}));
+    } else {
+      const std::vector<int64_t> at = positions(in, t, index, shape);
+      places = store_ints(in, t.device(), DType::kI64, {static_cast<int64_t>(at.size())}, at);
+    }
     return t.become(in, [&] { return with_put(in, t.expr(), places, fitted(shape)); });
   }
   const Parsed p = parse(in, t, index);
@@ -456,6 +465,45 @@ void put_recorded(Interp& in, TensorObject& t, const Value& index, const Value& 
   t.become(in, [&] { return with_part(in, t.expr(), p.starts, p.steps, values); });
 }
 
+/// x[index] = value, where ints and slices name a view.
+void put_part(Interp& in, TensorObject& t, const Value& index, Value value) {
+  auto* source = value.get<TensorObject>();
+  // What is pending is computed into the view, and another dtype converted, by the kernel that computes it; copies
+  // otherwise. All reading comes before.
+  const bool computes = source && source->device() == t.device() && !source->is_store() &&
+                        (source->is_pending() || (t.device().is_cuda() && source->dtype() != t.dtype()));
+  if (source && !computes) source->tensor(in);
+  const Tensor& self = computes ? t.tensor(in) : t.changing(in);
+  const Tensor view = viewed(in, self, parse(in, t, index));
+  if (!source) return checked(in, view.fill(fill_value(in, value, view.dtype(), "the value")));
+  const Shape shape = shape_vector(view), given = without_leading(source->shape(), shape.size());
+  auto check_shape = [&] {
+    if (auto both = broadcast_shapes(shape, given); !both.ok() || *both != shape)
+      in.fail_as("RuntimeError", "a value of shape {} does not fit into {}", in.repr(size_value(given)),
+                 in.repr(size_value(shape)));
+  };
+  if (computes) {
+    check_shape();
+    ExprAttributes fewer, whole, as;
+    fewer.shape = given, whole.shape = shape, as.dtype = t.dtype();
+    Expr e = source->expr();
+    value = Value::none();  // what nobody else holds need not be computed for itself
+    if (given.size() != e.shape().size()) e = applied(in, ExprOp::kReshape, {e}, std::move(fewer));
+    if (given != shape) e = applied(in, ExprOp::kExpand, {e}, std::move(whole));
+    // An operation of its own: the source keeps its memory.
+    const Value own = settled(in, applied(in, ExprOp::kCast, {e}, std::move(as)));
+    const Value part = wrap(view);
+    return store_in_place(in, *part.get<TensorObject>(), *own.get<TensorObject>());
+  }
+  const Tensor& s = source->tensor(in);
+  if (s.storage() == view.storage() && s.offset() == view.offset() && s.dtype() == view.dtype() &&
+      std::ranges::equal(s.shape(), view.shape()) && std::ranges::equal(s.strides(), view.strides()))
+    return;  // x[i] += 1 puts back what changed in place
+  const Tensor from = without_leading(in, taken(in, taken(in, s.to(self.device())).to(self.dtype())), shape.size());
+  check_shape();
+  checked(in, view.copy_from(expanded(in, from, shape)));
+}
+
 }  // namespace
 
 void TensorObject::set_item(Interp& in, const Value& given_index, Value value) {
@@ -463,29 +511,12 @@ void TensorObject::set_item(Interp& in, const Value& given_index, Value value) {
   auto* source = value.get<TensorObject>();
   if (source && source->dtype() != dtype()) check_put_dtype(in, *this, index, *source);
   if (records() || (source && source->records())) return put_recorded(in, *this, index, value);
-  if (source) source->tensor(in);  // it may be an expression of this tensor
-  const Tensor& self = changing(in);
-  if (!source) fill_value(in, value, self.dtype(), "the value");
+  if (!source) fill_value(in, value, dtype(), "the value");
   const auto* tuple = index.get<Tuple>();
   const bool kernels = runs_kernels(in, device());
   auto looks = [&](const Value& v) { return looks_up(v, kernels); };
-  if (!looks(index) && (!tuple || std::none_of(tuple->items.begin(), tuple->items.end(), looks))) {
-    const Tensor view = viewed(in, self, parse(in, *this, index));
-    if (source) {  // x[i] += 1 puts back what changed in place
-      const Tensor& s = source->tensor(in);
-      if (s.storage() == view.storage() && s.offset() == view.offset() && s.dtype() == view.dtype() &&
-          std::ranges::equal(s.shape(), view.shape()) && std::ranges::equal(s.strides(), view.strides()))
-        return;
-    }
-    if (!source) return checked(in, view.fill(fill_value(in, value, view.dtype(), "the value")));
-    Tensor from = taken(in, taken(in, source->tensor(in).to(self.device())).to(self.dtype()));
-    Shape shape = shape_vector(view);
-    from = without_leading(in, from, shape.size());
-    if (auto both = broadcast_shapes(shape, from.shape()); !both.ok() || *both != shape)
-      in.fail_as("RuntimeError", "a value of shape {} does not fit into {}", in.repr(size_value(from.shape())),
-                 in.repr(size_value(shape)));
-    return checked(in, view.copy_from(expanded(in, from, shape)));
-  }
+  if (!looks(index) && (!tuple || std::none_of(tuple->items.begin(), tuple->items.end(), looks)))
+    return put_part(in, *this, index, std::move(value));
   // One value for all that a mask names: chosen element by element, where the tensor is.
   auto* mask = index.get<TensorObject>();
   if (mask && mask->dtype() == DType::kI1 && (!source || source->numel() == 1) && mask->device() == device() &&
@@ -497,14 +528,19 @@ void TensorObject::set_item(Interp& in, const Value& given_index, Value value) {
     const Expr named = applied(in, ExprOp::kReshape, {mask->expr()}, std::move(wide));
     ExprAttributes scalar, as;
     as.dtype = dtype();
-    Expr v = source ? applied(in, ExprOp::kReshape, {Expr(source->tensor(in))}, scalar) : *operand_of(value);
-    if (source) v = applied(in, ExprOp::kCast, {v}, as);
-    if (source && !(source->device() == device())) v = Expr(taken(in, source->tensor(in).to(device())));
-    Expr chosen = applied(in, ExprOp::kWhere, {named, v, Expr(self)});
+    // An expression of this tensor may be the value: all reading comes before.
+    Expr v = !source                        ? *operand_of(value)
+             : source->device() == device() ? source->expr()
+                                            : Expr(taken(in, source->tensor(in).to(device())));
+    if (source) v = applied(in, ExprOp::kCast, {applied(in, ExprOp::kReshape, {v}, scalar)}, as);
+    if (!is_pending() || is_store()) fail_if_shared(in, home());
+    Expr chosen = applied(in, ExprOp::kWhere, {named, v, expr()});
     if (chosen.dtype() != dtype()) chosen = applied(in, ExprOp::kCast, {chosen}, as);
-    Value result = settled(in, chosen);
-    return checked(in, self.copy_from(result.get<TensorObject>()->tensor(in)));
+    const Value result = settled(in, chosen);
+    return store_in_place(in, *this, *result.get<TensorObject>());
   }
+  if (source) source->tensor(in);  // it may be an expression of this tensor
+  const Tensor& self = changing(in);
   fail_if_shared(in, self);
   if (kernels) {
     const Tensor given =

@@ -129,8 +129,10 @@ Value put(Interp& in, NativeArgs& a) {
   const Tensor& places = tensor_of(in, a[1], "put()");
   TensorObject& given_values = tensor_object(in, a[2]);
   const Shape shape = shape_vector(places);
-  const std::vector<int64_t> at = load_ints(in, places, shape);
   const int64_t elements = tensor_object(in, a[0]).numel();
+  // What a GPU holds is not looked at: nothing is put outside.
+  std::vector<int64_t> at;
+  if (!places.device().is_cuda()) at = load_ints(in, places, shape);
   for (int64_t p : at)
     if (p < 0 || p >= elements) in.fail_as("IndexError", "position {} in a tensor of {} elements", p, elements);
   if (auto both = broadcast_shapes(given_values.shape(), shape); !both.ok() || *both != shape)
@@ -147,10 +149,13 @@ Value put(Interp& in, NativeArgs& a) {
     self.become(in, [&] {
       const Value whole = expanded_to(in, a[2], shape);
       const Expr values = whole.get<TensorObject>()->expr();
-      return combine == Combine::kSet ? with_put(in, self.expr(), at, values) : with_added(in, self.expr(), at, values);
+      const Tensor row = taken(in, taken(in, taken(in, places.contiguous()).view(Shape{-1})).to(DType::kI64));
+      return combine == Combine::kSet ? with_put(in, self.expr(), row, values)
+                                      : with_added(in, self.expr(), row, values);
     });
     return a[0];
   }
+  if (places.device().is_cuda()) at = load_ints(in, places, shape);
   const Tensor values = given_values.constant(in, how + " of elements"), &to = self.changing(in);
   put_elements(in, to, at, expanded(in, values, shape), combine);
   return a[0];

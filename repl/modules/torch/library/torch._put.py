@@ -232,7 +232,24 @@ def _counted(x):
 
 def positions(x, index):
     """Of what an index names; -1 outside."""
-    return _counted(x)[index] - 1
+    parts = list(index) if isinstance(index, tuple) else [index]
+    counted, dim = _counted(x), 0
+    for i, part in enumerate(parts):
+        if part is Ellipsis:
+            dim = x.ndim - sum(_width(p) for p in parts[i + 1:])
+        elif _looks_up(part) and part.ndim == 0:
+            # One place on the GPU is no int of the host: it is looked up, and then the only one of its dimension.
+            counted, parts[i] = counted[tuple([slice(None)] * dim + [part.reshape(1)])], 0
+        dim += _width(part)
+    return counted[tuple(parts)] - 1
+
+
+def _width(part):
+    """How many dimensions a part of an index names."""
+    if part is None or part is Ellipsis:
+        return 0
+    part = torch.tensor(part) if isinstance(part, list) else part
+    return part.ndim if isinstance(part, torch.Tensor) and part.dtype in (torch.bool, torch.uint8) else 1
 
 
 def _looks_up(part):

@@ -97,4 +97,29 @@ def rows(lazy):
     if not lazy: a.sum().item()
     return a,
 check("rows", rows)
+def parts(lazy):
+    a, b = torch.randn(100, 100), torch.randn(100, 100)
+    def put(index, make):
+        value = make()
+        if not lazy: value.sum().item()
+        a[index] = value
+        if not lazy: a.sum().item()
+    y, row = a + 1, b[3] * 2
+    put(slice(1, None), lambda: a[:-1] * 2)
+    put(slice(None, -1), lambda: a[1:] + a[:-1])
+    put(slice(10, 60), lambda: row)
+    put((slice(None), slice(3, 50)), lambda: b[:, :47] + a[:, 50:97])
+    put((None, slice(0, 50), Ellipsis), lambda: (a * a.sum())[50:])
+    put(slice(5, 90), lambda: (a[5:90] > 0).long() * 3)
+    put(a > 2, lambda: a.max() * 1)
+    put(b > 1, lambda: b.min() * 0.5)
+    put(b[:, 0] > 0, lambda: torch.ones(1, 1, dtype=torch.int64) * 4)
+    c = a.T
+    c[b > 0.5] = 1.5
+    z = a + y
+    a[0] = z[1] + a[2]
+    d = torch.zeros(100, 100, dtype=torch.int64)
+    d[20:] = (a[20:] * 3).long() + d[20:]
+    return a, b, c, d, y, z, row
+check("parts", parts)
 print("same")
