@@ -79,13 +79,29 @@ Value rewritten(Interp& in, Lines& l, Fn&& change, const std::vector<int64_t>& p
 bool is_less(double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); }
 bool is_less(int64_t a, int64_t b) { return a < b; }
 
-/// What torch._sort has keys for: all but the floats of eight bits.
-bool has_keys(DType dtype) { return !is_fp8(dtype); }
+Value as_dtype(Interp& in, const Value& v, DType dtype) {
+  ExprAttributes as;
+  as.dtype = dtype;
+  return compute(in, ExprOp::kCast, {v}, std::move(as));
+}
+
+/// Floats of eight bits, for which the kernels have no keys, are halves meanwhile; the first result is of them again.
+Value by_kernels_of_halves(Interp& in, std::string_view module, std::string_view function, DType dtype,
+                           std::span<const Value> arguments) {
+  if (!is_fp8(dtype)) return by_kernels(in, module, function, arguments);
+  std::vector<Value> wide(arguments.begin(), arguments.end());
+  wide[0] = as_dtype(in, wide[0], DType::kF16);
+  const Value result = by_kernels(in, module, function, wide);
+  if (!result.get<Tuple>()) return as_dtype(in, result, dtype);
+  std::vector<Value> items = result.get<Tuple>()->items;
+  items[0] = as_dtype(in, items[0], dtype);
+  return make<Tuple>(std::move(items));
+}
 
 /// sort(input, dim, descending): values and where they were; equal ones keep their order.
 Value sort(Interp& in, NativeArgs& a) {
   const Tensor& t = tensor_of(in, a[0], "sort()");
-  if (runs_kernels(in, t.device()) && has_keys(t.dtype())) return by_kernels(in, "torch._sort", "sort", a.slots);
+  if (runs_kernels(in, t.device())) return by_kernels_of_halves(in, "torch._sort", "sort", t.dtype(), a.slots);
   Lines l = lines_of(in, t, in.to_int(a[1], "the dimension"));
   const bool descending = in.truth(a[2]);
   std::vector<int64_t> order(l.length * l.count);
@@ -119,16 +135,15 @@ Value sort(Interp& in, NativeArgs& a) {
 /// topk(input, k, dim, largest): None where the host does it.
 Value topk(Interp& in, NativeArgs& a) {
   const Tensor& t = tensor_of(in, a[0], "topk()");
-  if (!runs_kernels(in, t.device()) || !has_keys(t.dtype())) return Value::none();
-  return by_kernels(in, "torch._select", "topk", a.slots);
+  if (!runs_kernels(in, t.device())) return Value::none();
+  return by_kernels_of_halves(in, "torch._select", "topk", t.dtype(), a.slots);
 }
 
 /// logcumsumexp(input, dim)
 Value logcumsumexp(Interp& in, NativeArgs& a) {
   const Tensor& t = tensor_of(in, a[0], "logcumsumexp()");
   if (!is_float(t.dtype())) in.fail(ErrorKind::kType, "logcumsumexp() takes floats");
-  if (runs_kernels(in, t.device()) && has_keys(t.dtype()))
-    return by_kernels(in, "torch._scan", "logcumsumexp", a.slots);
+  if (runs_kernels(in, t.device())) return by_kernels_of_halves(in, "torch._scan", "logcumsumexp", t.dtype(), a.slots);
   Lines l = lines_of(in, t, in.to_int(a[1], "the dimension"));
   for (size_t i = 0; i < l.count; ++i) {
     double total = -INFINITY;

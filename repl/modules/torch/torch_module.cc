@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <numeric>
 
 #include "repl/modules/modules.h"
 #include "repl/modules/torch/memory_order.h"
 #include "repl/modules/torch/tensor_object.h"
+#include "repl/modules/torch/tensor_sort.h"
 #include "repl/modules/torch/tolerance.h"
 #include "repl/modules/torch/torch_complex.h"
 #include "repl/script/builtins/builtins.h"
@@ -74,17 +77,46 @@ Value randint_(Interp& in, NativeArgs& a) {
 Value randperm(Interp& in, NativeArgs& a) {
   int64_t n = in.to_int(a[0], "randperm()'s n");
   if (n < 0) in.fail_as("RuntimeError", "randperm() of {}", n);
-  std::vector<int64_t> v;
-  v.reserve(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) {
-    in.check_interrupt();
-    v.push_back(i);
+  // The order of random words: the same wherever they are sorted.
+  const Device device = device_of(in, a[2]);
+  const DType dtype = dtype_of(in, a[1], DType::kI64);
+  const bool sorts = n >= kLazyElements && runs_kernels(in, device);
+  const Device where = sorts ? device : taken(in, torch_state(in).runtime().open("cpu"));
+  const int64_t shape[] = {n};
+  const Tensor words = taken(in, randint(where, DType::kI64, shape, INT64_MIN, INT64_MAX, seed_of(in, a[3])));
+  if (sorts) {
+    const Value arguments[] = {wrap(words), Value::integer(0), Value::boolean(false)};
+    const Value places = in.to_vector(by_kernels(in, "torch._sort", "sort", arguments))[1];
+    if (dtype == DType::kI64) return places;
+    ExprAttributes as;
+    as.dtype = dtype;
+    return compute(in, ExprOp::kCast, {places}, std::move(as));
   }
-  for (size_t i = v.size(); i > 1; --i) {
-    in.check_interrupt();
-    std::swap(v[i - 1], v[seed_of(in, a[3]) % i]);
-  }
-  return wrap(store_ints(in, device_of(in, a[2]), dtype_of(in, a[1], DType::kI64), {n}, v));
+  // The words are even: each goes to the bucket of its first bits, which has a few.
+  const auto count = static_cast<size_t>(n);
+  std::vector<int64_t> word(count), v(count);
+  std::ranges::copy(taken(in, words.to_bytes()), reinterpret_cast<std::byte*>(word.data()));
+  const auto width = static_cast<int>(std::bit_width(count));
+  auto bucket = [&](size_t i) {
+    return n == 0 ? 0 : (static_cast<uint64_t>(word[i]) ^ (uint64_t{1} << 63)) >> (64 - width);
+  };
+  std::vector<size_t> ends((size_t{1} << width) + 1);
+  in.in_pieces(count, [&](size_t first, size_t last) {
+    for (size_t i = first; i < last; ++i) ++ends[bucket(i) + 1];
+  });
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  in.in_pieces(count, [&](size_t first, size_t last) {
+    for (size_t i = first; i < last; ++i) v[ends[bucket(i)]++] = static_cast<int64_t>(i);
+  });
+  in.in_pieces(ends.size() - 1, [&](size_t first, size_t last) {
+    for (size_t b = first; b < last; ++b) {
+      auto at = [&](size_t place) { return v.begin() + static_cast<ptrdiff_t>(place); };
+      std::sort(at(b == 0 ? 0 : ends[b - 1]), at(ends[b]), [&](int64_t x, int64_t y) {
+        return std::pair(word[static_cast<size_t>(x)], x) < std::pair(word[static_cast<size_t>(y)], y);
+      });
+    }
+  });
+  return wrap(store_ints(in, device, dtype, {n}, v));
 }
 
 Value filled(Interp& in, NativeArgs& a, double value) {
@@ -182,6 +214,8 @@ Value progression(Interp& in, const Device& device, DType dtype, T start, T step
   Expr e = Expr::iota(device, count, DType::kI64);
   if constexpr (std::is_same_v<T, double>) e = as_dtype(in, e, DType::kF64);
   if (step != 1) e = taken(in, apply(ExprOp::kMul, {e, Expr::scalar(step)}));
+  // One kernel may round a product and a sum together, which only shows in float64.
+  if (dtype == DType::kF64 && step != 1 && start != 0) e = Expr(taken(in, run(e)));
   if (start != 0) e = taken(in, apply(ExprOp::kAdd, {e, Expr::scalar(start)}));
   return settled(in, as_dtype(in, e, dtype));
 }
@@ -220,9 +254,7 @@ Value arange(Interp& in, NativeArgs& a) {
   Shape shape{std::max<int64_t>(0, static_cast<int64_t>(count))};
   DType dtype = dtype_of(in, a[1], DType::kF32);
   const Device device = device_of(in, a[2]);
-  // A kernel may round a product and a sum in float64 once, which only shows in float64.
-  if (shape[0] > 0 && dtype != DType::kF64 && counts_lazily(in, device))
-    return progression(in, device, dtype, start, step, shape[0]);
+  if (shape[0] > 0 && counts_lazily(in, device)) return progression(in, device, dtype, start, step, shape[0]);
   std::vector<double> out;
   for (int64_t i = 0; i < shape[0]; ++i) out.push_back(start + static_cast<double>(i) * step);
   return wrap(store_floats(in, device, dtype, shape, out));
@@ -232,10 +264,19 @@ Value linspace(Interp& in, NativeArgs& a) {
   double start = in.to_double(a[0], "start"), end = in.to_double(a[1], "end");
   int64_t n = in.to_int(a[2], "steps");
   if (n < 0 || n > kMaxMade) in.fail_as("RuntimeError", "linspace() of {} steps", n);
+  const Device device = device_of(in, a[4]);
+  const DType dtype = dtype_of(in, a[3], DType::kF32);
+  if (n > 1 && counts_lazily(in, device)) {
+    // The quotient stands between the product and the sum, so that nothing is rounded together.
+    Expr e = as_dtype(in, Expr::iota(device, n, DType::kI64), DType::kF64);
+    e = taken(in, apply(ExprOp::kMul, {e, Expr::scalar(end - start)}));
+    e = taken(in, apply(ExprOp::kDiv, {e, Expr::scalar(static_cast<double>(n - 1))}));
+    return settled(in, as_dtype(in, taken(in, apply(ExprOp::kAdd, {e, Expr::scalar(start)})), dtype));
+  }
   std::vector<double> out;
   for (int64_t i = 0; i < n; ++i)
     out.push_back(n == 1 ? start : start + (end - start) * static_cast<double>(i) / static_cast<double>(n - 1));
-  return wrap(store_floats(in, device_of(in, a[4]), dtype_of(in, a[3], DType::kF32), {n}, out));
+  return wrap(store_floats(in, device, dtype, {n}, out));
 }
 
 Value eye(Interp& in, NativeArgs& a) {
@@ -277,9 +318,12 @@ void flatten(Interp& in, const Value& v, size_t depth, Shape& shape, std::vector
 Value tensor(Interp& in, NativeArgs& a) {
   if (auto* t = a[0].get<TensorObject>()) {
     const Tensor& source = t->constant(in, "torch.tensor()");
+    ExprAttributes as;
+    as.dtype = dtype_of(in, a[1], source.dtype());
+    if (*as.dtype != source.dtype()) return compute(in, ExprOp::kCast, {wrap(source)}, std::move(as));
     Tensor copy = taken(in, Tensor::empty(source.device(), source.dtype(), source.shape()));
     checked(in, copy.copy_from(source));
-    return wrap(taken(in, copy.to(dtype_of(in, a[1], source.dtype()))));
+    return wrap(copy);
   }
   Shape shape;
   std::vector<Value> flat;
@@ -313,15 +357,42 @@ double number_or(Interp& in, const Value& v, double otherwise) {
   return v.missing() || v.is_none() ? otherwise : in.to_double(v, "a tolerance");
 }
 
+/// Whether all elements of a tensor of bools are true: one element is read.
+bool all_true(Interp& in, const Value& bools) {
+  CallArgs none;
+  return in.truth(in.call(in.attribute(bools, "all"), none));
+}
+
+/// What torch.isclose() says of all, by kernels; nothing where they do not compare these.
+std::optional<bool> close_by_kernels(Interp& in, const Tensor& x, const Tensor& y, double rtol, double atol,
+                                     bool equal_nan) {
+  if (!runs_kernels(in, x.device()) || x.numel() == 0 || !(x.device() == y.device()) || x.dtype() != y.dtype() ||
+      !(rtol >= 0 && atol >= 0))
+    return std::nullopt;
+  auto numbers = [&](const Tensor& t) {
+    ExprAttributes as;
+    as.dtype = DType::kF32;
+    return is_fp8(t.dtype()) ? compute(in, ExprOp::kCast, {wrap(t)}, std::move(as)) : wrap(t);
+  };
+  CallArgs args;
+  for (const Value& v : {numbers(x), numbers(y), Value::real(rtol), Value::real(atol), Value::boolean(equal_nan)})
+    args.args.push_back(v);
+  return all_true(in, in.call(in.attribute(in.import_module("torch"), "isclose"), args));
+}
+
 Value allclose(Interp& in, NativeArgs& a) {
-  auto close = close_elements(in, seen_tensor(in, a[0], "allclose()"), seen_tensor(in, a[1], "allclose()"),
-                              number_or(in, a[2], 1e-5), number_or(in, a[3], 1e-8), !a[4].missing() && in.truth(a[4]));
+  const Tensor &x = seen_tensor(in, a[0], "allclose()"), &y = seen_tensor(in, a[1], "allclose()");
+  const double rtol = number_or(in, a[2], 1e-5), atol = number_or(in, a[3], 1e-8);
+  const bool equal_nan = !a[4].missing() && in.truth(a[4]);
+  if (const auto close = close_by_kernels(in, x, y, rtol, atol, equal_nan)) return Value::boolean(*close);
+  auto close = close_elements(in, x, y, rtol, atol, equal_nan);
   return Value::boolean(std::all_of(close.begin(), close.end(), [](bool b) { return b; }));
 }
 Value equal(Interp& in, NativeArgs& a) {
   const Tensor &x = seen_tensor(in, a[0], "equal()"), &y = seen_tensor(in, a[1], "equal()");
   if (shape_vector(x) != shape_vector(y)) return Value::boolean(false);
-  Value same = tensor_compare(in, ast::CompareOp::kEq, a[0], a[1]);
+  const Value same = tensor_compare(in, ast::CompareOp::kEq, wrap(x), wrap(y));
+  if (runs_kernels(in, x.device()) && x.numel() > 0) return Value::boolean(all_true(in, same));
   std::vector<int64_t> v = load_ints(in, same.get<TensorObject>()->tensor(in), shape_vector(x));
   return Value::boolean(std::all_of(v.begin(), v.end(), [](int64_t b) { return b != 0; }));
 }
@@ -343,7 +414,11 @@ Value assert_close(Interp& in, NativeArgs& a) {
   Tolerance s = tolerance_of(x.dtype()), t = tolerance_of(y.dtype());
   double rtol = number_or(in, a[2], std::max(s.rtol, t.rtol)), atol = number_or(in, a[3], std::max(s.atol, t.atol));
   Shape shape = shape_vector(x);
-  auto close = close_elements(in, x, y, rtol, atol, !a[4].missing() && in.truth(a[4]));
+  const bool equal_nan = !a[4].missing() && in.truth(a[4]);
+  // Which are not close is looked up here, and said.
+  if (x.numel() >= kLazyElements && close_by_kernels(in, x, y, rtol, atol, equal_nan).value_or(false))
+    return Value::none();
+  auto close = close_elements(in, x, y, rtol, atol, equal_nan);
   size_t wrong = static_cast<size_t>(std::count(close.begin(), close.end(), false));
   if (wrong == 0) return Value::none();
   auto p = load_floats(in, x, shape), q = load_floats(in, y, shape);

@@ -75,7 +75,7 @@ def _places(count, x):
 def nonzero(input):
     shape, n, rank = input.shape, input.numel(), input.ndim
     x = input.contiguous().reshape(-1)
-    x = x.view(torch.uint8) if x.dtype is torch.bool else x
+    x = x.view(torch.uint8) if x.dtype is torch.bool else x.half() if x.is_floating_point() and x.itemsize == 1 else x
     count = 0
     if n > 0 and rank > 0:
         block, programs, ends = _blocks_of_found(x, False)

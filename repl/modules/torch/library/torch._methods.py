@@ -251,8 +251,13 @@ def index_fill_(self, dim, index, value):
         raise RuntimeError(f"index_fill_() takes places of int64, got {index.dtype}")
     n = self.shape[dim] if self.ndim else 1
     _kiln.check_places(index, n, 0, True)
-    return _indexed(self, dim, torch.where(index < 0, index + n, index), _tensor._fits(value, self.dtype, "index_fill_()"),
-                    "set")
+    if _tensor._stays_there(value, self):
+        shape = list(self.shape) or [1]
+        shape[dim] = index.numel()
+        value = value.to(self.dtype).expand(shape)
+    else:
+        value = _tensor._fits(value, self.dtype, "index_fill_()")
+    return _indexed(self, dim, torch.where(index < 0, index + n, index), value, "set")
 
 
 def index_put_(self, indices, values, accumulate=False):

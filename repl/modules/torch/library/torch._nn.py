@@ -480,9 +480,8 @@ class _BatchNorm(Module):
         momentum = self.momentum
         if self.training and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
-            # Reads the count back from a GPU, which waits for it: only for momentum=None.
             if momentum is None:  # the mean of all batches
-                momentum = 1.0 / self.num_batches_tracked.item()
+                momentum = self.num_batches_tracked.float().reciprocal()
         # Without statistics of its own each batch is normed by itself, also in eval().
         training = self.training or self.running_mean is None
         return F.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, training,

@@ -229,7 +229,7 @@ def histc(input, bins=100, min=0, max=0):
         raise RuntimeError("histc() takes one bin or more")
     x = input.reshape(-1)
     if min == max and x.numel() > 0:
-        min, max = x.min().item(), x.max().item()
+        min, max = torch.stack([x.min(), x.max()]).tolist()  # at once: it waits for a GPU
     if min == max:
         min, max = min - 1, max + 1
     if not min < max or min == float("-inf") or max == float("inf"):

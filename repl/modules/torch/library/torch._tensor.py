@@ -46,6 +46,12 @@ def _zero(x):
     return False if x.dtype is torch.bool else 0
 
 
+def _stays_there(value, input):
+    """Whether the number is a tensor that is not read here: it has a gradient, or is on the tensor's GPU."""
+    return isinstance(value, torch.Tensor) and (
+        _kiln.records(value) or value.ndim == 0 and value.is_cuda and value.device == input.device)
+
+
 def _fits(value, dtype, what):
     """The number as that dtype's, or torch's error where it has no place for it."""
     if isinstance(value, torch.Tensor):
@@ -143,7 +149,7 @@ def take(input, index):
 def masked_fill(input, mask, value):
     if mask.dtype is not torch.bool:
         raise RuntimeError(f"masked_fill() takes a mask of bool, got {mask.dtype}")
-    if not _kiln.records(value):  # what records must stay a tensor for its gradient
+    if not _stays_there(value, input):
         value = _fits(value, input.dtype, "masked_fill()")
     return torch.where(mask, value, input).to(input.dtype)
 
@@ -402,7 +408,9 @@ def repeat_interleave(input, repeats, dim=None, *, output_size=None):
         return _interleaved(input, repeats, dim)
     if repeats.ndim > 1 or repeats.is_floating_point() or repeats.dtype is torch.bool:
         raise RuntimeError("repeat_interleave() takes a vector of integers")
-    counts = repeats.tolist()  # waits for a GPU: the size of the result depends on them
+    if repeats.is_cuda and repeats.numel() > 0:
+        return index_select(input, dim, _repeated_places(repeats, input.shape[dim], output_size))
+    counts = repeats.tolist()
     if any(n < 0 for n in counts):
         raise RuntimeError("repeat_interleave() takes counts that are not negative")
     if output_size not in (None, sum(counts)):
@@ -411,6 +419,18 @@ def repeat_interleave(input, repeats, dim=None, *, output_size=None):
         raise RuntimeError(f"repeat_interleave() by {len(counts)} counts of a dimension of {input.shape[dim]}")
     places = [i for i, n in enumerate(counts) for _ in range(n)]
     return index_select(input, dim, torch.tensor(places, dtype=torch.int64, device=input.device))
+
+
+def _repeated_places(repeats, n, output_size):
+    """Each place as often as it is repeated. Of the GPU the size of the result is read, unless it is given."""
+    if repeats.numel() != n:
+        raise RuntimeError(f"repeat_interleave() by {repeats.numel()} counts of a dimension of {n}")
+    ends = repeats.long().cumsum(0)
+    if output_size is None:
+        output_size, least = torch.stack([ends[-1], repeats.long().min()]).tolist()
+        if least < 0:
+            raise RuntimeError("repeat_interleave() takes counts that are not negative")
+    return torch.searchsorted(ends, torch.arange(output_size, device=ends.device), right=True)
 
 
 @lazily

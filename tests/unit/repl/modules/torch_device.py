@@ -227,4 +227,34 @@ for width in (2048, 2049, 5000):
     same(f"cummin {width}", lambda: torch.cummin(x, 1))
     h, k = both(lambda: torch.logcumsumexp(x / 100, 1))
     assert torch.allclose(h, k, 1e-5), f"logcumsumexp {width}"
+# Tensors that are made, and those of which the host need not know more than a size.
+def again(make):
+    return lambda: make(torch.Generator().manual_seed(5))
+for n in (0, 1, 10, 5000, 70001):
+    same(f"randperm {n}", again(lambda g: torch.randperm(n, generator=g)))
+    assert sorted(torch.randperm(n).tolist()) == list(range(n))
+same("randperm", again(lambda g: torch.randperm(5000, generator=g, dtype=torch.int32)))
+for dt in (torch.float64, torch.float32, torch.bfloat16, torch.int64):
+    same(f"linspace {dt}", lambda: [torch.linspace(-3, 10.7, n, dtype=dt) for n in (0, 1, 2, 7, 5000)])
+    same(f"arange {dt}", lambda: [torch.arange(0.3, 700.0, 0.7, dtype=dt), torch.arange(0.0, 1.0, 0.001, dtype=dt)])
+x, times = torch.randn(40, 30), torch.randint(0, 4, (30,))
+same("repeats", lambda: [x.repeat_interleave(times, 1), times.repeat_interleave(times.int()),
+                         x.repeat_interleave(times, 1, output_size=int(times.sum()))])
+place, i3 = torch.tensor(-2), torch.randint(0, 5, (5, 6, 7))
+def one_place(*index):
+    def f():
+        y = i3.clone()
+        y[index] = y[index] * 0 - 1
+        return y
+    return f
+for name, f in {"rows": one_place(place, slice(1, 3)), "last": one_place(Ellipsis, place), "new": one_place(None, place, 1),
+                "both": one_place(place, slice(None), torch.tensor([0, 3])), "mask": one_place(place, i3[0] > 2),
+                "list": one_place([0, 1], place, slice(2))}.items():
+    same(f"one place {name}", f)
+close = [x, x + 1e-7, x + 1e-3, torch.where(x > 0, x, float("nan"))]
+same("equal", lambda: [torch.tensor([torch.equal(a, b), torch.allclose(a, b), torch.allclose(a, b, 0, 1e-2, True)])
+                       for a in close for b in close])
+same("of nothing", lambda: [torch.cat([x, x[:0]]), x[torch.zeros(0, dtype=torch.int64)] * 2, x[:0].sum(0) + x.sum(0),
+                            torch.cat([x[:0] * 1, x[:0] * 2]), (x * 2)[:, :0].sum(1) + x[:, 0], x.topk(0)[0]])
+same("masked_fill", lambda: [x.masked_fill(x > 0, x.max()), x.clone().index_fill_(1, torch.tensor([0, -1]), x.max())])
 print("same")

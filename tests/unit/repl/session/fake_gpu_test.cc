@@ -65,6 +65,81 @@ torch.cuda.synchronize()
   EXPECT_LE(fake->count("cuLaunchKernel") - before, 8);
 }
 
+TEST_F(FakeGpuTest, NothingOfLargeTensorsIsComputedOnTheHost) {
+  const char* setup = R"(
+import torch
+import torch.nn.functional as F
+x, y, big = torch.ones(300, 400), torch.ones(300, 400), torch.ones(2, 3, 2, 5, 7, 9, 4, 4)
+n, b, e = x.long(), x > 0, x.to(torch.float8_e5m2)
+p, q, s, w = torch.arange(300), n % 300, torch.ones(()), torch.zeros((), dtype=torch.int64)
+torch.cuda.synchronize()
+)";
+  run(setup);
+  for (const char* line : {"x[1:] = y[1:] * 2",
+                           "x[1:] = x[:-1] + x[1:]",
+                           "x[:, 1] = n[:, 0]",
+                           "n[3:] = b[3:]",
+                           "e[1:] = x[1:]",
+                           "x[1] = s",
+                           "n[1] = s",
+                           "x[:, 1] += x[:, 0]",
+                           "x[:, 1].mul_(2)",
+                           "x.T[3].copy_(n[0, :300])",
+                           "x[b] = s",
+                           "x[b] = x.sum()",
+                           "x.masked_fill_(b, s)",
+                           "x.index_fill_(0, p, s)",
+                           "x[w, 1:] = 3",
+                           "x[1:, w] = y[1:, 0]",
+                           "x[0].add_(x[1])",
+                           "x[:, 3].fill_(2)",
+                           "z = x[:, 1].double()",
+                           "z = x.topk(2, 0)",
+                           "z = e.sort(1)",
+                           "z = torch.cat([x, x[:0]])",
+                           "z = x[p[:0]] + 1",
+                           "z = torch.linspace(0, 1, 9999)",
+                           "z = torch.randperm(9999)",
+                           "z = torch.arange(0.5, 9999, 0.5, dtype=torch.float64)",
+                           "z = torch.randint(0, 9, (99, 99), dtype=torch.bfloat16)",
+                           "z = torch.randn(99, 999).to(torch.float8_e4m3fn)",
+                           "e.normal_()",
+                           "z = torch.tensor(x, dtype=torch.float8_e5m2)",
+                           "z = torch.gradient(x[:2], dim=(0, 1))",
+                           "z = x.repeat_interleave(q[0, :300], 0, output_size=400)",
+                           "z = torch.func.grad(lambda t: x.scatter_add(0, q, t).square().sum())(y)",
+                           "z = torch.func.grad(lambda t: x.index_put((p, p), t[0, :300]).square().sum())(y)",
+                           "z = big.permute(7, 5, 3, 1, 0, 2, 4, 6).contiguous()"}) {
+    run(setup);
+    const int before = fake->count("cuMemcpyDtoHAsync");
+    run((std::string(line) + "\ntorch.cuda.synchronize()\n").c_str());
+    EXPECT_EQ(fake->count("cuMemcpyDtoHAsync") - before, 0) << line;
+  }
+}
+
+TEST_F(FakeGpuTest, OnlyAnAnswerIsReadOfAComparison) {
+  run("import torch\nx, n = torch.ones(9000, 20), torch.ones(9000, dtype=torch.int64)\ntorch.cuda.synchronize()\n");
+  for (const char* line :
+       {"torch.equal(x, x)", "torch.allclose(x, x)", "torch.histc(x, 5)", "x.repeat_interleave(n, 0)"}) {
+    const int before = fake->count("cuMemcpyDtoHAsync");
+    run((std::string("try:\n    ") + line + "\nexcept RuntimeError:\n    pass\n")
+            .c_str());  // the answer is not computed
+    EXPECT_EQ(fake->count("cuMemcpyDtoHAsync") - before, 1) << line;
+  }
+}
+
+// What is assigned to rows is computed there, without a copy.
+TEST_F(FakeGpuTest, PendingValuesAreStoredWhereTheyAreAssigned) {
+  run("import torch\nx, y = torch.ones(300, 400), torch.ones(300, 400)\ntorch.cuda.synchronize()\n");
+  for (const char* line :
+       {"x[100:] = y[100:] * 2 + 1", "x[:200] = y[0] * 3", "x[7:9] = (y[1:3] > 0)", "x[1:] = x[1:] * 2"}) {
+    const int launches = fake->count("cuLaunchKernel"), copies = fake->count("cuMemcpyDtoDAsync");
+    run((std::string(line) + "\ntorch.cuda.synchronize()\n").c_str());
+    EXPECT_EQ(fake->count("cuLaunchKernel") - launches, 1) << line;
+    EXPECT_EQ(fake->count("cuMemcpyDtoDAsync") - copies, 0) << line;
+  }
+}
+
 }  // namespace
 }  // namespace kiln::script
 #endif
