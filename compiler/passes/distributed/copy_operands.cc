@@ -72,7 +72,11 @@ class OperandCopier {
         axis_(module),
         written_(analysis::written_origins(module)),
         bytes_(bytes_now()),
-        b_(module) {}
+        b_(module) {
+    int products = 0;
+    ir::walk(module.body(), [&](const Op* op) { products += op->kind == OpKind::kDot; });
+    is_one_product_ = products == 1;
+  }
 
   void run() {
     if (written_.unknown) return;
@@ -93,7 +97,8 @@ class OperandCopier {
     if (load->kind != OpKind::kLoad || load->flag(AttrName::kVolatile) || is_filled(load)) return std::nullopt;
     const Type& type = load->result()->type;
     if (!type.is_tile() || type.pointer || type.shape.rank < 2 || load->result()->uses.empty()) return std::nullopt;
-    if (axis_.vector_width(load) * size_of(type.dtype) < kCopyBytes || is_beside_ring(load->parent))
+    if (axis_.vector_width(load) * size_of(type.dtype) < kCopyBytes || is_beside_ring(load->parent) ||
+        (is_one_product_ && load->parent == module_.body()))
       return std::nullopt;
     if (written_.meets(analysis::pointer_origins(load->operand(0)))) return std::nullopt;
     const auto all = axis_.order_of(load->operand(0));
@@ -260,6 +265,7 @@ class OperandCopier {
   const analysis::AxisAnalysis axis_;
   const analysis::PointerOrigins written_;
   const int64_t bytes_;                 // of shared memory, before
+  bool is_one_product_ = false;         // nothing is computed while its operands are on their way
   int64_t buffers_ = 0;                 // bytes of what is copied
   std::unordered_set<const Op*> gone_;  // conversions that read it
   ir::Builder b_;

@@ -24,8 +24,9 @@ namespace kiln::passes {
 
 /// On targets with cp.async, each load of vectors of 16 bytes, of memory that the kernel does not write, which only
 /// dots of its own block read, by ldmatrix: neither what is loaded nor the fragments of a later product wait in
-/// registers. Not in loops that copy ahead, whose copies such a wait would wait for; and only as far as shared memory
-/// still has room for as many blocks as the products' registers have.
+/// registers. Not in loops that copy ahead, whose copies such a wait would wait for, nor where a kernel's only product
+/// stands in no loop or branch; and only as far as shared memory still has room for as many blocks as the products'
+/// registers have.
 Status copy_operands(ir::Module& module, const target::Target& target, Remarks* remarks = nullptr);
 
 }  // namespace kiln::passes
