@@ -8,7 +8,6 @@
 
 namespace kiln::lower::host {
 
-using ir::AttrName;
 using ir::OpKind;
 
 // Vectors wider than the hardware's are independent instructions side by side, as unrolling would give; long bodies

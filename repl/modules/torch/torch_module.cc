@@ -86,7 +86,7 @@ Value randperm(Interp& in, NativeArgs& a) {
   const Tensor words = taken(in, randint(where, DType::kI64, shape, INT64_MIN, INT64_MAX, seed_of(in, a[3])));
   if (sorts) {
     const Value arguments[] = {wrap(words), Value::integer(0), Value::boolean(false)};
-    const Value places = in.to_vector(by_kernels(in, "torch._sort", "sort", arguments))[1];
+    Value places = in.to_vector(by_kernels(in, "torch._sort", "sort", arguments))[1];
     if (dtype == DType::kI64) return places;
     ExprAttributes as;
     as.dtype = dtype;

@@ -85,7 +85,7 @@ class Terms {
     const auto kind = random_() % (depth > 0 ? 6 : 3);
     if (kind == 0) return counter_;
     const APInt constant(8, random_() % 256);
-    if (kind == 1) return {b_.getInt(constant), [constant](const APInt&, const APInt&) { return constant; }};
+    if (kind == 1) return {b_.getInt(constant), [constant](const APInt&, const APInt&) { return APInt(constant); }};
     if (kind == 2) {
       auto of = [constant, of = argument_.of](const APInt& c, const APInt& x) { return of(c, x) & constant; };
       return {b_.CreateAnd(argument_.value, b_.getInt(constant)), of};

@@ -336,7 +336,7 @@ TEST(Distributed, SumsOfProductsRoundOnceWhereTheyAreContracted) {
     return std::bit_cast<float>(launch.buffers[1][0]);
   };
   const std::string layout = "layout L0 = [2] {register = [(1)]}\n";
-  for (auto [before, tile] : {std::pair<std::string, std::string>{"", "[2]"}, {layout, "[2]{L0}"}}) {
+  for (const auto& [before, tile] : {std::pair<std::string, std::string>{"", "[2]"}, {layout, "[2]{L0}"}}) {
     EXPECT_EQ(run(before, tile, ""), 0x1p-11F);
     EXPECT_EQ(run(before, tile, ", contract = true"), 0x1p-11F + 0x1p-24F);
   }
