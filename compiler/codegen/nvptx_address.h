@@ -1,5 +1,5 @@
 // LLVM function passes for NVPTX, for addresses of few instructions: what indices have in common becomes a base of the
-// tensor, and constants move into the offsets of memory instructions.
+// tensor, and constants move into the offsets of memory instructions, or into comparisons.
 #pragma once
 #include <llvm/IR/Function.h>
 

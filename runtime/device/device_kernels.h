@@ -11,6 +11,7 @@ namespace kiln::runtime {
 
 /// From this many bytes on, a kernel is worth its compilation; below, the work is done on the host and copied.
 inline constexpr int64_t kDeviceKernelBytes = 1 << 14;
+
 /// Their text, with the kernels random_normal, random_uniform, random_integer, convert and copy_strided.
 const char* device_kernel_source();
 
