@@ -69,10 +69,6 @@ def _index_put(x: torch.Tensor, indices: Sequence[Any], value: Expr, accumulate:
     return _Where(value, places, dims, shape, bool(accumulate), True)
 
 
-def _index_copy(x: torch.Tensor, dim: int, index: Expr, source: Expr) -> _Where:
-    return _along(x, dim, index, source)
-
-
 def _index_add(x: torch.Tensor, dim: int, index: Expr, source: Expr, *, alpha: Any = 1) -> _Where:
     return _along(x, dim, index, source if alpha == 1 else source * alpha, True)
 
@@ -100,7 +96,7 @@ def _copy(x: torch.Tensor, source: Expr, non_blocking: bool = False) -> _Where:
 
 
 _WHERE: dict[str, Callable[..., _Where]] = {
-    "aten.index_put_.default": _index_put, "aten.index_copy_.default": _index_copy,
+    "aten.index_put_.default": _index_put, "aten.index_copy_.default": _along,
     "aten.index_add_.default": _index_add, "aten.scatter_.src": _scatter, "aten.scatter_.value": _scatter,
     "aten.scatter_add_.default": functools.partial(_scatter, adds=True), "aten.copy_.default": _copy
 }
