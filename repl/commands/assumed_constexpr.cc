@@ -161,7 +161,7 @@ class Uses {
 
   std::optional<Global> value() const {
     for (size_t use = 0; use < std::size(found_); ++use) {
-      if (use == static_cast<size_t>(Use::kSize) && is_size_) return std::nullopt;
+      if (use == static_cast<size_t>(Use::kSize) && (is_block_ || (is_size_ && !found_[use]))) return std::nullopt;
       if (found_[use]) return found_[use];
     }
     return std::nullopt;
@@ -176,6 +176,9 @@ class Uses {
   void format() { add(Use::kText, ast::Constant(std::string("e4m3"))); }
   void flag() { add(Use::kFlag, ast::Constant(false)); }
   void size() { is_size_ = true; }
+  void block() { is_block_ = true; }
+  /// Copies of a loop's body: loops within loops multiply them, so that a block's size may take minutes to compile.
+  void count() { add(Use::kSize, ast::Constant(ast::Int{4})); }
 
   bool is_it(const Expr* e) const {
     if (const auto* n = ast::dyn_as<ast::Name>(e)) return names_.contains(n->id);
@@ -223,7 +226,7 @@ class Uses {
     if (const auto* a = ast::dyn_as<ast::Attribute>(&e); a && is_it(a->base.get()) && among(a->name, kDTypeMembers))
       dtype();
     if (const auto* items = items_of(&e))  // a shape
-      if (std::any_of(items->begin(), items->end(), [&](const ast::ExprPtr& i) { return is_it(i.get()); })) size();
+      if (std::any_of(items->begin(), items->end(), [&](const ast::ExprPtr& i) { return is_it(i.get()); })) block();
   }
 
   void compare(const ast::Compare& c) {
@@ -299,7 +302,9 @@ class Uses {
     for (const auto& [name, at] : kDTypePlaces)
       if (function == name && place == at) return dtype();
     if (among(function, kTakesAxis)) return add(Use::kNumber, ast::Constant(ast::Int{0}));
-    if (function == "arange" || function.ends_with("range") || function == "cdiv") size();
+    if (function == "static_range") return count();
+    if (function == "arange") return block();
+    if (function.ends_with("range") || function == "cdiv") size();
   }
 
   void keyword(std::string_view name) {
@@ -315,7 +320,7 @@ class Uses {
   std::set<std::string, std::less<>> names_;  // the parameter's in the function at hand, and those that it is copied to
   std::set<std::pair<const ast::FunctionDef*, std::string>> seen_;  // functions and their parameters
   std::optional<Global> found_[static_cast<size_t>(Use::kCount)];
-  bool is_size_ = false;
+  bool is_size_ = false, is_block_ = false;
 };
 
 }  // namespace
