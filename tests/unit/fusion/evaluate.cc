@@ -238,7 +238,16 @@ size_t broadcast_at(const Shape& c, const Shape& shape) {
   return at(i);
 }
 
-constexpr double kLeastNormalHalf = 0x1p-14;  // below it the last bits are lost
+// Below these the last bits are lost.
+constexpr double kLeastNormalHalf = 0x1p-14;
+constexpr double kLeastNormalFloat = 0x1p-126;  // of bfloat16 too
+
+/// What a number of this size may lose below the normal range of its dtype: half of the last bit of a half, and all of
+/// a float, since products of many factors are also taken in other orders.
+double lost_below(DType dtype, double size) {
+  if (dtype == DType::kF16) return size < kLeastNormalHalf ? 0x1p-25 : 0;
+  return is_float(dtype) && dtype != DType::kF64 && size < kLeastNormalFloat ? kLeastNormalFloat : 0;
+}
 
 class Evaluator {
  public:
@@ -261,9 +270,8 @@ class Evaluator {
       for (size_t k = 0; k < e.value.size(); ++k)
         if (std::abs(e.value[k]) + e.error[k] > most)
           e.error[k] = kNothingIsSaid;
-        else if (n.dtype == DType::kF16 && n.op != ExprOp::kInput && std::abs(e.value[k]) < kLeastNormalHalf)
-          // Half of the last bit of a half below its normal range.
-          e.error[k] += std::ldexp(e.value[k] != 0 || e.error[k] > 0, -25);
+        else if (n.op != ExprOp::kInput && (e.value[k] != 0 || e.error[k] > 0))
+          e.error[k] += lost_below(n.dtype, std::abs(e.value[k]));
       all_.push_back(std::move(e));
     }
   }
