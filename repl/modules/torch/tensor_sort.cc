@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <cstring>
+#include <utility>
 
+#include "repl/modules/torch/host_order.h"
 #include "repl/modules/torch/tensor_object.h"
 
 namespace kiln::script {
@@ -19,13 +21,11 @@ Value by_kernels(Interp& in, std::string_view module, std::string_view function,
 
 namespace {
 
-/// A tensor's elements along one dimension, line by line, on the host: floats as doubles, others as integers.
+/// A tensor's elements along one dimension, line by line.
 struct Lines {
   Tensor tensor;  // with that dimension last
   Shape shape;
   size_t dim = 0, length = 1, count = 1;
-  std::vector<double> floats;
-  std::vector<int64_t> ints;
 };
 
 Lines lines_of(Interp& in, const Tensor& t, int64_t dim) {
@@ -42,10 +42,6 @@ Lines lines_of(Interp& in, const Tensor& t, int64_t dim) {
   }
   out.tensor = taken(in, t.as_strided(shape, strides, t.offset()));
   out.count = out.length == 0 ? 0 : static_cast<size_t>(t.numel()) / out.length;
-  if (is_float(t.dtype()))
-    out.floats = load_floats(in, out.tensor, shape);
-  else
-    out.ints = load_ints(in, out.tensor, shape);
   return out;
 }
 
@@ -58,26 +54,66 @@ Value unlined(Interp& in, const Lines& l, const Tensor& lines) {
   return wrap(taken(in, taken(in, lines.as_strided(shape, strides, lines.offset())).contiguous()));
 }
 
-/// What `change` makes of the elements, and where each was, which it notes in `places`.
-template <class Fn>
-Value rewritten(Interp& in, Lines& l, Fn&& change, const std::vector<int64_t>& places) {
-  const DType dtype = l.tensor.dtype();
-  const Device device = l.tensor.device();
-  const Shape shape = shape_vector(l.tensor);
-  const bool floats = is_float(dtype);
-  if (floats)
-    change(l.floats);
-  else
-    change(l.ints);
-  const Tensor values =
-      floats ? store_floats(in, device, dtype, shape, l.floats) : store_ints(in, device, dtype, shape, l.ints);
-  return make<Tuple>(
-      std::vector<Value>{unlined(in, l, values), unlined(in, l, store_ints(in, device, DType::kI64, shape, places))});
-}
+/// Lines that are sorted on the host, and where elements of theirs are.
+class HostLines {
+ public:
+  HostLines(Interp& in, const Tensor& t, int64_t dim, bool descending)
+      : in_(in),
+        lines_(lines_of(in, t, dim)),
+        width_(static_cast<size_t>(size_of(t.dtype()))),
+        bytes_(taken(in, lines_.tensor.to_bytes())),
+        order_(t.dtype(), descending, [&in] { in.check_interrupt(); }) {
+    ++torch_state(in).host_reads;
+  }
+
+  size_t length() const { return lines_.length; }
+
+  /// The first `keep` elements of each sorted line, and where they were.
+  Value first(size_t keep) {
+    std::vector<int64_t> places(lines_.count * keep);
+    for (size_t i = 0; i < lines_.count; ++i)
+      order_.first(line(i), lines_.length, std::span(places).subspan(i * keep, keep));
+    Shape shape = shape_vector(lines_.tensor);
+    if (!shape.empty()) shape.back() = static_cast<int64_t>(keep);
+    auto [values, where] = results(shape, places, keep);
+    return make<Tuple>(std::vector<Value>{unlined(in_, lines_, values), unlined(in_, lines_, where)});
+  }
+
+  /// The element of each line that a sort puts at `rank`, and where it was; with `nan_first` the first NaN if there is
+  /// one.
+  Value ranked(size_t rank, bool nan_first) {
+    std::vector<int64_t> places(lines_.count);
+    for (size_t i = 0; i < lines_.count; ++i) places[i] = order_.ranked(line(i), lines_.length, rank, nan_first);
+    Shape shape = shape_vector(lines_.tensor);
+    shape.pop_back();
+    auto [values, where] = results(shape, places, 1);
+    return make<Tuple>(std::vector<Value>{wrap(std::move(values)), wrap(std::move(where))});
+  }
+
+ private:
+  const std::byte* line(size_t i) const { return bytes_.data() + i * lines_.length * width_; }
+
+  /// Tensors of the elements at these places, as many of each line, and of the places.
+  std::pair<Tensor, Tensor> results(const Shape& shape, const std::vector<int64_t>& places, size_t of_each) {
+    std::vector<std::byte> values(places.size() * width_);
+    in_.in_pieces(places.size(), [&](size_t first, size_t last) {
+      for (size_t i = first; i < last; ++i)
+        std::memcpy(values.data() + i * width_, line(i / of_each) + static_cast<size_t>(places[i]) * width_, width_);
+    });
+    const Device device = lines_.tensor.device();
+    return {taken(in_, Tensor::from_host(device, lines_.tensor.dtype(), shape, values.data(), values.size())),
+            taken(in_, Tensor::from_host(device, DType::kI64, shape, places.data(), places.size() * sizeof(int64_t)))};
+  }
+
+  Interp& in_;
+  const Lines lines_;
+  const size_t width_;
+  const std::vector<std::byte> bytes_;
+  LineOrder order_;
+};
 
 /// NaN is the greatest.
 bool is_less(double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); }
-bool is_less(int64_t a, int64_t b) { return a < b; }
 
 Value as_dtype(Interp& in, const Value& v, DType dtype) {
   ExprAttributes as;
@@ -92,6 +128,7 @@ Value by_kernels_of_halves(Interp& in, std::string_view module, std::string_view
   std::vector<Value> wide(arguments.begin(), arguments.end());
   wide[0] = as_dtype(in, wide[0], DType::kF16);
   const Value result = by_kernels(in, module, function, wide);
+  if (result.is_none()) return result;
   if (!result.get<Tuple>()) return as_dtype(in, result, dtype);
   std::vector<Value> items = result.get<Tuple>()->items;
   items[0] = as_dtype(in, items[0], dtype);
@@ -102,41 +139,24 @@ Value by_kernels_of_halves(Interp& in, std::string_view module, std::string_view
 Value sort(Interp& in, NativeArgs& a) {
   const Tensor& t = tensor_of(in, a[0], "sort()");
   if (runs_kernels(in, t.device())) return by_kernels_of_halves(in, "torch._sort", "sort", t.dtype(), a.slots);
-  Lines l = lines_of(in, t, in.to_int(a[1], "the dimension"));
-  const bool descending = in.truth(a[2]);
-  std::vector<int64_t> order(l.length * l.count);
-  auto sorted = [&](auto& values) {
-    auto sorted_values = values;
-    for (size_t i = 0; i < l.count; ++i) {
-      const auto* line = values.data() + i * l.length;
-      int64_t* where = order.data() + i * l.length;
-      in.in_pieces(l.length, [&](size_t first, size_t last) {
-        std::iota(where + first, where + last, static_cast<int64_t>(first));
-      });
-      auto sort_by = [&](auto&& less) {
-        std::stable_sort(where, where + l.length, [&](int64_t x, int64_t y) {
-          in.check_interrupt();
-          return less(line[x], line[y]);
-        });
-      };
-      if (descending)
-        sort_by([](auto x, auto y) { return is_less(y, x); });
-      else
-        sort_by([](auto x, auto y) { return is_less(x, y); });
-      in.in_pieces(l.length, [&](size_t first, size_t last) {
-        for (size_t k = first; k < last; ++k) sorted_values[i * l.length + k] = line[where[k]];
-      });
-    }
-    values = std::move(sorted_values);
-  };
-  return rewritten(in, l, sorted, order);
+  HostLines lines(in, t, in.to_int(a[1], "the dimension"), in.truth(a[2]));
+  return lines.first(lines.length());
 }
 
-/// topk(input, k, dim, largest): None where the host does it.
+/// topk(input, k, dim, largest)
 Value topk(Interp& in, NativeArgs& a) {
   const Tensor& t = tensor_of(in, a[0], "topk()");
-  if (!runs_kernels(in, t.device())) return Value::none();
-  return by_kernels_of_halves(in, "torch._select", "topk", t.dtype(), a.slots);
+  if (runs_kernels(in, t.device())) return by_kernels_of_halves(in, "torch._select", "topk", t.dtype(), a.slots);
+  HostLines lines(in, t, in.to_int(a[2], "the dimension"), in.truth(a[3]));
+  return lines.first(t.rank() == 0 ? 1 : static_cast<size_t>(in.to_int(a[1], "k")));
+}
+
+/// ranked(input, dim, rank, nan_first): of a tensor with dimensions.
+Value ranked(Interp& in, NativeArgs& a) {
+  const Tensor& t = tensor_of(in, a[0], "a rank");
+  if (runs_kernels(in, t.device())) return by_kernels_of_halves(in, "torch._sort", "ranked", t.dtype(), a.slots);
+  HostLines lines(in, t, in.to_int(a[1], "the dimension"), false);
+  return lines.ranked(static_cast<size_t>(in.to_int(a[2], "the rank")), in.truth(a[3]));
 }
 
 /// logcumsumexp(input, dim)
@@ -144,12 +164,13 @@ Value logcumsumexp(Interp& in, NativeArgs& a) {
   const Tensor& t = tensor_of(in, a[0], "logcumsumexp()");
   if (!is_float(t.dtype())) in.fail(ErrorKind::kType, "logcumsumexp() takes floats");
   if (runs_kernels(in, t.device())) return by_kernels_of_halves(in, "torch._scan", "logcumsumexp", t.dtype(), a.slots);
-  Lines l = lines_of(in, t, in.to_int(a[1], "the dimension"));
+  const Lines l = lines_of(in, t, in.to_int(a[1], "the dimension"));
+  std::vector<double> values = load_floats(in, l.tensor, shape_vector(l.tensor));
   for (size_t i = 0; i < l.count; ++i) {
     double total = -INFINITY;
     for (size_t k = 0; k < l.length; ++k) {
       in.check_interrupt();
-      double& v = l.floats[i * l.length + k];
+      double& v = values[i * l.length + k];
       const double most = std::max(total, v), least = std::min(total, v);
       total = std::isnan(total) || std::isnan(v) ? NAN
               : std::isinf(most)                 ? most
@@ -157,7 +178,7 @@ Value logcumsumexp(Interp& in, NativeArgs& a) {
       v = total;
     }
   }
-  return unlined(in, l, store_floats(in, t.device(), t.dtype(), shape_vector(l.tensor), l.floats));
+  return unlined(in, l, store_floats(in, t.device(), t.dtype(), shape_vector(l.tensor), values));
 }
 
 /// searchsorted(sorted, values, right): of lines along the last dimension, or of one line for all values. A NaN is
@@ -226,7 +247,9 @@ constexpr NativeDef kSorting[] = {
     {"logcumsumexp(input, dim)", logcumsumexp, "running logarithms of sums of exponentials"},
     {"searchsorted(sorted, values, right)", searchsorted, "where values would be put in"},
     {"sort(input, dim, descending)", sort, "sorted, and where the elements were"},
-    {"topk(input, k, dim, largest)", topk, "the first ones of a sort, without one; None on the host"},
+    {"ranked(input, dim, rank, nan_first)", ranked,
+     "one element of each sorted line; None where a sort takes less time"},
+    {"topk(input, k, dim, largest)", topk, "the first ones of a sort, without one"},
 };
 
 }  // namespace

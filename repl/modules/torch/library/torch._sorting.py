@@ -34,13 +34,7 @@ def topk(input, k, dim=-1, largest=True, sorted=True):
         raise RuntimeError(f"topk() of {k} from a dimension of {n}")
     if input.dtype is torch.bool:
         raise NotImplementedError("topk() does not apply to tensors of bool")
-    first = _kiln.topk(input.detach(), k, dim, largest)
-    if first is not None:
-        return _looked_up(input, dim, first)
-    values, places = sort(input, dim, largest)
-    if input.ndim == 0:
-        return _Pair((values, places))
-    return _Pair((narrow(values, dim, 0, k).contiguous(), narrow(places, dim, 0, k).contiguous()))
+    return _looked_up(input, dim, _kiln.topk(input.detach(), k, dim, largest))
 
 
 def kthvalue(input, k, dim=-1, keepdim=False):
@@ -49,21 +43,22 @@ def kthvalue(input, k, dim=-1, keepdim=False):
         raise NotImplementedError("kthvalue() does not apply to tensors of bool")
     if k < 1 or k > (input.shape[dim] if input.ndim else 1):
         raise RuntimeError(f"kthvalue(): there is no element number {k}")
-    found = _ranked(input, dim, k - 1, False)
+    found = _ranked(input, dim, k - 1, False, keepdim)
     if found:
-        return _Pair(t.unsqueeze(dim) if keepdim else t for t in found)
+        return found
     pair = sort(input, dim)
     if input.ndim == 0:
         return pair
     return _Pair(narrow(t, dim, k - 1, 1) if keepdim else select(t, dim, k - 1) for t in pair)
 
 
-def _ranked(input, dim, rank, nan_first):
-    """One element of each row by kernels, or None where they sort."""
-    if input.ndim == 0 or not _kiln.runs_kernels(input):
+def _ranked(input, dim, rank, nan_first, keepdim):
+    """What a stable sort puts at this place along the dimension, and where it was; None where a sort takes less time."""
+    found = None if input.ndim == 0 else _kiln.ranked(input.detach(), dim, rank, nan_first)
+    if found is None:
         return None
-    from torch import _sort
-    return _sort.ranked(input, dim, rank, nan_first)
+    pair = _looked_up(input, dim, [t.unsqueeze(dim) for t in found])
+    return pair if keepdim else _Pair(t.squeeze(dim) for t in pair)
 
 
 def _elements_along(input, dim, function):
@@ -84,9 +79,9 @@ def median(input, dim=None, keepdim=False):
             return input.new_full((), float("nan"))
         return median(input.reshape(-1), 0)[0]
     dim, x, n = _elements_along(input, dim, "median")
-    found = _ranked(input, dim, (n - 1) // 2, True)
+    found = _ranked(input, dim, (n - 1) // 2, True, keepdim)
     if found:
-        return _Pair(t.unsqueeze(dim) if keepdim else t for t in found)
+        return found
     values, places = sort(x, dim)
     middle = torch.full([1 if d == dim else s for d, s in enumerate(x.shape)], (n - 1) // 2, dtype=torch.int64,
                         device=x.device)
