@@ -256,6 +256,21 @@ class Collector {
     return !m || (found && !found->module());
   }
 
+  /// The file of a module, or its name where there is no file.
+  std::string path_of_module(const std::string& name) {
+    std::string path;
+    return program_->imported(name, module_->source->file_name(), &path) ? path : name;
+  }
+
+  /// The module that a call imports: `importlib.import_module("a.b")`, and pytest's importorskip, which skips the file
+  /// where there is none.
+  const std::string* imported_by(const ast::Call& call) const {
+    const std::string path = path_of(*call.callee);
+    if (call.args.empty() || (path != "importlib.import_module" && path != "pytest.importorskip")) return nullptr;
+    const auto* name = ast::dyn_as<ast::ConstantExpr>(call.args[0].get());
+    return name ? std::get_if<std::string>(&name->value) : nullptr;
+  }
+
   void import(const ast::Import& s) {
     const std::string& here = module_->source->file_name();
     std::string path;
@@ -404,6 +419,8 @@ class Collector {
       // An alias (`exp = tl.exp`) is visible; a plain number is not, as in Triton.
       else if (a.value->kind == ast::ExprKind::kAttribute || a.value->kind == ast::ExprKind::kName)
         value = evaluate(*a.value);
+      else if (const std::string* module = call ? imported_by(*call) : nullptr)
+        value = ModulePath{path_of_module(*module)};
       else if (a.value->kind == ast::ExprKind::kIfExp || (call && calls_function(*call)))
         value = alias_of(*a.value);
       if (value) {

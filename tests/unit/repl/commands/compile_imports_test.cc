@@ -60,6 +60,31 @@ def kernel(x_ptr):
   EXPECT_TRUE(status.ok()) << render(status.error());
 }
 
+TEST_F(CompileImports, FollowsImportsThatAreCalls) {
+  write("pkg/__init__.py", "");
+  write("pkg/helpers.py", R"(
+import triton
+import triton.language as tl
+@triton.jit
+def scaled(x):
+    return x * 2.0
+)");
+  write("pkg/kernel.py", R"(
+import importlib
+import pytest
+triton = pytest.importorskip("triton", minversion="3.0")
+tl = pytest.importorskip("triton.language")
+helpers = importlib.import_module("pkg.helpers")
+beside = importlib.import_module(".helpers", __package__)
+scaled = helpers.scaled
+@triton.jit
+def kernel(x_ptr):
+    tl.store(x_ptr, scaled(tl.load(x_ptr)) + helpers.scaled(1.0) + beside.scaled(1.0))
+)");
+  const Status status = lower("pkg/kernel.py");
+  EXPECT_TRUE(status.ok()) << render(status.error());
+}
+
 // What stands in for a missing Triton does not hide the one that is there, nor does a fallback of another version.
 TEST_F(CompileImports, TheFirstBranchKeepsWhatItNames) {
   write("pkg/__init__.py", R"(
