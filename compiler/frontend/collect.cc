@@ -110,8 +110,11 @@ class Collector {
       if (const auto* a = ast::dyn_as<ast::Assign>(s.get())) assign(*a);
       if (const auto* a = ast::dyn_as<ast::AnnAssign>(s.get())) annotated(*a);
       if (const auto* t = ast::dyn_as<ast::Try>(s.get())) {
-        visit_branch(t->body);
+        const bool all_found = imports_triton(t->body);
+        all_found ? visit(t->body) : visit_branch(t->body);
+        const bool outer = std::exchange(unreached_, unreached_ || all_found);
         for (const ast::Try::Handler& h : t->handlers) visit_other(h.body);
+        unreached_ = outer;
       }
       if (const auto* c = ast::dyn_as<ast::If>(s.get())) {
         const std::optional<bool> holds = condition(*c->condition);
@@ -141,6 +144,25 @@ class Collector {
     for (std::string_view other : {"is_hip", "is_rocm", "is_amd", "is_xpu", "is_npu", "is_musa"})
       if (name == other) return false;
     return name == "is_cuda" || name == "is_nvidia" ? std::optional<bool>(true) : std::nullopt;
+  }
+
+  /// Whether statements import Triton, perhaps with torch, and nothing else: then no handler behind them runs.
+  bool imports_triton(const ast::Body& body) {
+    bool any = false;
+    for (const ast::StmtPtr& s : body) {
+      const auto* i = ast::dyn_as<ast::Import>(s.get());
+      if (!i) continue;
+      for (const ast::Import::Alias& n : i->names) {
+        const bool member = !i->from_module.empty() && n.name != "*";
+        const std::string path = i->from_module.empty() ? n.name
+                                 : member               ? i->from_module + "." + n.name
+                                                        : i->from_module;
+        if (path == "torch" || path.starts_with("torch.")) continue;
+        if (!path.starts_with("triton") || !resolve_path(path)) return false;
+        any = true;
+      }
+    }
+    return any;
   }
 
   /// Which branch runs is not known (it tests versions), nor whether an import fails; the first keeps what it names.
@@ -230,6 +252,7 @@ class Collector {
   }
 
   void set_plain(const std::string& name, const ast::Expr& value) {
+    if (unreached_ && file_->plain.contains(name)) return;
     const bool again = branches_ > 0 && file_->plain.contains(name);
     if (again || (handed_on_.contains(name) && makes_list(value))) file_->changing.insert(name);
     if (keep_ && file_->plain.contains(name)) return;
@@ -584,6 +607,7 @@ class Collector {
   FileNames* file_;
   std::set<std::string, std::less<>> handed_on_;  // names that something else may hold the value of
   int branches_ = 0;                              // of if and try around the statement
+  bool unreached_ = false;                        // in a handler that does not run
   bool keep_ = false;                             // in an else branch or a handler: names that are known stay
 };
 
