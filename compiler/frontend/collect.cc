@@ -105,8 +105,15 @@ class Collector {
   void visit(const ast::Body& body) {
     for (const ast::StmtPtr& s : body) {
       if (const auto* i = ast::dyn_as<ast::Import>(s.get())) import(*i);
-      if (const auto* f = ast::dyn_as<ast::FunctionDef>(s.get())) function(*f);
-      if (const auto* c = ast::dyn_as<ast::ClassDef>(s.get())) named_tuple_class(*c);
+      if (const auto* f = ast::dyn_as<ast::FunctionDef>(s.get())) {
+        JitFunction* made = function(*f);
+        if (made)
+          set(f->name, FunctionPtr(FunctionPtr{}, made));
+        else if (!keep_)
+          file_->names.erase(f->name);
+      }
+      if (const auto* c = ast::dyn_as<ast::ClassDef>(s.get()))
+        if (!named_tuple_class(*c)) namespace_class(*c);
       if (const auto* a = ast::dyn_as<ast::Assign>(s.get())) assign(*a);
       if (const auto* a = ast::dyn_as<ast::AnnAssign>(s.get())) annotated(*a);
       if (const auto* t = ast::dyn_as<ast::Try>(s.get())) {
@@ -358,7 +365,8 @@ class Collector {
            path == "triton.language.core.constexpr_function" || path == "triton.runtime.jit.constexpr_function";
   }
 
-  void function(const ast::FunctionDef& def) {
+  /// The function, which no name has yet; null: what another decorator makes of it is not known.
+  JitFunction* function(const ast::FunctionDef& def) {
     bool jit = false, constexpr_function = false, gluon = false;
     std::vector<std::string> do_not_specialize;
     for (const ast::ExprPtr& d : def.decorators) {
@@ -373,11 +381,7 @@ class Collector {
       constexpr_function = constexpr_function || path == "triton.language.constexpr" || marks_constexpr(path);
     }
     const bool plain = !jit && !constexpr_function;
-    // What another decorator makes of a function is not known.
-    if (plain && !def.decorators.empty()) {
-      if (!keep_) file_->names.erase(def.name);
-      return;
-    }
+    if (plain && !def.decorators.empty()) return nullptr;
     JitFunction& f = file_->functions.emplace_back();
     bind(f, def);
     f.plain = plain;
@@ -387,16 +391,33 @@ class Collector {
       f.do_not_specialize = std::move(do_not_specialize);
       show_to_kernels(f);
     }
-    set(def.name, FunctionPtr(FunctionPtr{}, &f));
+    return &f;
   }
 
   /// A class of NamedTuple: kernels make tuples by it.
-  void named_tuple_class(const ast::ClassDef& c) {
+  bool named_tuple_class(const ast::ClassDef& c) {
     Result<std::optional<JitFunction>> made = named_tuple(c);
-    if (!made.ok() || !*made) return;
+    if (!made.ok() || !*made) return false;
     JitFunction& f = file_->functions.emplace_back(**std::move(made));
     show_to_kernels(f);
     set(c.name, FunctionPtr(FunctionPtr{}, &f));
+    return true;
+  }
+
+  /// A class that holds jit functions, as `ReLU.forward`: a tuple whose items have names. Decorators (aggregates) make
+  /// other classes.
+  void namespace_class(const ast::ClassDef& c) {
+    if (!c.decorators.empty()) return;
+    GlobalTuple members;
+    for (const ast::StmtPtr& s : c.body) {
+      const auto* def = ast::dyn_as<ast::FunctionDef>(s.get());
+      JitFunction* f = def && !def->decorators.empty() ? function(*def) : nullptr;
+      if (!f || f->plain) continue;
+      f->class_name = c.name;
+      members.items.emplace_back(FunctionPtr(FunctionPtr{}, f));
+      members.fields.push_back(def->name);
+    }
+    if (!members.items.empty()) set(c.name, std::make_shared<const GlobalTuple>(std::move(members)));
   }
 
   /// What a jit function of this file finds under a name, and its defaults.

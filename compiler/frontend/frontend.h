@@ -54,6 +54,7 @@ struct JitFunction {
   bool plain = false;                          // no decorator: constexpr functions call it, kernels do not see it
   bool gluon = false;                          // under @gluon.jit: known by name, and refused (check_language)
   bool named_tuple = false;                    // of a NamedTuple class: the names of its result are the parameters'
+  std::string class_name = {};                 // of the class that holds it, as ReLU of ReLU.forward
   std::vector<std::string> do_not_specialize;  // parameter names
   /// Module-level names, asked for when the kernel is compiled (so functions may be defined in any order).
   std::function<std::optional<Global>(std::string_view)> lookup;
@@ -70,6 +71,9 @@ struct JitFunction {
   std::function<Result<Global>(std::span<const Global> positional,
                                std::span<const std::pair<std::string, Global>> keywords)>
       evaluate = {};
+
+  /// As it is named from outside of a class.
+  std::string name() const { return class_name.empty() ? def->name : class_name + "." + def->name; }
 };
 
 /// The file that an import names (`pkg.utils`, `.utils`), seen from the file that imports it; null: not followed.

@@ -189,6 +189,7 @@ class _Names:
         path = f"{getattr(value, '__module__', '')}.{getattr(value, '__name__', '')}"
         if path.startswith("triton.") and _kiln.FunctionTable.knows(path): return ("module", path)
         if _is_function(value): return ("function", self.add(value))
+        if held := _held_by(value): return ("tuple", [self.value(v) for v in held.values()], tuple(held))
         raise _Unknown(f"{value!r} means nothing to a kernel")
 
     def add(self, function: Any) -> int:
@@ -230,9 +231,11 @@ class _Names:
             self.table.bind(number, root, self.value(found))
             if not isinstance(found, types.ModuleType): self.seen.append((names, root, found))
             return
-        for name in rest[:-1]: found = getattr(found, name, None) if isinstance(found, types.ModuleType) else None
         if not isinstance(found, types.ModuleType): return
-        module, name = _module_path(found), rest[-1]
+        for i, name in enumerate(rest):
+            if not isinstance(inner := getattr(found, name, None), types.ModuleType): break
+            if i + 1 < len(rest): found = inner
+        module = _module_path(found)
         if (module, name) in self._members or _kiln.FunctionTable.knows(f"{module}.{name}"): return
         self._members.add((module, name))
         member = getattr(found, name, _MISSING)
@@ -258,9 +261,17 @@ def _is_function(value: Any) -> bool:
     return isinstance(value, Kernel) or (type(value).__name__ == "JITFunction" and hasattr(value, "fn"))
 
 
+def _held_by(value: Any) -> dict[str, Any]:
+    """The functions of kiln.jit or triton.jit that a class holds, by their names; {} for what is no class."""
+    if not isinstance(value, type): return {}
+    members = {name: getattr(value, name, None) for name in vars(value)}
+    return {name: member for name, member in members.items() if _is_function(member)}
+
+
 def _is_visible(value: Any) -> bool:
     """As Triton has it: other globals may change behind the compiled code's back."""
     return (isinstance(value, (types.ModuleType, tl.constexpr, tl.dtype, tl._Name)) or _is_function(value)
+            or bool(_held_by(value))
             or (isinstance(value, tuple) and hasattr(value, "_fields"))
             or (getattr(value, "__module__", None) or type(value).__module__).startswith("triton")
             or type(value).__module__.startswith("triton.language"))

@@ -26,14 +26,21 @@ constexpr int kDepth = 8;
 constexpr int64_t kLarger = 128;
 
 /// The kernel's name in `kernel[grid]`, and in `wrap_triton(kernel)[grid]`.
-bool launches(const ast::Call& call, std::string_view kernel) {
+bool launches(const ast::Call& call, const frontend::JitFunction& kernel) {
   const auto* subscript = ast::dyn_as<ast::Subscript>(call.callee.get());
   if (!subscript) return false;
   const Expr* base = subscript->base.get();
   if (const auto* wrapped = ast::dyn_as<ast::Call>(base); wrapped && wrapped->args.size() == 1)
     base = wrapped->args[0].get();
+  // `ReLU.forward[grid]`, also of another module's class: `kernel.ReLU.forward[grid]`.
+  if (const auto* member = ast::dyn_as<ast::Attribute>(base); member && !kernel.class_name.empty()) {
+    const auto* outer = ast::dyn_as<ast::Attribute>(member->base.get());
+    const auto* holder = ast::dyn_as<ast::Name>(member->base.get());
+    const std::string_view of = outer ? outer->name : holder ? holder->id : std::string_view();
+    return member->name == kernel.def->name && of == kernel.class_name;
+  }
   const auto* name = ast::dyn_as<ast::Name>(base);
-  return name && name->id == kernel;
+  return name && name->id == kernel.name();
 }
 
 /// The type of a signature for a dtype of torch, "" for what is none.
@@ -70,7 +77,7 @@ class Host {
       }
     };
     auto on_expr = [&](const Expr& e) {
-      if (const auto* c = ast::dyn_as<ast::Call>(&e); c && !launch_ && launches(*c, kernel.def->name)) launch_ = c;
+      if (const auto* c = ast::dyn_as<ast::Call>(&e); c && !launch_ && launches(*c, kernel)) launch_ = c;
     };
     ast::walk(body, on_stmt, on_expr);
   }
@@ -278,7 +285,7 @@ std::optional<Host> host_of(const frontend::JitFunction& kernel) {
         f->body, [](const ast::Stmt&) {},
         [&](const Expr& e) {
           const auto* c = ast::dyn_as<ast::Call>(&e);
-          has = has || (c && launches(*c, kernel.def->name));
+          has = has || (c && launches(*c, kernel));
         });
     if (has) found.emplace(kernel, f, f->body);
   };

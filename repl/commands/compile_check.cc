@@ -42,7 +42,7 @@ struct Checked {
 };
 
 Checked attempt(const Function& f, const CompileArgs& args, const std::string& target, const Revision& revision) {
-  Checked out{f->def->name, {}, {}};
+  Checked out{f->name(), {}, {}};
   out.status = [&]() -> Status {
     KILN_TRY(Specialisation special, specialise(*f, args, Evidence::kNamesToo, revision));
     out.assumed = std::move(special.assumed);

@@ -164,7 +164,7 @@ Status compile_command(const CompileArgs& given, const std::string& device, bool
   }
   KILN_TRY(KernelFile file, load(args.file));
   KILN_TRY(Function function, find(file, args.kernel));
-  args.kernel = function->def->name;
+  args.kernel = function->name();
   KILN_TRY(Specialisation special, specialise(*function, args, Evidence::kUse));
   print_assumptions(special.assumed.assumptions);
   if (args.emit == "c") return emit_launcher(args, *function, special.args, device);

@@ -61,13 +61,13 @@ std::vector<Function> kernels_of(const KernelFile& file) {
     for (std::string& name : called_names(*f->def)) called.insert(std::move(name));
   std::vector<Function> kernels;
   for (const Function& f : file.functions)
-    if (!f->constexpr_function && !called.contains(f->def->name) && !returns_value(*f->def)) kernels.push_back(f);
+    if (!f->constexpr_function && !called.contains(f->name()) && !returns_value(*f->def)) kernels.push_back(f);
   return kernels;
 }
 
 std::string names_of(const std::vector<Function>& functions) {
   std::string out;
-  for (const Function& f : functions) out += (out.empty() ? "" : ", ") + f->def->name;
+  for (const Function& f : functions) out += (out.empty() ? "" : ", ") + f->name();
   return out;
 }
 
@@ -80,8 +80,8 @@ Result<Function> find(const KernelFile& file, const std::string& name) {
   }
   std::vector<std::string> names;
   for (const Function& f : file.functions) {
-    if (f->def->name == name) return f;
-    names.push_back(f->def->name);
+    if (f->name() == name) return f;
+    names.push_back(f->name());
   }
   Diagnostic d = error(ErrorKind::kName, "there is no kernel '{}'; the file has {}", name, names_of(file.functions));
   if (std::string near = nearest_name(name, names); !near.empty())

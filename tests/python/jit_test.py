@@ -792,6 +792,37 @@ class Gpu(unittest.TestCase):
             scale[1](out, torch.zeros(4), 4)
 
 
+class Scale:
+    """What kernels call by the class's name, or by its module's and the class's."""
+
+    @staticmethod
+    @kiln.jit
+    def twice(v):
+        return v * 2
+
+
+shapes = types.ModuleType("shapes")
+shapes.Scale = Scale
+
+
+class Scaled:
+
+    @staticmethod
+    @kiln.jit
+    def forward(x, out, BLOCK: tl.constexpr):
+        i = tl.arange(0, BLOCK)
+        tl.store(out + i, Scale.twice(tl.load(x + i)) + shapes.Scale.twice(1.0))
+
+
+@unittest.skipUnless(np, "needs numpy")
+class FunctionsOfClasses(unittest.TestCase):
+
+    def test_a_kernel_of_a_class_calls_those_of_others(self):
+        x, out = np.arange(16, dtype=np.float32), np.zeros(16, np.float32)
+        Scaled.forward[1](x, out, 16)
+        self.assertTrue((out == 2 * x + 2).all())
+
+
 @unittest.skipUnless(importlib.util.find_spec("triton") and torch, "no triton")
 class Triton(unittest.TestCase):
 

@@ -6,6 +6,7 @@
 #include "compiler/frontend/named_tuple.h"
 #include "repl/modules/triton/kernel.h"
 #include "repl/modules/triton/language.h"
+#include "repl/script/value/classes.h"
 
 namespace kiln::script {
 
@@ -41,10 +42,28 @@ std::optional<frontend::Global> named_tuple_of(TypeObject& type) {
   return frontend::Global(std::make_shared<const frontend::JitFunction>(*std::move(function)));
 }
 
+/// A class as the tuple of the kernels that it holds, by their names; without any it is nothing to kernels.
+std::optional<frontend::Global> namespace_of(const TypeObject& type) {
+  auto held = std::make_shared<frontend::GlobalTuple>();
+  for (const Table::Entry& e : type.members.entries()) {
+    const auto* name = e.key.get<Str>();
+    const auto* wrapped = e.value.get<StaticMethod>();
+    auto* kernel = name ? innermost_kernel(wrapped ? wrapped->function : e.value) : nullptr;
+    if (!kernel) continue;
+    held->items.emplace_back(kernel->kernel_function);
+    held->fields.push_back(name->text);
+  }
+  if (held->items.empty()) return std::nullopt;
+  return frontend::Global(std::shared_ptr<const frontend::GlobalTuple>(std::move(held)));
+}
+
 /// A value of the script as what a kernel may see of it.
 std::optional<frontend::Global> global_of(const Value& v) {
   if (v.missing()) return std::nullopt;
-  if (auto* type = v.get<TypeObject>()) return named_tuple_of(*type);
+  if (auto* type = v.get<TypeObject>()) {
+    auto tuple = named_tuple_of(*type);
+    return tuple ? std::move(tuple) : namespace_of(*type);
+  }
   if (v.is_dtype()) return frontend::Global(v.dtype());
   if (auto* k = innermost_kernel(v)) return frontend::Global(k->kernel_function);
   if (auto* m = v.get<ModuleObject>()) return frontend::Global(frontend::ModulePath{m->path});
