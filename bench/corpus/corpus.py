@@ -274,7 +274,7 @@ def pretend_installed(package):
 
 def load(path, root, stub, stubbed):
     """The file as a module, with whatever it imports that can be imported."""
-    import importlib
+    import importlib.util
 
     folder, name = package_of(path, root)
     pretend_installed(name.split(".")[0])
@@ -286,11 +286,19 @@ def load(path, root, stub, stubbed):
             if module.split(".")[0] not in REAL_MODULES:
                 del sys.modules[module]
 
+    def bring():
+        if "." not in os.path.basename(path)[:-len(".py")]: return importlib.import_module(name)
+        # No import statement names such a file (starter.triton.py).
+        spec = importlib.util.spec_from_file_location("a_file", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
     def attempt():
         """Imports the file, replacing module after module that is missing; returns the module or raises what is left."""
         while True:
             try:
-                return importlib.import_module(name)
+                return bring()
             except ModuleNotFoundError as e:
                 missing = (e.name or "").split(".")[0]
                 if missing in stubbed or missing in REAL_MODULES or os.path.exists(os.path.join(folder, missing)):
@@ -380,7 +388,10 @@ def compile_file(job, target, real):
 
     dtypes = {"float": tl.float32, "double": tl.float64, "half": tl.float16}
     for k in job["kernels"]:
-        fn = vars(module).get(k["kernel"]) if module else None
+        held = module
+        for part in k["kernel"].split("."):  # of a class: Relu.forward
+            held = vars(held).get(part) if hasattr(held, "__dict__") else None
+        fn = getattr(held, "__func__", held)  # of a staticmethod
         while fn is not None and not isinstance(fn, JITFunction):
             fn = getattr(fn, "fn", None)
         if fn is None:
