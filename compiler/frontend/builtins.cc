@@ -206,7 +206,22 @@ std::string path_of(const Builtin& builtin) {
 
 bool is_known_module(std::string_view path) { return find_module(path) != nullptr; }
 
+// Numbers of Python's modules, which torch and numpy have too (but for tau).
+std::optional<Value> number_of(std::string_view module, std::string_view name) {
+  if (module != "math" && (name == "tau" || (module != "torch" && module != "numpy"))) return std::nullopt;
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  constexpr std::pair<std::string_view, double> kConstants[] = {{"pi", std::numbers::pi},
+                                                                {"e", std::numbers::e},
+                                                                {"tau", 2 * std::numbers::pi},
+                                                                {"inf", kInf},
+                                                                {"nan", std::numeric_limits<double>::quiet_NaN()}};
+  for (auto [constant, value] : kConstants)
+    if (constant == name) return Value(ast::Constant(value));
+  return std::nullopt;
+}
+
 std::optional<Value> module_member(std::string_view path, std::string_view name) {
+  if (std::optional<Value> number = number_of(path, name)) return number;
   // Kernels ask it which vendor's GPU they are for.
   if (path == "torch" && name == "version") return Value(ModulePath{"torch.version"});
   if (path == "torch.version") return name == "hip" || name == "xpu" ? std::optional<Value>(Value()) : std::nullopt;
@@ -215,17 +230,6 @@ std::optional<Value> module_member(std::string_view path, std::string_view name)
   if (path.ends_with("PropagateNan")) {
     if (name == "ALL") return Value::text("all");
     if (name == "NONE") return Value::text("none");
-    return std::nullopt;
-  }
-  if (path == "math") {
-    constexpr double kInf = std::numeric_limits<double>::infinity();
-    constexpr std::pair<std::string_view, double> kConstants[] = {{"pi", std::numbers::pi},
-                                                                  {"e", std::numbers::e},
-                                                                  {"tau", 2 * std::numbers::pi},
-                                                                  {"inf", kInf},
-                                                                  {"nan", std::numeric_limits<double>::quiet_NaN()}};
-    for (auto [constant, value] : kConstants)
-      if (constant == name) return Value(ast::Constant(value));
     return std::nullopt;
   }
   // A default of parameters in Triton's own library, and so in published code.
