@@ -32,10 +32,27 @@ def ravel(x, can_reorder=False):
     return tl.reshape(x, [x.numel])
 
 
+@triton.constexpr_function
+def _order_of_cat(rank, at):
+    return [i for i in range(at)] + [rank] + [i for i in range(at, rank)]
+
+
+@triton.constexpr_function
+def _shape_of_cat(shape, at):
+    return [2 * shape[i] if i == at else shape[i] for i in range(len(shape))]
+
+
 @triton.jit
-def cat(input, other, can_reorder=False):
-    tl.static_assert(len(input.shape) == 1 and input.shape == other.shape, "both must have one dimension, of one size")
-    return tl.reshape(tl.trans(tl.join(input, other)), [2 * input.shape[0]])
+def cat(input, other, can_reorder=False, dim=0):
+    rank: tl.constexpr = len(input.shape)
+    tl.static_assert(rank > 0 and input.shape == other.shape, "both must be tiles of one shape")
+    at: tl.constexpr = dim + rank if dim < 0 else dim
+    tl.static_assert(at >= 0 and at < rank, f"dim {dim} is out of range for a tensor of {rank} dimensions")
+    if rank == 1:
+        return tl.reshape(tl.trans(tl.join(input, other)), [2 * input.shape[0]])
+    else:
+        joined = tl.permute(tl.join(input, other), _order_of_cat(rank, at))
+        return tl.reshape(joined, _shape_of_cat(input.shape, at))
 
 
 @triton.jit
