@@ -251,11 +251,7 @@ class Uses {
 
   void call(const frontend::JitFunction& f, const ast::Call& c) {
     const std::string_view name = last_name(c.callee.get());
-    const bool plain = ast::dyn_as<ast::Name>(c.callee.get()) != nullptr;
-    if (plain && f.lookup)
-      if (auto global = f.lookup(name))
-        if (const auto* helper = std::get_if<std::shared_ptr<const frontend::JitFunction>>(&*global))
-          return call_of_helper(**helper, c);
+    if (const auto helper = helper_of(f, c)) return call_of_helper(*helper, c);
     if (name == "make_block_ptr") tuples(c, kOfBlockPointers);
     if (name == "make_tensor_descriptor") tuples(c, kOfDescriptors);
     for (size_t i = 0; i < c.args.size(); ++i)

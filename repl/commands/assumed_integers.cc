@@ -395,9 +395,26 @@ const Expr* argument(const ast::Call& call, std::string_view keyword, size_t pos
   return position < call.args.size() ? call.args[position].get() : nullptr;
 }
 
+namespace {
+
+// What a name, or a member of a module or of a class, is to the kernel.
+std::optional<frontend::Global> named_global(const frontend::JitFunction& f, const Expr& e) {
+  if (const auto* n = ast::dyn_as<ast::Name>(&e)) return f.lookup ? f.lookup(n->id) : std::nullopt;
+  const auto* member = ast::dyn_as<ast::Attribute>(&e);
+  const auto base = member ? named_global(f, *member->base) : std::nullopt;
+  if (!base) return std::nullopt;
+  if (const auto* m = std::get_if<frontend::ModulePath>(&*base))
+    return f.member ? f.member(m->path, member->name) : std::nullopt;
+  const auto* tuple = std::get_if<std::shared_ptr<const frontend::GlobalTuple>>(&*base);
+  for (size_t i = 0; tuple && i < (*tuple)->fields.size(); ++i)
+    if ((*tuple)->fields[i] == member->name) return (*tuple)->items[i];
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::shared_ptr<const frontend::JitFunction> helper_of(const frontend::JitFunction& f, const ast::Call& call) {
-  const auto* callee = ast::dyn_as<ast::Name>(call.callee.get());
-  const auto found = callee && f.lookup ? f.lookup(callee->id) : std::nullopt;
+  const auto found = named_global(f, *call.callee);
   const auto* helper = found ? std::get_if<std::shared_ptr<const frontend::JitFunction>>(&*found) : nullptr;
   return helper ? *helper : nullptr;
 }
