@@ -9,7 +9,7 @@ from typing import Any, Callable, Sequence
 
 from kiln import _kiln
 from kiln import language as tl
-from kiln._text import dedented
+from kiln._text import dedented, keep_lines, lines_of
 
 _MISSING = object()
 
@@ -37,6 +37,7 @@ class Kernel(_kiln.Dispatcher):
                  _annotated(p.annotation), () if p.default is p.empty else (_plain(p.default), ))
                 for i, p in enumerate(parameters)]
         compile: list = []
+        keep_lines(fn)
         self = super().__new__(cls, fn.__name__, rows, lambda *args: compile[0](*args))
         self.fn, self.__name__, self.__doc__, self.__module__ = fn, fn.__name__, fn.__doc__, fn.__module__
         self.__wrapped__, self.__qualname__ = fn, fn.__qualname__
@@ -195,8 +196,9 @@ class _Names:
     def add(self, function: Any) -> int:
         if (found := self._ids.get(id(function))) is not None: return found
         fn = function.fn
+        if not isinstance(function, Kernel): keep_lines(fn, function)
         try:
-            lines, line = inspect.getsourcelines(fn)
+            lines, line = lines_of(inspect.unwrap(fn))
         except OSError:
             raise OSError(f"kernel '{fn.__name__}' has no source text: Python keeps none of what exec() and, before 3.13, "
                           "its own prompt define; write it in a file or a notebook") from None

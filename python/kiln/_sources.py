@@ -4,7 +4,6 @@ from __future__ import annotations
 import ast
 import dataclasses
 import dis
-import inspect
 import math
 import re
 import sys
@@ -12,7 +11,7 @@ import types
 from typing import Any, Callable, Mapping
 
 from kiln import language as tl
-from kiln._text import dedented
+from kiln._text import dedented, keep_lines, lines_of
 
 _WORD = re.compile(
     r"(?P<f>\b[rR]?[fF][rR]?(?=['\"]))?(?P<text>'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|#[^\n]*)"
@@ -229,7 +228,9 @@ def _is_kernel(value: Any) -> bool:
 def _function_of(value: Any) -> types.FunctionType | None:
     """The function as it was written, with its decorators above it where there are any; torch.compile is none there."""
     for _ in range(_DEEPEST):  # an object may lead back to itself
-        if _is_kernel(value): value = value.fn
+        if _is_kernel(value):
+            if isinstance(value.fn, types.FunctionType): keep_lines(value.fn, value)
+            value = value.fn
         elif "_torchdynamo_orig_callable" in getattr(value, "__dict__", {}): value = value._torchdynamo_orig_callable
         else: break
     if not isinstance(value, types.FunctionType): return None
@@ -244,7 +245,7 @@ def _parsed(function: types.FunctionType) -> tuple[str, ast.FunctionDef, int]:
     """Its text from the decorators on, the tree of that, and the line that it begins on."""
     code = function.__code__
     try:
-        lines, first = inspect.getsourcelines(code)  # of a function: what it wraps
+        lines, first = lines_of(function)
         text = dedented(lines)
         tree = ast.parse(text).body[0]
     except (OSError, TypeError, SyntaxError, IndexError) as e:

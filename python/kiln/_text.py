@@ -1,12 +1,44 @@
-"""Texts of functions that stand inside of others."""
+"""Texts of functions: of those that stand inside of others, and of those whose file changes."""
 from __future__ import annotations
 
+import inspect
+import linecache
 import textwrap
 import tokenize
-from typing import Sequence
+import types
+import weakref
+from typing import Any, Sequence
+
+# Lines, where the function begins among them, and the number of that line in the file.
+_kept: weakref.WeakKeyDictionary[types.FunctionType, tuple[list[str], int, int]] = weakref.WeakKeyDictionary()
 
 _STRINGS = {getattr(tokenize, kind, None): change for kind, change in
             (("FSTRING_START", 1), ("TSTRING_START", 1), ("FSTRING_END", -1), ("TSTRING_END", -1))}
+
+
+def keep_lines(function: types.FunctionType, kernel: Any = None) -> None:
+    """Keeps the text of a function as it is defined: what is at its place in the file later may be another function.
+
+    kernel: of Triton's, around the function, which has kept it too.
+    """
+    function = inspect.unwrap(function)
+    if function in _kept: return
+    text, first = getattr(kernel, "raw_src", None), getattr(kernel, "starting_line_number", None)
+    if isinstance(text, list) and first:
+        _kept[function] = text, 0, first
+        return
+    # The list of all functions of the file. inspect would look for the end of this one, which takes milliseconds.
+    code = function.__code__
+    linecache.checkcache(code.co_filename)
+    text, first = linecache.getlines(code.co_filename, function.__globals__), code.co_firstlineno
+    if len(text) >= first: _kept[function] = text, first - 1, first
+
+
+def lines_of(function: types.FunctionType) -> tuple[list[str], int]:
+    """The text of a function from its decorators on, and the number of its first line. OSError: there is none."""
+    if function not in _kept: return inspect.getsourcelines(function.__code__)
+    text, start, first = _kept[function]
+    return inspect.getblock(text[start:]), first
 
 
 def dedented(lines: Sequence[str]) -> str:
