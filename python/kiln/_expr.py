@@ -565,6 +565,8 @@ def _operator(op: str, reflected: bool) -> Callable[[Expr, Any], Expr]:
         try:
             there = as_expr(other)
         except TypeError:
+            # What is an array has no better answer: the error says what is wrong with it.
+            if hasattr(type(other), "__dlpack__") or hasattr(type(other), "__array_interface__"): raise
             return NotImplemented
         return _apply(op, (there, self) if reflected else (self, there))
 

@@ -203,6 +203,8 @@ void DispatchArguments::foreign(const DispatchParam& param, PyObject* object) {
     case Receiver::kNumpy:
       if (numpy_array(param, object)) return;
       return array(param, object, foreign_words().array, false);
+    case Receiver::kMasked:
+      refuse(param, PyExc_TypeError, std::string("is ") + kMaskedArray);
     case Receiver::kCudaArray:
       return array(param, object, foreign_words().cuda_array, true);
     case Receiver::kDlpack:
@@ -236,9 +238,9 @@ void DispatchArguments::torch_tensor(const DispatchParam& param, PyObject* objec
   // -1 is every device without a number; such a tensor's data_ptr() is none of the CPU's, unless it is on the CPU.
   const auto device =
       static_cast<int>(integer_of(Ref::take(PyObject_CallMethodObjArgs(object, w.get_device, nullptr)).get()));
-  const Ref address = Ref::take(PyObject_CallMethodObjArgs(object, w.data_ptr, nullptr));
-  const uint64_t v = PyLong_AsUnsignedLongLong(address.get());
-  if (PyErr_Occurred()) throw Raised();
+  const TorchMemory memory = torch_memory(object);
+  if (!memory.problem.empty()) refuse(param, PyExc_ValueError, "is " + memory.problem);
+  const uint64_t v = memory.address;
   if (v == 0) {
     const Ref place = Ref::take(PyObject_GetAttr(object, w.device));
     const Ref kind = Ref::take(PyObject_GetAttr(place.get(), w.type));

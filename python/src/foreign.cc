@@ -57,18 +57,32 @@ bool type_has(PyTypeObject* type, PyObject* name) {
   return PyObject_HasAttr(reinterpret_cast<PyObject*>(type), name) != 0;
 }
 
+/// Whether a type is one of numpy's of this name, or is made of it.
+bool is_of_numpy(PyTypeObject* type, std::string_view name) {
+  const Ref order = Ref::take(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__mro__"));
+  for (Py_ssize_t i = 0; i < length(order.get()); ++i) {
+    const Ref module = Ref::take(PyObject_GetAttrString(item(order.get(), i), "__module__"));
+    const Ref called = Ref::take(PyObject_GetAttrString(item(order.get(), i), "__name__"));
+    if (text_of(called.get()) == name && PyUnicode_Check(module.get()) && text_of(module.get()).starts_with("numpy"))
+      return true;
+  }
+  return false;
+}
+
 Receiver find_receiver(PyTypeObject* type) {
   const ForeignWords& w = foreign_words();
   if (finds_exchange_api(type)) return Receiver::kExchange;
   if (type_has(type, w.data_ptr) && type_has(type, w.get_device)) return Receiver::kTorch;
   // Scalars of numpy have an array interface too, but no DLPack.
-  if (type_has(type, w.array) && type_has(type, w.dlpack)) return Receiver::kNumpy;
+  if (type_has(type, w.array) && type_has(type, w.dlpack))
+    return is_of_numpy(type, "MaskedArray") ? Receiver::kMasked : Receiver::kNumpy;
   if (type_has(type, w.cuda_array)) return Receiver::kCudaArray;
   if (type_has(type, w.dlpack)) return Receiver::kDlpack;
   static PyObject* const index = PyUnicode_InternFromString("__index__");
   static PyObject* const real = PyUnicode_InternFromString("__float__");
   if (type_has(type, index)) return Receiver::kInteger;
-  return type_has(type, real) ? Receiver::kReal : Receiver::kOther;
+  // float() of numpy's complex numbers gives their real part.
+  return type_has(type, real) && !is_of_numpy(type, "complexfloating") ? Receiver::kReal : Receiver::kOther;
 }
 
 }  // namespace
@@ -144,6 +158,34 @@ std::optional<DType> dlpack_dtype(uint8_t code, uint8_t bits) {
   return std::nullopt;
 }
 
+TorchMemory torch_memory(PyObject* tensor) {
+  TorchMemory out;
+  if (PyObject* layout = PyObject_GetAttrString(tensor, "layout")) {
+    const Ref shown = Ref::take(PyObject_Str(Ref::take(layout).get()));
+    if (text_of(shown.get()) != "torch.strided")
+      return out.problem = "a tensor of the layout " + std::string(text_of(shown.get())) +
+                           ", which is no memory with strides: x.to_dense() is one",
+             out;
+  } else {
+    PyErr_Clear();
+  }
+  PyObject* found = PyObject_CallMethodObjArgs(tensor, foreign_words().data_ptr, nullptr);
+  if (found) {
+    out.address = PyLong_AsUnsignedLongLong(Ref::take(found).get());
+    if (PyErr_Occurred()) throw Raised();
+    return out;
+  }
+  // Tensors that stand for others, as torch.vmap makes them.
+  if (!PyErr_ExceptionMatches(PyExc_RuntimeError)) throw Raised();
+  PyObject *type = nullptr, *error = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &error, &trace);
+  const Ref kept[] = {Ref::take(type), error ? Ref::take(error) : none(), trace ? Ref::take(trace) : none()};
+  const Ref said = Ref::take(PyObject_Str(kept[1].get()));
+  out.problem =
+      "a tensor without memory, as within torch.vmap or while torch traces: " + std::string(text_of(said.get()));
+  return out;
+}
+
 namespace {
 
 /// Of an object of Receiver::kExchange, whose memory it borrows. Empty: it says nothing.
@@ -214,9 +256,14 @@ void read_torch(PyObject* object, ForeignTensor& out) {
       on == "cpu"
           ? -1
           : static_cast<int>(integer_of(Ref::take(PyObject_CallMethodObjArgs(object, w.get_device, nullptr)).get()));
-  const Ref address = Ref::take(PyObject_CallMethodObjArgs(object, w.data_ptr, nullptr));
-  out.address = PyLong_AsUnsignedLongLong(address.get());
-  if (PyErr_Occurred()) throw Raised();
+  const TorchMemory memory = torch_memory(object);
+  if (!memory.problem.empty()) raise(PyExc_ValueError, "%s", memory.problem.c_str());
+  out.address = memory.address;
+  PyObject* nested = PyObject_GetAttrString(object, "is_nested");
+  if (!nested) PyErr_Clear();
+  if (nested && PyObject_IsTrue(Ref::take(nested).get()) == 1)
+    raise(PyExc_ValueError,
+          "a nested tensor, whose rows have lengths of their own: x.to_padded_tensor(0) is one of strides");
   const Ref shape = Ref::take(PyObject_GetAttrString(object, "shape"));
   const Ref strides = Ref::take(PyObject_CallMethod(object, "stride", nullptr));
   set_rank(out, length(shape.get()));
@@ -298,6 +345,8 @@ ForeignTensor read_foreign(PyObject* object) {
       return read_torch(object, out), out;
     case Receiver::kNumpy:
       return read_numpy(object, out), out;
+    case Receiver::kMasked:
+      raise(PyExc_TypeError, "%s", kMaskedArray);
     case Receiver::kCudaArray:
       return read_cuda_array(object, out), out;
     case Receiver::kDlpack:

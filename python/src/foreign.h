@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "kiln/dtype.h"
 #include "python/src/object.h"
@@ -15,8 +16,8 @@ struct ForeignWords {
 const ForeignWords& foreign_words();
 
 /// How objects of a type are read. Asked for once for each type. kExchange is torch's own tensors, kTorch what else has
-/// their methods.
-enum class Receiver : uint8_t { kExchange, kTorch, kNumpy, kCudaArray, kDlpack, kInteger, kReal, kOther };
+/// their methods, kMasked numpy's arrays whose mask nobody would see.
+enum class Receiver : uint8_t { kExchange, kTorch, kNumpy, kMasked, kCudaArray, kDlpack, kInteger, kReal, kOther };
 Receiver receiver_of(PyObject* object);
 
 /// What __array_struct__ points to (numpy's PyArrayInterface): the same as __array_interface__, without a dict.
@@ -35,6 +36,16 @@ std::optional<DType> array_dtype(char kind, int bytes);
 /// "<f4" of array interfaces.
 std::optional<DType> typestr_dtype(std::string_view text);
 std::optional<DType> dlpack_dtype(uint8_t code, uint8_t bits);
+
+/// What is wrong with a masked array, behind "argument 'x' is ".
+inline constexpr const char* kMaskedArray =
+    "a masked array, whose mask would be lost: x.filled(value) is an array without, x.data the one beneath it";
+/// The address of a tensor's memory by torch's methods; behind "argument 'x' is " what it is instead where it has none.
+struct TorchMemory {
+  uint64_t address = 0;
+  std::string problem;
+};
+TorchMemory torch_memory(PyObject* tensor);
 
 /// A tensor's memory.
 struct ForeignTensor {

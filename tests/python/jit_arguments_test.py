@@ -1,0 +1,89 @@
+"""Arguments that kernels and expressions refuse, since they would take them for something else."""
+import importlib.util
+import sys
+import unittest
+
+import kiln
+import kiln.language as tl
+
+np = importlib.import_module("numpy") if importlib.util.find_spec("numpy") else None
+torch = importlib.import_module("torch") if importlib.util.find_spec("torch") else None
+if not np and not torch:
+    print("skipped: this Python has neither numpy nor torch (KILN_TEST_PYTHON names another one)")
+    sys.exit(0)
+
+
+@kiln.jit
+def plus_one(x, out, n, BLOCK: tl.constexpr = 16):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)
+
+
+@kiln.jit
+def put(out, v):
+    tl.store(out, v)
+
+
+@kiln.jit
+def put_real(out, v: tl.float32):
+    tl.store(out, v)
+
+
+@unittest.skipUnless(np, "no numpy")
+class Numpy(unittest.TestCase):
+
+    def test_masked_arrays(self):
+        masked, out = np.ma.masked_greater(np.arange(4, dtype=np.float32), 2), np.zeros(4, np.float32)
+        for check in (False, True):
+            for args in ((masked, out, 4), (out, masked, 4)):
+                with self.assertRaisesRegex(TypeError, r"'plus_one': argument '(x|out)' is a masked array.*\.filled\("):
+                    plus_one[1](*args, check=check)
+        with self.assertRaisesRegex(TypeError, r"a masked array.*\.filled\("): kiln.expr(masked)
+        with self.assertRaisesRegex(TypeError, r"a masked array.*\.filled\("): kiln.expr(out) + masked
+        with self.assertRaisesRegex(TypeError, r"a masked array.*\.filled\("): kiln.expr(out).eval(out=masked)
+        plus_one[1](masked.filled(7), out, 4)
+        self.assertEqual(out.tolist(), [1, 2, 3, 8])
+
+    def test_complex_numbers(self):
+        out = np.zeros(1, np.float32)
+        for value in (1j, np.complex64(1 + 2j), np.complex128(1)):
+            with self.assertRaisesRegex(TypeError, "'put': argument 'v' got a complex"): put[1](out, value)
+            with self.assertRaisesRegex(TypeError, "'put_real': argument 'v' is annotated f32 and got a complex"):
+                put_real[1](out, value)
+        with self.assertRaisesRegex(TypeError, "complex"): kiln.expr(out) + np.complex64(1j)
+        put[1](out, np.float64(2))
+        self.assertEqual(out[0], 2)
+
+
+@unittest.skipUnless(torch, "no torch")
+class Torch(unittest.TestCase):
+
+    def test_layouts_without_strides(self):
+        out = torch.zeros(4)
+        for layout in (torch.sparse_coo, torch.sparse_csr):
+            sparse = torch.eye(2).to_sparse(layout=layout)
+            for check in (False, True):
+                with self.assertRaisesRegex(ValueError, f"'plus_one': argument 'x' is a tensor of the layout {layout}"):
+                    plus_one[1](sparse, out, 4, check=check)
+            with self.assertRaisesRegex(ValueError, f"a tensor of the layout {layout}"): kiln.expr(sparse)
+
+    def test_tensors_without_memory(self):
+        out = torch.zeros(4)
+
+        def batched(x):
+            plus_one[1](x, out, 4)
+            return x
+
+        with self.assertRaisesRegex(ValueError, "'plus_one': argument 'x' is a tensor without memory"):
+            torch.vmap(batched)(torch.ones(2, 4))
+        with self.assertRaisesRegex(ValueError, "a tensor without memory"):
+            torch.vmap(lambda x: (kiln.expr(x), x)[1])(torch.ones(2, 4))
+        nested = torch.nested.nested_tensor([torch.ones(3), torch.ones(2)])
+        with self.assertRaisesRegex(ValueError, "a nested tensor"): kiln.expr(nested)
+        nested = torch.nested.nested_tensor([torch.ones(3), torch.ones(2)], layout=torch.jagged)
+        for call in (lambda: plus_one[1](nested, out, 4), lambda: kiln.expr(nested)):
+            with self.assertRaisesRegex(ValueError, "torch.jagged"): call()
+
+
+if __name__ == "__main__":
+    unittest.main()
