@@ -127,7 +127,13 @@ Status emit_launcher(const CompileArgs& args, const frontend::JitFunction& funct
     CompileArgs one = args;
     one.target = args.target.substr(at, end - at);
     at = end + 1;
+    if (one.target.empty() && !args.target.empty())
+      return error(ErrorKind::kValue, "there is a target without a name in '{}'", args.target);
     KILN_TRY(std::string target, target_name(one, device));
+    if (!target::find(target)->is_cuda())
+      return error(ErrorKind::kValue, "--emit c is for GPUs, and {} is none", target);
+    if (std::ranges::find(compiled, target, &CompiledKernel::target) != compiled.end())
+      return error(ErrorKind::kValue, "the target {} is there twice in '{}'", target, args.target);
     KILN_TRY(compiled.emplace_back(), compile(function, specs, options_for(one, std::move(target))));
     for (const std::string& warning : compiled.back().warnings) put(stderr, "warning: " + warning + "\n");
     if (compiled.back().cubin.empty())
