@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # what launches kernels alone should not wait for what measur
     from typing import Callable, Iterable, Mapping
 
     from kiln._results import Plot, Table
+    from kiln import dynamo, triton
     from kiln._session import CommandError, Interrupted, Opaque, Session
 
 __all__ = ["CommandError", "Error", "Expr", "Interrupted", "Kernel", "Opaque", "Plan", "Plot", "Session", "Table",
@@ -93,8 +94,23 @@ def _run_command(name: str, expression: str, options: dict[str, Any]) -> Any:
     return _session.run_command(name, expression, options, 3)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in ("CommandError", "Interrupted", "Opaque", "Plot", "Session", "Table"):
+_LATER = ("CommandError", "Interrupted", "Opaque", "Plot", "Session", "Table")
+_PACKAGES = ("dynamo", "triton")  # which import torch, and triton
+
+if not TYPE_CHECKING:  # a checker would believe in any name
+
+    def __getattr__(name: str) -> Any:
+        if name in _LATER:
+            from kiln import _session
+            return getattr(_session, name)
+        if name in _PACKAGES:
+            import importlib
+            try:
+                return importlib.import_module(f"kiln.{name}")
+            except ModuleNotFoundError as e:
+                raise AttributeError(f"kiln.{name} cannot be had: {e}") from e
         raise AttributeError(f"module 'kiln' has no attribute '{name}'")
-    from kiln import _session
-    return getattr(_session, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_PACKAGES, "language", *(n for n in globals() if n.startswith("__"))})

@@ -299,7 +299,12 @@ def _own_paths() -> list[str]:
     others = {*site.getsitepackages(), site.getusersitepackages(), *sysconfig.get_paths().values()}
     others |= {sysconfig.get_config_var("DESTSHARED")}
     found = [os.getcwd() if path == "" else path for path in sys.path]
-    return [path for path in dict.fromkeys(found) if path not in others and os.path.isdir(path)]
+    return [path for path in dict.fromkeys(found)
+            if path not in others and os.path.basename(path) not in _INSTALLED and os.path.isdir(path)]
+
+
+# Folders of installed packages wherever they are: PYTHONPATH and .pth files name those of other environments.
+_INSTALLED = ("site-packages", "dist-packages")
 
 
 def _end_output() -> None:

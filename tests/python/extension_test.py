@@ -128,6 +128,26 @@ class FunctionTable(unittest.TestCase):
         self.assertFalse(_kiln.FunctionTable.knows("triton.language.nothing"))
 
 
+class Package(unittest.TestCase):
+
+    def test_packages_are_there_without_an_import(self):
+        code = """import kiln, sys
+assert not {"torch", "triton", "kiln.dynamo", "kiln.triton"} & {*sys.modules}
+for name, needs in ("dynamo", "torch"), ("triton", "triton"):
+    assert name in dir(kiln)
+    try:
+        print(getattr(kiln, name).report())
+    except AttributeError as e:
+        assert f"No module named '{needs}'" in str(e), e
+"""
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(dir(kiln), sorted(dir(kiln)))
+        for name in dir(kiln):
+            if name not in ("dynamo", "triton"): getattr(kiln, name)
+        with self.assertRaisesRegex(AttributeError, "no attribute 'dynamos'"): kiln.dynamos
+
+
 TYPED = """
 from typing import assert_type  # since 3.11
 import kiln
@@ -145,6 +165,7 @@ assert_type(kiln.bench("e.sum()", budget=1), kiln.Table)
 assert_type(kiln.Session(device="cpu"), kiln.Session)
 rows: list[dict[str, object]] = kiln.sweep(lambda n: n, {"n": [1, 2]})
 kiln.bench(3)  # wrong
+kiln.benhc("x")  # wrong
 """
 
 
@@ -159,7 +180,9 @@ class Types(unittest.TestCase):
             done = subprocess.run([sys.executable, "-m", "mypy", "--follow-imports=silent", "--cache-dir", folder, program],
                                   capture_output=True, text=True, env=os.environ | {"MYPYPATH": package})
         line = TYPED.splitlines().index("kiln.bench(3)  # wrong") + 1
-        self.assertRegex(done.stdout, rf"^{program}:{line}: error: Argument 1 to \"bench\"[^\n]*\nFound 1 error", done.stderr)
+        self.assertRegex(done.stdout, rf"^{program}:{line}: error: Argument 1 to \"bench\"[^\n]*\n"
+                         rf"{program}:{line + 1}: error: Module has no attribute \"benhc\"[^\n]*\n([^\n]*note:[^\n]*\n)?"
+                         "Found 2 errors", done.stderr)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -225,6 +226,19 @@ class Sessions(unittest.TestCase):
     def test_says_why_a_name_did_not_come(self):
         with self.assertRaisesRegex(kiln.CommandError, "'unsendable' of Python is not in the session: a session takes"):
             self.session.evaluate("uses_what_cannot_go()", globals())
+
+    def test_installed_packages_are_not_imported(self):
+        with tempfile.TemporaryDirectory() as folder:
+            # As PYTHONPATH or a .pth file names the packages of another environment.
+            for kind, where in ("own", "src"), ("other", "site-packages"):
+                os.makedirs(os.path.join(folder, where))
+                with open(os.path.join(folder, where, f"{kind}_module.py"), "w") as f: f.write("value = 5\n")
+                sys.path.append(os.path.join(folder, where))
+            self.addCleanup(sys.path.__delitem__, slice(-2, None))
+            session = kiln.Session(device="cpu")
+            session.run("import own_module")
+            self.assertEqual(session.evaluate("own_module.value"), 5)
+            with self.assertRaisesRegex(kiln.CommandError, "no module 'other_module'"): session.run("import other_module")
 
     # Whatever a name meant before, it means what it means in Python now, or is an error.
     def test_names_follow_python(self):
