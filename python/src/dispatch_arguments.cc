@@ -21,6 +21,12 @@ double real_of(PyObject* object) {
 
 std::string device_text(int device) { return device < 0 ? "the CPU" : "cuda:" + std::to_string(device); }
 
+/// __index__ and not __int__: a float must not lose its fraction.
+Ref whole_of(PyObject* object) {
+  if (receiver_of(object) == Receiver::kBool) return Ref::take(PyLong_FromLong(PyObject_IsTrue(object)));
+  return Ref::take(PyNumber_Index(object));
+}
+
 std::string type_of(PyObject* object) {
   const Ref name = Ref::take(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__qualname__"));
   return std::string(text_of(name.get()));
@@ -143,9 +149,9 @@ void DispatchArguments::integer(const DispatchParam& param, PyObject* object) {
 
 void DispatchArguments::annotated(const DispatchParam& param, PyObject* object) {
   const DType dtype = param.annotation;
-  const bool is_number = PyLong_Check(object) || PyFloat_Check(object) || PyBool_Check(object) ||
-                         receiver_of(object) == Receiver::kInteger || receiver_of(object) == Receiver::kReal;
-  const bool is_real = PyFloat_Check(object) || (is_number && !PyLong_Check(object) && !PyIndex_Check(object));
+  const Receiver receiver = receiver_of(object);
+  const bool is_whole = PyLong_Check(object) || receiver == Receiver::kInteger || receiver == Receiver::kBool;
+  const bool is_real = PyFloat_Check(object) || receiver == Receiver::kReal, is_number = is_whole || is_real;
   if (!is_number || (is_real && is_int(dtype)))
     refuse(param, PyExc_TypeError, "is annotated " + std::string(name(dtype)) + " and got a " + type_of(object));
   if (is_float(dtype)) {
@@ -153,8 +159,7 @@ void DispatchArguments::annotated(const DispatchParam& param, PyObject* object) 
     from_double(dtype, real_of(object), &slot);
     return scalar(dtype, slot, false);
   }
-  // __index__ and not __int__: a float must not lose its fraction.
-  const Ref whole = Ref::take(PyNumber_Index(object));
+  const Ref whole = whole_of(object);
   if (dtype == DType::kI1) return scalar(dtype, PyObject_IsTrue(whole.get()) == 1, false);
   int overflow = 0;
   const long long v = PyLong_AsLongLongAndOverflow(whole.get(), &overflow);
@@ -209,8 +214,9 @@ void DispatchArguments::foreign(const DispatchParam& param, PyObject* object) {
       return array(param, object, foreign_words().cuda_array, true);
     case Receiver::kDlpack:
       return dlpack(param, object);
+    case Receiver::kBool:
     case Receiver::kInteger:
-      return integer(param, Ref::take(PyNumber_Index(object)).get());
+      return integer(param, whole_of(object).get());
     case Receiver::kReal:
       return scalar(DType::kF32, std::bit_cast<uint32_t>(static_cast<float>(real_of(object))), false);
     case Receiver::kOther:
@@ -289,7 +295,10 @@ void DispatchArguments::dlpack(const DispatchParam& param, PyObject* object) {
   const Ref capsule = Ref::take(PyObject_CallMethodObjArgs(object, w.dlpack, nullptr));
   // It stays the capsule's: its destructor lets go of it, and the caller keeps the object for the launch.
   const auto* managed = static_cast<const DLManagedTensor*>(PyCapsule_GetPointer(capsule.get(), "dltensor"));
-  if (!managed) throw Raised();
+  if (!managed) {
+    PyErr_Clear();
+    refuse(param, PyExc_TypeError, "has a __dlpack__() that gives no capsule 'dltensor', or one that was used before");
+  }
   const auto& t = managed->tensor;
   const std::optional<DType> dtype = t.dtype.lanes == 1 ? dlpack_dtype(t.dtype.code, t.dtype.bits) : std::nullopt;
   if (!dtype) refuse(param, PyExc_TypeError, "is a DLPack tensor of elements that kernels do not have");

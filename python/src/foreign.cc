@@ -80,9 +80,11 @@ Receiver find_receiver(PyTypeObject* type) {
   if (type_has(type, w.dlpack)) return Receiver::kDlpack;
   static PyObject* const index = PyUnicode_InternFromString("__index__");
   static PyObject* const real = PyUnicode_InternFromString("__float__");
+  if (is_of_numpy(type, "bool") || is_of_numpy(type, "bool_")) return Receiver::kBool;  // whose __index__ will go
   if (type_has(type, index)) return Receiver::kInteger;
-  // float() of numpy's complex numbers gives their real part.
-  return type_has(type, real) && !is_of_numpy(type, "complexfloating") ? Receiver::kReal : Receiver::kOther;
+  // All scalars of numpy have a __float__: that of complex ones gives their real part, that of dates fails.
+  if (is_of_numpy(type, "generic")) return is_of_numpy(type, "floating") ? Receiver::kReal : Receiver::kOther;
+  return type_has(type, real) ? Receiver::kReal : Receiver::kOther;
 }
 
 }  // namespace
@@ -318,7 +320,9 @@ void read_capsule(PyObject* object, ForeignTensor& out) {
   const Ref capsule = Ref::take(PyObject_CallMethodObjArgs(object, foreign_words().dlpack, nullptr));
   // It stays the capsule's: its destructor lets go of it, and the caller keeps the object.
   const auto* managed = static_cast<const DLManagedTensor*>(PyCapsule_GetPointer(capsule.get(), "dltensor"));
-  if (!managed) throw Raised();
+  if (!managed)
+    raise(PyExc_TypeError, "an %s whose __dlpack__() gives no capsule 'dltensor', or one that was used before",
+          type_name_of(object).c_str());
   if (!read_dlpack(managed->tensor, out))
     raise(PyExc_TypeError, "a DLPack tensor of elements or on a device that expressions do not have");
 }
@@ -351,6 +355,7 @@ ForeignTensor read_foreign(PyObject* object) {
       return read_cuda_array(object, out), out;
     case Receiver::kDlpack:
       return read_capsule(object, out), out;
+    case Receiver::kBool:
     case Receiver::kInteger:
     case Receiver::kReal:
     case Receiver::kOther:

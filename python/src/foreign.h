@@ -16,8 +16,19 @@ struct ForeignWords {
 const ForeignWords& foreign_words();
 
 /// How objects of a type are read. Asked for once for each type. kExchange is torch's own tensors, kTorch what else has
-/// their methods, kMasked numpy's arrays whose mask nobody would see.
-enum class Receiver : uint8_t { kExchange, kTorch, kNumpy, kMasked, kCudaArray, kDlpack, kInteger, kReal, kOther };
+/// their methods, kMasked numpy's arrays whose mask nobody would see, kBool numpy's bools.
+enum class Receiver : uint8_t {
+  kExchange,
+  kTorch,
+  kNumpy,
+  kMasked,
+  kCudaArray,
+  kDlpack,
+  kBool,
+  kInteger,
+  kReal,
+  kOther
+};
 Receiver receiver_of(PyObject* object);
 
 /// What __array_struct__ points to (numpy's PyArrayInterface): the same as __array_interface__, without a dict.

@@ -2,6 +2,7 @@
 import importlib.util
 import sys
 import unittest
+import warnings
 
 import kiln
 import kiln.language as tl
@@ -29,6 +30,11 @@ def put_real(out, v: tl.float32):
     tl.store(out, v)
 
 
+@kiln.jit
+def put_wide(out, v: tl.int64):
+    tl.store(out, v)
+
+
 @unittest.skipUnless(np, "no numpy")
 class Numpy(unittest.TestCase):
 
@@ -51,8 +57,43 @@ class Numpy(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, "'put_real': argument 'v' is annotated f32 and got a complex"):
                 put_real[1](out, value)
         with self.assertRaisesRegex(TypeError, "complex"): kiln.expr(out) + np.complex64(1j)
+        for value in (np.datetime64("2020-01-01"), np.timedelta64(1), np.str_("a"), np.void(b"abcd")):
+            with self.assertRaisesRegex(TypeError, "'put': argument 'v' got a (datetime64|timedelta64|str_|void);"):
+                put[1](out, value)
         put[1](out, np.float64(2))
         self.assertEqual(out[0], 2)
+
+
+    def test_bools(self):
+        out = np.zeros(1, np.float32)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # of numpy, where one of its bools is asked for its __index__
+            for kernel in (put, put_real, put_wide):
+                for value in (np.True_, np.False_):
+                    for check in (False, True):
+                        kernel[1](out, value, check=check)
+                        self.assertEqual(out[0], value)
+
+    def test_capsules(self):
+
+        class Exporter:
+
+            def __init__(self, capsule):
+                self.capsule = capsule
+
+            def __dlpack__(self, **_):
+                return self.capsule
+
+            def __dlpack_device__(self):
+                return 1, 0
+
+        out = np.zeros(1, np.float32)
+        used = out.__dlpack__()
+        np.from_dlpack(Exporter(used))
+        for capsule in (used, 5):
+            with self.assertRaisesRegex(TypeError, "'put': argument 'out' has a __dlpack__"):
+                put[1](Exporter(capsule), 1)
+            with self.assertRaisesRegex(TypeError, "Exporter whose __dlpack__"): kiln.expr(Exporter(capsule))
 
 
 @unittest.skipUnless(torch, "no torch")
