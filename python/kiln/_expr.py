@@ -70,12 +70,15 @@ class Expr:
         return self._node.operations
 
     def numel(self) -> int:
+        """How many elements it has."""
         return math.prod(self.shape)
 
     def size(self, dim: int | None = None) -> Any:
-        return self.shape if dim is None else self.shape[dim]
+        """The shape, or the size of one dimension."""
+        return self.shape if dim is None else self.shape[self._axis(dim)]
 
     def dim(self) -> int:
+        """How many dimensions it has."""
         return self.ndim
 
     def __repr__(self) -> str:
@@ -165,6 +168,7 @@ class Expr:
         return self if (name := _dtype_name(dtype)) == self.dtype else _apply("cast", (self, ), dtype=name)
 
     def float(self) -> Expr:
+        """In float32."""
         return self.to("float32")
 
     def matmul(self, other: Any, *, tf32: bool = False) -> Expr:
@@ -181,25 +185,47 @@ class Expr:
         """Divided by the root mean square along the last `dims` dimensions, whose shape weight has."""
         return _apply("rms_norm", [t for t in (self, weight) if t is not None], axes=list(range(-dims, 0)), eps=eps)
 
+    def clamp(self, min: Any = None, max: Any = None) -> Expr:
+        """Each element between two bounds, of which one may be None."""
+        if min is None and max is None: raise TypeError("clamp takes min, max or both")
+        if min is None: return self.minimum(max)
+        if max is None: return self.maximum(min)
+        return _apply("clamp", (self, min, max))
+
+    def amax(self, dim: Any = None, keepdim: bool = False) -> Expr:
+        """The largest element along dim: an int, several, or None for all."""
+        return self.max(dim, keepdim)
+
+    def amin(self, dim: Any = None, keepdim: bool = False) -> Expr:
+        """The smallest element along dim: an int, several, or None for all."""
+        return self.min(dim, keepdim)
+
     def var(self, dim: Any = None, keepdim: bool = False, *, correction: float = 1) -> Expr:
+        """The variance along dimensions (None: all), over n - correction."""
         return _apply("var", (self, ), axes=_dims(dim), keepdim=keepdim, correction=correction)
 
     def std(self, dim: Any = None, keepdim: bool = False, *, correction: float = 1) -> Expr:
+        """The root of var()."""
         return self.var(dim, keepdim, correction=correction).sqrt()
 
     def reshape(self, *shape: Any) -> Expr:
+        """The same elements in another shape, of which one size may be -1."""
         return _apply("reshape", (self, ), shape=_ints(shape))
 
     view = reshape
 
     def expand(self, *shape: Any) -> Expr:
+        """Dimensions of size 1 repeated to these sizes; -1 keeps one."""
         return _apply("expand", (self, ), shape=_ints(shape))
 
     def permute(self, *dims: Any) -> Expr:
+        """The dimensions in another order."""
         return _apply("permute", (self, ), axes=_ints(dims))
 
     def transpose(self, a: int, b: int) -> Expr:
+        """Two dimensions exchanged."""
         order = list(range(self.ndim))
+        a, b = self._axis(a), self._axis(b)
         order[a], order[b] = order[b], order[a]
         return self.permute(order)
 
@@ -212,16 +238,19 @@ class Expr:
         return self.transpose(-2, -1)
 
     def unsqueeze(self, dim: int) -> Expr:
+        """With a dimension of size 1 more, which is the given one of the result."""
         at = dim + self.ndim + 1 if dim < 0 else dim
         if not 0 <= at <= self.ndim:
             raise IndexError(f"unsqueeze: dimension {dim} of a result that has {self.ndim + 1}")
         return self.reshape(*self.shape[:at], 1, *self.shape[at:])
 
     def squeeze(self, dim: int | None = None) -> Expr:
+        """Without a dimension if its size is 1; None: without all such."""
         dims = range(self.ndim) if dim is None else [self._axis(dim)]
         return self.reshape([n for d, n in enumerate(self.shape) if d not in dims or n != 1])
 
     def flatten(self, start: int = 0, end: int = -1) -> Expr:
+        """Dimensions from start to end as one."""
         if not self.shape: return self.reshape(1)
         a, b = self._axis(start), self._axis(end)
         return self.reshape(*self.shape[:a], math.prod(self.shape[a:b + 1]), *self.shape[b + 1:])
@@ -250,6 +279,7 @@ class Expr:
         return _apply("take", (self, at.reshape(sizes)), axes=[axis])
 
     def flip(self, *dims: Any) -> Expr:
+        """The elements of these dimensions in reverse."""
         out = self
         for d in _ints(dims):
             axis = self._axis(d)
@@ -264,6 +294,7 @@ class Expr:
 
     @staticmethod
     def stack(parts: Sequence[Any], dim: int = 0) -> Expr:
+        """Tensors of one shape along a new dimension."""
         return _cat([as_expr(p).unsqueeze(dim) for p in parts], dim)
 
     def __getitem__(self, index: Any) -> Expr:
@@ -291,7 +322,6 @@ class Expr:
         def reciprocal(self) -> Expr: ...
         def maximum(self, other: Any) -> Expr: ...
         def minimum(self, other: Any) -> Expr: ...
-        def clamp(self, min: Any, max: Any) -> Expr: ...
         def eq(self, other: Any) -> Expr: ...
         def ne(self, other: Any) -> Expr: ...
         def lt(self, other: Any) -> Expr: ...

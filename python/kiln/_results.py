@@ -30,6 +30,7 @@ class Plot:
         return self.svg
 
     def save(self, path: str | os.PathLike) -> None:
+        """Writes the SVG into a file."""
         with open(path, "w", encoding="utf-8") as file: file.write(self.svg)
 
     def __repr__(self) -> str:
@@ -158,18 +159,23 @@ class Table:
         return frame
 
     def to_text(self, path: str | os.PathLike | None = None) -> str | None:
+        """As the prompt prints it. path: a file to write it into; None gives the text."""
         return self._write("text", path)
 
     def to_csv(self, path: str | os.PathLike | None = None) -> str | None:
+        """As CSV, with the units in the names of the columns. path: a file to write it into; None gives the text."""
         return self._write("csv", path)
 
     def to_json(self, path: str | os.PathLike | None = None) -> str | None:
+        """As JSON: rows, columns, units and notes. path: a file to write it into; None gives the text."""
         return self._write("json", path)
 
     def to_markdown(self, path: str | os.PathLike | None = None) -> str | None:
+        """As a table of Markdown. path: a file to write it into; None gives the text."""
         return self._write("markdown", path)
 
     def to_html(self, path: str | os.PathLike | None = None) -> str | None:
+        """As a table of HTML. path: a file to write it into; None gives the text."""
         return self._write("html", path)
 
     def _write(self, form: str, path: str | os.PathLike | None) -> str | None:

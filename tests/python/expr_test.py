@@ -36,7 +36,9 @@ class Surface(unittest.TestCase):
     def test_docstrings(self):
         for name in ("softmax", "add", "sum", "layer_norm", "eval", "plan", "where"):
             self.assertTrue(getattr(kiln.Expr, name).__doc__, name)
-
+        for of in (kiln, kiln.Expr, kiln.Kernel, kiln.Plan, kiln.Plot, kiln.Session, kiln.Table):
+            for name, value in inspect.getmembers(of, lambda v: inspect.isroutine(v) or inspect.isclass(v)):
+                if not name.startswith("_"): self.assertTrue(inspect.getdoc(value), f"{of.__name__}.{name}")
 
     def test_a_placeholder_has_a_number_of_bytes(self):
         for shape in ([2**62, 2], [2**31, 2**31, 4], [-1, 3], [2**32, 2**32]):
@@ -222,11 +224,19 @@ class Torch(unittest.TestCase):
         self.check(lambda x, y, i: x.argmax(1) + i.sum(1))
         self.check(lambda x, y, i: x.std(0, correction=0) + x.cumsum(1))
         self.check(lambda x, y, i: x.softmax(-1) + x.log_softmax(0))
+        self.check(lambda x, y, i: x.amax(1) + x.amin((0, 1)) + x.amax(-1, True) + x.amin())
+        self.check(lambda x, y, i: x.clamp(min=0) + x.clamp(max=y) + x.clamp(-1, 1) + y.clamp(max=0.5, min=0))
         e = kiln.expr(self.x)
+        with self.assertRaisesRegex(TypeError, "min, max or both"): e.clamp()
         torch.testing.assert_close(e.max(1).eval(), self.x.amax(1))
         for f in ("layer_norm", "rms_norm"):
             torch.testing.assert_close(getattr(e, f)(self.y[0], eps=1e-6).eval(),
                                        getattr(torch.nn.functional, f)(self.x, (32, ), self.y[0], eps=1e-6))
+
+    def test_dimensions_that_are_not_there(self):
+        e = kiln.expr(self.x)
+        for call in (lambda: e.transpose(0, 2), lambda: e.transpose(-3, 0), lambda: e.size(2), lambda: e.flatten(2)):
+            with self.assertRaisesRegex(IndexError, "dimension -?[23] of an expression that has 2"): call()
 
     def test_views(self):
         self.check(lambda x, y, i: x.T.reshape(4, -1) + 1)
