@@ -169,6 +169,9 @@ class Session:
                 return ast.literal_eval(value.repr)  # JSON has no tuples
             except (ValueError, SyntaxError):
                 pass  # nan or inf among them
+        if value.type == "complex": return complex(value.repr)
+        if value.type == "bytes": return ast.literal_eval(value.repr)
+        if value.type == "range": return range(*(int(n) for n in re.findall(r"-?\d+", value.repr)))
         if depth > _DEEPEST or not is_container: return Opaque(value.type, value.repr)
         # Item by item, without builtins, which a program may have bound to something else.
         def items(of: str) -> list:

@@ -97,7 +97,7 @@ class _Plan:
         if (function := _function_of(value)) is not None: return self._definition(name, value, function)
         literal = _literal(value)
         # What can be changed in place may have been.
-        may_change = isinstance(value, (list, dict)) or isinstance(value, tuple) and re.search(r"[\[{]", literal)
+        may_change = isinstance(value, (list, dict, set)) or isinstance(value, tuple) and re.search(r"[\[{]", literal)
         return Step(name, key=None if may_change else literal, text=f"{_imports(literal)}{name} = {literal}\n")
 
     def _definition(self, name: str, value: Any, function: types.FunctionType) -> Step:
@@ -318,6 +318,11 @@ def _literal(value: Any, depth: int = 0) -> str:
         return f"_kiln_triton.language.{_DTYPES.get(value.name, value.name)}"
     if kind is tuple:
         return "(" + "".join(_literal(v, depth + 1) + ", " for v in value) + ")"
+    if kind in (bytes, range): return repr(value)
+    if kind is complex: return f"complex({_literal(value.real)}, {_literal(value.imag)})"
+    if kind is set:
+        if not value: return "set()"
+        return "{" + ", ".join(_literal(v, depth + 1) for v in value) + "}"
     if kind is list: return "[" + ", ".join(_literal(v, depth + 1) for v in value) + "]"
     if kind is dict:
         return "{" + ", ".join(f"{_literal(k, depth + 1)}: {_literal(v, depth + 1)}" for k, v in value.items()) + "}"

@@ -177,6 +177,16 @@ class Sessions(unittest.TestCase):
             self.assertEqual(self.session.evaluate(text), eval(text))
         # NaN is not equal to itself, so the text is compared.
         self.assertEqual(str(self.session.evaluate("[float('nan'), float('inf')]")), "[nan, inf]")
+        for value in (1j, -2.5 + 0j, b"", b"a\x00\xff'", range(0), range(5, -1, -2), set(), {1, "a"}, [1j, (b"x", {2})],
+                      {"c": {1j}}, complex("inf-1j")):
+            self.session["v"] = value
+            self.assertEqual((found := self.session["v"]), value)
+            self.assertIs(type(found), type(value))
+        self.assertEqual(self.session.evaluate("abs(v) + w[0]", {"v": 3 + 4j, "w": b"a"}), 102)
+        members = {1}
+        # Twice: the set is handed over again, as lists are.
+        for _ in range(2): self.assertEqual(self.session.evaluate("(members.add(2), members)", {"members": members})[1], {1, 2})
+        self.assertEqual(members, {1})
         # Beyond 64 bits, within the 128 that a session has.
         self.assertEqual(self.session.evaluate("2 ** 70"), 2**70)
         opaque = self.session.evaluate("len")
