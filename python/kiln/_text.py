@@ -9,8 +9,9 @@ import types
 import weakref
 from typing import Any, Sequence
 
-# Lines, where the function begins among them, and the number of that line in the file.
-_kept: weakref.WeakKeyDictionary[types.FunctionType, tuple[list[str], int, int]] = weakref.WeakKeyDictionary()
+# Of which code, lines, where the function begins among them, and the number of that line in the file.
+_Kept = tuple[types.CodeType, list[str], int, int]
+_kept: weakref.WeakKeyDictionary[types.FunctionType, _Kept] = weakref.WeakKeyDictionary()
 
 _STRINGS = {getattr(tokenize, kind, None): change for kind, change in
             (("FSTRING_START", 1), ("TSTRING_START", 1), ("FSTRING_END", -1), ("TSTRING_END", -1))}
@@ -22,22 +23,22 @@ def keep_lines(function: types.FunctionType, kernel: Any = None) -> None:
     kernel: of Triton's, around the function, which has kept it too.
     """
     function = inspect.unwrap(function)
-    if function in _kept: return
+    code = function.__code__  # %autoreload gives a function that of the new text
+    if function in _kept and _kept[function][0] is code: return
     text, first = getattr(kernel, "raw_src", None), getattr(kernel, "starting_line_number", None)
     if isinstance(text, list) and first:
-        _kept[function] = text, 0, first
+        _kept[function] = code, text, 0, first
         return
     # The list of all functions of the file. inspect would look for the end of this one, which takes milliseconds.
-    code = function.__code__
     linecache.checkcache(code.co_filename)
     text, first = linecache.getlines(code.co_filename, function.__globals__), code.co_firstlineno
-    if len(text) >= first: _kept[function] = text, first - 1, first
+    if len(text) >= first: _kept[function] = code, text, first - 1, first
 
 
 def lines_of(function: types.FunctionType) -> tuple[list[str], int]:
     """The text of a function from its decorators on, and the number of its first line. OSError: there is none."""
-    if function not in _kept: return inspect.getsourcelines(function.__code__)
-    text, start, first = _kept[function]
+    code, text, start, first = _kept.get(function, (None, [], 0, 0))
+    if code is not function.__code__: return inspect.getsourcelines(function.__code__)
     return inspect.getblock(text[start:]), first
 
 

@@ -66,6 +66,18 @@ class Files(unittest.TestCase):
             self.written(number)
             self.assertEqual(self.put(self.imported()), number)
 
+    def test_a_function_with_new_code_has_its_text(self):
+        # As %autoreload has it: functions stay, and get the code of the file's new text.
+        text = "import kiln\nimport kiln.language as tl\n@kiln.jit\ndef put(out):\n    tl.store(out, {}.0)\n"
+        functions = []
+        for number in range(2):
+            with open(self.path, "w") as f: f.write(text.format(number))
+            functions.append(self.imported().put.fn)
+        functions[0].__code__ = functions[1].__code__
+        out = np.full(1, 5, np.float32)
+        kiln.jit(functions[0])[1](out)
+        self.assertEqual(out[0], 1)
+
     def test_what_measures_sees_what_was_imported(self):
         self.written(3)
         put = self.imported().put
