@@ -38,7 +38,9 @@ def keep_lines(function: types.FunctionType, kernel: Any = None) -> None:
 def lines_of(function: types.FunctionType) -> tuple[list[str], int]:
     """The text of a function from its decorators on, and the number of its first line. OSError: there is none."""
     code, text, start, first = _kept.get(function, (None, [], 0, 0))
-    if code is not function.__code__: return inspect.getsourcelines(function.__code__)
+    if code is not function.__code__:
+        # What the prompt of Python 3.13 keeps is found by the function; a wrapper would be what it wraps.
+        return inspect.getsourcelines(function.__code__ if hasattr(function, "__wrapped__") else function)
     return inspect.getblock(text[start:]), first
 
 

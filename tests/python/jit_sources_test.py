@@ -2,6 +2,7 @@
 import importlib.util
 import linecache
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -113,6 +114,13 @@ class Files(unittest.TestCase):
 
 
 class NoFile(unittest.TestCase):
+
+    @unittest.skipUnless(sys.version_info >= (3, 13), "Python keeps no text of -c")
+    def test_texts_of_the_command_line(self):
+        code = "import kiln, kiln.language as tl, numpy as np\n@kiln.jit\ndef put(out):\n    tl.store(out, 5.0)\n"
+        code += "out = np.zeros(1, np.float32)\nput[1](out)\nassert out[0] == 5"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_texts_that_python_keeps(self):
         text = "@kiln.jit\ndef put(out):\n    tl.store(out, 5.0)\n"
