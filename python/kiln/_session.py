@@ -169,6 +169,9 @@ class Session:
                 return ast.literal_eval(value.repr)  # JSON has no tuples
             except (ValueError, SyntaxError):
                 pass  # nan or inf among them
+        if value.type == "Tensor":  # of complex numbers, which leave as pairs
+            self._session.define("import torch as _kiln_torch\n", "<kiln.Session>", 1)
+            return _complex_tensor(self._with({"_kiln_z": value}, "_kiln_torch.view_as_real(_kiln_z)"))
         if value.type == "complex": return complex(value.repr)
         if value.type == "bytes": return ast.literal_eval(value.repr)
         if value.type == "range": return range(*(int(n) for n in re.findall(r"-?\d+", value.repr)))
@@ -334,6 +337,12 @@ def _tensor(value: Any) -> Any:
         return numpy.from_dlpack(value)
     except (BufferError, RuntimeError, TypeError) as e:
         raise CommandError(f"numpy cannot have this tensor ({e}); torch can, where it is imported") from None
+
+
+def _complex_tensor(parts: Any) -> Any:
+    found = _tensor(parts)
+    if (torch := sys.modules.get("torch")) is not None: return torch.view_as_complex(found)
+    return found.view(f"complex{16 * found.itemsize}")[..., 0]
 
 
 def run_command(name: str, expression: str, options: Mapping[str, Any], depth: int) -> Any:

@@ -91,7 +91,10 @@ class _Plan:
 
     def _step(self, name: str, value: Any) -> Step:
         if isinstance(value, types.ModuleType): return _import(name, value.__name__)
-        if _is_tensor(value): return Step(name, tensor=lambda: _capsule(value))
+        if _is_tensor(value):
+            if not _is_complex(value): return Step(name, tensor=lambda: _capsule(value))
+            self._steps.append(Step("_kiln_parts", tensor=lambda: _capsule(_parts(value))))
+            return Step(name, text=f"import torch as _kiln_torch\n{name} = _kiln_torch.view_as_complex(_kiln_parts)\n")
         if (home := _home_of(value)) is not None:
             return Step(name, key=home, text=f"import {home[0]} as _kiln_home\n{name} = _kiln_home.{home[1]}\n")
         if (function := _function_of(value)) is not None: return self._definition(name, value, function)
@@ -280,6 +283,24 @@ def _of_numpy(value: Any, name: str) -> bool:
 
 def _is_tensor(value: Any) -> bool:
     return not isinstance(value, type) and hasattr(type(value), "__dlpack__") and not _of_numpy(value, "generic")
+
+
+def _is_complex(value: Any) -> bool:
+    return "complex" in str(getattr(value, "dtype", ""))
+
+
+def _parts(value: Any) -> Any:
+    """The same memory as real numbers, with a last dimension of two: DLPack's complex tensors are not Kiln's."""
+    if _of_numpy(value, "ndarray"):
+        import numpy
+        real = value.real
+        return numpy.lib.stride_tricks.as_strided(real, (*real.shape, 2), (*real.strides, real.itemsize))
+    if type(value).__module__.split(".")[0] != "torch" and not hasattr(value, "is_conj"):
+        raise Unsendable(f"a complex tensor of '{type(value).__module__}'; torch's and numpy's can be shared")
+    if value.is_conj():
+        raise Unsendable("a tensor with the conjugate bit, which would be lost: x.resolve_conj() has none")
+    import torch
+    return torch.view_as_real(value.detach())
 
 
 def _capsule(value: Any) -> Any:

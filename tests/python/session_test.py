@@ -488,8 +488,19 @@ class Sessions(unittest.TestCase):
         with self.assertRaises(TypeError): self.session["x"] = np.array(["a"])
         # A mask would be lost, and what it hides would count.
         with self.assertRaisesRegex(TypeError, "mask"): self.session["x"] = np.ma.array([1, 2], mask=[0, 1])
-        with self.assertRaises(kiln.CommandError): self.session.evaluate("x", {"x": np.zeros(3, np.complex64)})
+        with self.assertRaises(kiln.CommandError): self.session.evaluate("x", {"x": np.zeros(3, np.longdouble)})
         self.assertEqual(self.session.evaluate("[x, 1]", {"x": np.ones(2)})[0].sum(), 2)
+
+    @unittest.skipUnless(np, "no numpy")
+    def test_complex_tensors_share_their_memory(self):
+        arrays = [np.ones(3, np.complex64) * (1 + 2j), (np.ones((4, 6), np.complex128) * 1j)[::2, 1::2].T, np.array(2j)]
+        for z in arrays + ([torch.ones(3, 2, dtype=torch.complex64).T] if torch else []):
+            before, w = np.array(z), z * 1j
+            self.session.run("z *= w", {"z": z, "w": w})
+            self.assertTrue(np.array_equal(np.asarray(z), before * np.asarray(w)))
+            self.assertTrue(np.array_equal(np.asarray(self.session["z"]), np.asarray(z)))
+        if torch:
+            with self.assertRaisesRegex(TypeError, r"conjugate bit.*x\.resolve_conj\(\)"): self.session["z"] = z.conj()
 
     @unittest.skipUnless(torch, "needs torch")
     def test_tensors_of_torch(self):
