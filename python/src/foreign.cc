@@ -82,8 +82,9 @@ Receiver find_receiver(PyTypeObject* type) {
   static PyObject* const real = PyUnicode_InternFromString("__float__");
   if (is_of_numpy(type, "bool") || is_of_numpy(type, "bool_")) return Receiver::kBool;  // whose __index__ will go
   if (type_has(type, index)) return Receiver::kInteger;
-  // All scalars of numpy have a __float__: that of complex ones gives their real part, that of dates fails.
-  if (is_of_numpy(type, "generic")) return is_of_numpy(type, "floating") ? Receiver::kReal : Receiver::kOther;
+  // All scalars of numpy have a __float__: that of complex ones gives their real part, that of dates and texts fails.
+  for (const char* name : {"complexfloating", "datetime64", "timedelta64", "flexible"})
+    if (is_of_numpy(type, name)) return Receiver::kOther;
   return type_has(type, real) ? Receiver::kReal : Receiver::kOther;
 }
 
