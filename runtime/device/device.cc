@@ -236,6 +236,7 @@ Stream Device::default_stream() const {
 }
 
 Result<Stream> Device::new_stream() const {
+  if (!impl_) return error(ErrorKind::kDevice, "a stream needs a device");
   KILN_TRY(std::unique_ptr<StreamImpl> stream, impl_->backend().new_stream());
   auto owned = std::make_shared<OwnedStream>();
   owned->device = impl_;
@@ -252,6 +253,7 @@ Stream Device::current_stream() const {
 }
 
 Result<Event> Device::record(const Stream& stream) const {
+  if (!impl_) return error(ErrorKind::kDevice, "an event needs a device");
   StreamImpl& queue = impl_->stream_or_current(stream);
   if (&queue.backend() != &impl_->backend())
     return error(ErrorKind::kValue, "the stream belongs to another device than {}", name());

@@ -175,6 +175,7 @@ Result<LoadedImage> LoadedImage::load(const Image& image, const Device& device) 
 }
 
 Status LoadedImage::launch(std::array<int64_t, 3> grid, std::span<const uint64_t> slots, const Stream& stream) const {
+  if (!loaded_) return error(ErrorKind::kValue, "launch of an empty handle of a loaded image");
   const std::string& name = image_.info().name;
   if (slots.size() != image_.params().size())
     return error(ErrorKind::kLaunch, "kernel '{}' has {} parameters, got {} slots", name, image_.params().size(),

@@ -251,7 +251,10 @@ const ArgTuple& tuple_of(const Arg& arg) { return *std::get<std::shared_ptr<cons
 
 /// What stands in front of a tuple's items.
 template <class Sink>
-bool bind_head(const ArgTuple& tuple, Sink& sink) {
+bool bind_head(const ParamInfo& param, const Arg& arg, Sink& sink) {
+  if (!std::get<std::shared_ptr<const ArgTuple>>(arg))
+    return sink.fail(arg_error(sink.kernel, param, ErrorKind::kValue, "is an empty tuple handle"));
+  const ArgTuple& tuple = tuple_of(arg);
   std::string names;
   for (const std::string& f : tuple.fields) names += f + " ";
   return sink.tag(kTuple) && sink.word(tuple.items.size()) && sink.word(names.size()) && sink.bytes(names);
@@ -288,7 +291,7 @@ bool bind_constexpr(const ParamInfo& param, const Arg& arg, Sink& sink) {
       return sink.tag(kLanguageFunction) && sink.word(path.size()) && sink.bytes(path);
     }
     case kArgTuple:
-      return bind_head(tuple_of(arg), sink) && std::ranges::all_of(tuple_of(arg).items, [&](const Arg& item) {
+      return bind_head(param, arg, sink) && std::ranges::all_of(tuple_of(arg).items, [&](const Arg& item) {
                return bind_constexpr(param, item, sink);
              });
     default:
@@ -363,7 +366,7 @@ template <class Sink>
   }
   switch (arg.index()) {
     case kArgTuple:
-      return bind_head(tuple_of(arg), sink) && std::ranges::all_of(tuple_of(arg).items, [&](const Arg& item) {
+      return bind_head(param, arg, sink) && std::ranges::all_of(tuple_of(arg).items, [&](const Arg& item) {
                return bind_argument(param, rule, item, sink);
              });
     case kArgBool:

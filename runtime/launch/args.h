@@ -76,7 +76,8 @@ const Tensor* tensor_in(const Arg& arg);
 template <class Fn>
 void each_tensor(const Arg& arg, const Fn& fn) {
   if (const auto* tuple = std::get_if<std::shared_ptr<const ArgTuple>>(&arg)) {
-    for (const Arg& item : (*tuple)->items) each_tensor(item, fn);
+    if (*tuple)
+      for (const Arg& item : (*tuple)->items) each_tensor(item, fn);
   } else if (const Tensor* tensor = tensor_in(arg)) {
     fn(*tensor);
   }

@@ -402,20 +402,33 @@ std::string identity_of(const Kernel& kernel, const Device& device) { return ker
 
 using namespace runtime;
 
-const std::string& Kernel::name() const { return impl_->name(); }
-std::span<const ParamDesc> Kernel::params() const { return impl_->params(); }
+namespace {
+
+Diagnostic empty_handle(std::string_view call) {
+  return error(ErrorKind::kValue, "{} of an empty kernel handle", call);
+}
+
+}  // namespace
+
+const std::string& Kernel::name() const {
+  static const std::string kNone;
+  return impl_ ? impl_->name() : kNone;
+}
+std::span<const ParamDesc> Kernel::params() const { return impl_ ? impl_->params() : std::span<const ParamDesc>(); }
 
 Status Kernel::launch(std::array<int64_t, 3> grid, std::span<const std::optional<Arg>> args,
                       const LaunchOptions& options) const {
+  if (!impl_) return empty_handle("launch");
   return impl_->launch(grid, args, options);
 }
 
 Result<KernelInfo> Kernel::compile(std::span<const std::optional<Arg>> args, const LaunchOptions& options,
                                    std::string_view target) const {
+  if (!impl_) return empty_handle("compile");
   return impl_->compile(args, options, target);
 }
 
-std::shared_ptr<const KernelInfo> Kernel::launched() const { return impl_->launched(); }
-bool Kernel::was_launched_as(const KernelInfo* info) const { return impl_->was_launched_as(info); }
+std::shared_ptr<const KernelInfo> Kernel::launched() const { return impl_ ? impl_->launched() : nullptr; }
+bool Kernel::was_launched_as(const KernelInfo* info) const { return impl_ && impl_->was_launched_as(info); }
 
 }  // namespace kiln

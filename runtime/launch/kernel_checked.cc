@@ -216,10 +216,12 @@ namespace kiln {
 
 Result<CheckedLaunch> launch_checked(const Kernel& kernel, std::array<int64_t, 3> grid,
                                      std::span<const std::optional<Arg>> args, const LaunchOptions& options) {
+  if (!kernel) return error(ErrorKind::kValue, "launch_checked of an empty kernel handle");
   return kernel.impl()->launch_checked(grid, args, options);
 }
 
 Status compile_checked(const Kernel& kernel, std::span<const std::optional<Arg>> args, const LaunchOptions& options) {
+  if (!kernel) return error(ErrorKind::kValue, "compile_checked of an empty kernel handle");
   return kernel.impl()->compile_checked(args, options);
 }
 

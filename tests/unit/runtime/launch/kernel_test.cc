@@ -10,6 +10,8 @@
 #include <set>
 #include <thread>
 
+#include "kiln/check.h"
+#include "kiln/image.h"
 #include "runtime/host/host_backend.h"
 #include "runtime/launch/args.h"
 #include "runtime/launch/kernel_launched.h"
@@ -198,6 +200,28 @@ TEST_F(KernelTest, WrongArgumentsNameTheParameter) {
   EXPECT_EQ(status.error().kind, ErrorKind::kValue);
   EXPECT_EQ(status.error().message, "kernel 'add': argument 'y' was freed: free() released its memory");
   EXPECT_EQ(compilations(), 0u);
+}
+
+TEST_F(KernelTest, EmptyHandlesAreErrors) {
+  Program program(kAdd);
+  Kernel add = kernel(program, "add");
+  const std::shared_ptr<const ArgTuple> none, around = std::make_shared<ArgTuple>(ArgTuple{{int64_t{1}, none}, {}});
+  for (const Arg& empty : {Arg(none), Arg(around)})
+    for (const Status& status : {add.launch({1, 1, 1}, Args{x, empty, int64_t{2}, std::nullopt}),
+                                 add.launch({1, 1, 1}, Args{empty, x, int64_t{2}, std::nullopt}),
+                                 add.launch({1, 1, 1}, Args{x, x, int64_t{2}, empty})})
+      EXPECT_TRUE(status.error().message.ends_with("is an empty tuple handle")) << status.error().message;
+  const Args args{x, x, int64_t{2}, std::nullopt};
+  EXPECT_EQ(Kernel().launch({1, 1, 1}, args).error().message, "launch of an empty kernel handle");
+  EXPECT_EQ(Kernel().compile(args).error().message, "compile of an empty kernel handle");
+  EXPECT_EQ(launch_checked(Kernel(), {1, 1, 1}, args).error().message, "launch_checked of an empty kernel handle");
+  EXPECT_EQ(compile_checked(Kernel(), args).error().message, "compile_checked of an empty kernel handle");
+  EXPECT_EQ(Kernel().name(), "");
+  EXPECT_TRUE(Kernel().params().empty() && !Kernel().launched() && !Kernel().was_launched_as(nullptr));
+  EXPECT_EQ(LoadedImage().launch({1, 1, 1}, {}).error().message, "launch of an empty handle of a loaded image");
+  EXPECT_EQ(Device().new_stream().error().message, "a stream needs a device");
+  EXPECT_EQ(Device().record().error().message, "an event needs a device");
+  EXPECT_TRUE(Device().synchronize().ok());
 }
 
 TEST_F(KernelTest, GridsAreChecked) {
