@@ -63,6 +63,7 @@ enum class StmtKind {
   kWith,
   kTry,
   kRaise,
+  kMatch,
 };
 
 struct Expr {
@@ -321,6 +322,36 @@ struct Try : Stmt {
 };
 struct Raise : Stmt {
   KILN_STMT(Raise) ExprPtr value, cause;
+};
+
+/// What stands behind `case`. Names are bound once all of the pattern matches.
+struct Pattern {
+  enum class Kind {
+    kAny,        // `_`, and with a name the capture `x`
+    kValue,      // `value`: what equals it
+    kSingleton,  // None, True, False: `value` itself
+    kSequence,   // [parts], one of which may be a kStar
+    kStar,       // `*name` in a sequence, with any number of elements
+    kMapping,    // {keys[i]: parts[i], **rest}
+    kClass,      // value(parts), of which the last ones are `attributes[i]=part`
+    kOr,         // parts[0] | parts[1] | …
+  } kind = Kind::kAny;
+  SourceRange range;
+  std::string name, rest;  // empty: nothing is bound
+  ExprPtr value;
+  std::vector<Pattern> parts;
+  std::vector<ExprPtr> keys;
+  std::vector<std::string> attributes;
+};
+struct Match : Stmt {
+  KILN_STMT(Match) struct Case {
+    Pattern pattern;
+    ExprPtr guard;  // may be null
+    Body body;
+    SourceRange range;
+  };
+  ExprPtr subject;
+  std::vector<Case> cases;
 };
 
 #undef KILN_EXPR

@@ -120,7 +120,29 @@ class Dumper {
       case StmtKind::kRaise:
         open("Raise"), child("", as<Raise>(s).value), child("from", as<Raise>(s).cause);
         break;
+      case StmtKind::kMatch:
+        open("Match"), child("subject", as<Match>(s).subject);
+        for (const Match::Case& c : as<Match>(s).cases) {
+          Indent in(*this);
+          line("case:");
+          pattern("", c.pattern), child("if", c.guard), nested("body", c.body);
+        }
+        break;
     }
+  }
+
+  void pattern(std::string_view label, const Pattern& p) {
+    constexpr std::string_view kNames[] = {"any", "value", "singleton", "sequence", "star", "mapping", "class", "or"};
+    Indent in(*this);
+    line("{}{}pattern {}{}{}", label, label.empty() ? "" : " ", kNames[static_cast<size_t>(p.kind)],
+         p.name.empty() ? "" : " as ", p.name);
+    child("", p.value);
+    const size_t positional = p.parts.size() - p.attributes.size();
+    for (size_t i = 0; i < p.parts.size(); ++i) {
+      if (i < p.keys.size()) child("key", p.keys[i]);
+      pattern(i < positional ? "" : p.attributes[i - positional], p.parts[i]);
+    }
+    if (!p.rest.empty()) line("  rest {}", p.rest);
   }
 
   void expr(std::string_view label, const Expr& e) {

@@ -177,7 +177,15 @@ class Walker {
       case StmtKind::kRaise:
         expr(as<Raise>(s).value.get()), expr(as<Raise>(s).cause.get());
         break;
+      case StmtKind::kMatch:
+        expr(as<Match>(s).subject.get());
+        for (const Match::Case& c : as<Match>(s).cases) pattern(c.pattern), expr(c.guard.get()), body(c.body);
+        break;
     }
+  }
+  void pattern(const Pattern& p) {
+    expr(p.value.get()), all(p.keys);
+    for (const Pattern& part : p.parts) pattern(part);
   }
 
   const OnStmt* on_stmt_;

@@ -120,6 +120,8 @@ Status Codegen::statement(const ast::Stmt& s) {
       return unsupported("try", "");
     case StmtKind::kRaise:
       return unsupported("raise", "use tl.static_assert or tl.device_assert");
+    case StmtKind::kMatch:
+      return unsupported("match", "use if and elif");
   }
   KILN_UNREACHABLE("statement kind");
 }
@@ -328,6 +330,7 @@ struct Reads {
       case StmtKind::kRaise:
       case StmtKind::kFunctionDef:
       case StmtKind::kClassDef:
+      case StmtKind::kMatch:
         return;
     }
   }

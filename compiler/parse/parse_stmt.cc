@@ -78,12 +78,11 @@ void Parser::statement(Body& out) {
     case Tok::kAsync:
       fail(error_at(here(), ErrorKind::kUnsupported, "'async' is not supported: use plain functions"));
     default:
-      simple_line(out);
+      if (at_match())
+        out.push_back(match_statement());
+      else
+        simple_line(out);
   }
-}
-
-void Parser::fail_match(SourceRange where) {
-  fail(error_at(where, ErrorKind::kUnsupported, "'match' is not supported: use 'if' and 'elif'"));
 }
 
 void Parser::simple_line(Body& out) {
@@ -97,7 +96,6 @@ void Parser::simple_line(Body& out) {
   // `print x` is Python 2's statement and a common mistake.
   const auto* call = out.empty() ? nullptr : dyn_as<ExprStmt>(out.back().get());
   const auto* name = call ? dyn_as<Name>(call->value.get()) : nullptr;
-  if (name && name->id == "match") fail_match(name->range);
   if (name && name->id == "print")
     fail(with_note(error_at(here(), ErrorKind::kSyntax, "expected '(' after 'print'"), "help: print(…) is a function"));
   fail_expected("the end of the statement");
@@ -210,8 +208,6 @@ StmtPtr Parser::expression_statement() {
     return node;
   }
   if (take(Tok::kColon)) {
-    // `match [x]:` and `match -x:` look like an element and a difference.
-    if (at(Tok::kNewline) && range(first).str() == "match") fail_match(range(first));
     if (left->kind != ExprKind::kName && left->kind != ExprKind::kAttribute && left->kind != ExprKind::kSubscript)
       fail(error_at(left->range, ErrorKind::kSyntax, "only a name, an attribute or an element can be annotated"));
     auto node = std::make_unique<AnnAssign>(SourceRange{});
@@ -296,7 +292,7 @@ StmtPtr Parser::from_statement() {
 void Parser::expect_colon(const Token& owner) {
   if (take(Tok::kColon)) return;
   check_token();
-  std::string_view word = spelling(owner.kind);
+  std::string_view word = range(owner).str();
   if (at(Tok::kAssign)) {
     fail(with_note(error_at(here(), ErrorKind::kSyntax, "expected ':' after '{}', found '='", word),
                    "help: '==' compares, '=' assigns"));
@@ -311,14 +307,14 @@ Body Parser::block(const Token& owner) {
   expect_colon(owner);
   Body body;
   if (!take(Tok::kNewline)) {
-    if (at(Tok::kEnd)) fail_expected(fmt::format("a statement after '{}'", spelling(owner.kind)));
+    if (at(Tok::kEnd)) fail_expected(fmt::format("a statement after '{}'", range(owner).str()));
     simple_line(body);
     return body;
   }
   if (!at(Tok::kIndent)) {
     // Without a body the next token may be the first of a far line; then the place is the end of this one.
     SourceRange place = now().kind == Tok::kEnd || now().kind == Tok::kDedent ? here() : range(now());
-    fail(error_at(place, ErrorKind::kSyntax, "expected an indented block after '{}' on line {}", spelling(owner.kind),
+    fail(error_at(place, ErrorKind::kSyntax, "expected an indented block after '{}' on line {}", range(owner).str(),
                   source_.line_of(owner.begin)));
   }
   advance();

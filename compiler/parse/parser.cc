@@ -160,13 +160,21 @@ bool is_incomplete(std::string_view text) {
   Open open = stream.open;
   // A block that began stays open until a blank line, so that it can get further lines.
   bool block = false;
-  bool line_start = true;
+  bool line_start = true, match = false;
+  Tok before = Tok::kNewline;
   for (const Token& t : stream.tokens) {
     if (line_start && t.kind != Tok::kIndent && t.kind != Tok::kDedent && t.kind != Tok::kEnd) {
-      if (source->column_of(t.begin) == 1) block = starts_block(t.kind);
+      const bool outermost = source->column_of(t.begin) == 1;
+      if (outermost) block = starts_block(t.kind);
+      match = outermost && text.substr(t.begin, t.end - t.begin) == "match";
       line_start = false;
     }
-    if (t.kind == Tok::kNewline) line_start = true;
+    if (t.kind == Tok::kNewline) {
+      // A name like others, unless a block follows.
+      if (match && before == Tok::kColon) block = true;
+      line_start = true;
+    }
+    before = t.kind;
   }
   try {
     Parser(*source, std::move(stream)).file();

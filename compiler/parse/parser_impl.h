@@ -64,7 +64,6 @@ class Parser {
   // --- statements (parse_stmt.cc) ---
   void statement(ast::Body& out);
   void simple_line(ast::Body& out);
-  [[noreturn]] void fail_match(SourceRange where);
   ast::StmtPtr simple();
   ast::StmtPtr expression_statement();
   ast::StmtPtr import_statement();
@@ -82,6 +81,24 @@ class Parser {
   ast::Body block(const Token& owner);
   ast::Body loop_block(const Token& owner);
   void expect_colon(const Token& owner);
+
+  // --- match (parse_match.cc) ---
+  /// `match` and `case` are names wherever no such statement begins.
+  bool at_match() const;
+  ast::StmtPtr match_statement();
+  ast::Match::Case match_case();
+  ast::Pattern open_pattern();   // `a, *b` without brackets
+  ast::Pattern whole_pattern();  // with `as`
+  ast::Pattern or_pattern();
+  ast::Pattern closed_pattern();
+  ast::Pattern value_pattern();
+  ast::Pattern sequence_part();
+  ast::Pattern bracketed_pattern();
+  ast::Pattern mapping_pattern();
+  ast::Pattern class_pattern(ast::ExprPtr type);
+  ast::ExprPtr pattern_constant();
+  std::string captured_name(const Token& name);
+  void check_case(const ast::Match::Case& c, bool last);
 
   // --- expressions (parse_expr.cc) ---
   ast::ExprPtr expression();               // no tuple, no walrus

@@ -115,6 +115,7 @@ int indent_of_clause(std::string_view text) {
   const auto continues = [&](std::string_view opener) {
     if (word == "else")
       return is_one_of(opener, std::array<std::string_view, 6>{"if", "elif", "for", "while", "except", "try"});
+    if (word == "case") return opener == "case";
     if (word == "elif") return opener == "if" || opener == "elif";
     return (word == "except" || word == "finally") && (opener == "try" || opener == "except" || opener == "else");
   };

@@ -10,8 +10,8 @@ namespace kiln::editor {
 /// behind return, pass, break, continue and raise.
 int indent_after(std::string_view text);
 
-/// For a line that was just made one of else, elif, except or finally: how many blanks it should have to belong to the
-/// block above; -1: leave it.
+/// For a line that was just made one of else, elif, except, finally or case: how many blanks it should have to belong
+/// to the block above; -1: leave it.
 int indent_of_clause(std::string_view text_before_cursor);
 
 /// A pasted text without what is not code: the prompts of a transcript ([3], In [3]:, >>>, ...) with the output between

@@ -56,6 +56,8 @@ class LaunchFinder {
     if (const auto* n = ast::dyn_as<ast::If>(&s)) return visit(n->body), visit(n->else_body);
     if (const auto* n = ast::dyn_as<ast::With>(&s)) return visit(n->body);
     if (const auto* n = ast::dyn_as<ast::Try>(&s)) return visit(n->body);
+    if (const auto* n = ast::dyn_as<ast::Match>(&s))
+      for (const ast::Match::Case& c : n->cases) visit(c.body);
   }
   void visit(const ast::Expr& e) {
     const auto* call = ast::dyn_as<ast::Call>(&e);

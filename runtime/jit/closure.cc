@@ -116,8 +116,19 @@ class Names {
     }
   }
 
+  void visit(const Pattern& p) {
+    visit(p.value.get()), visit_all(p.keys);
+    for (const std::string& name : {p.name, p.rest})
+      if (!name.empty()) bound.insert(name);
+    for (const Pattern& part : p.parts) visit(part);
+  }
+
   void visit(const Stmt& s) {
     switch (s.kind) {
+      case StmtKind::kMatch:
+        visit(as<Match>(s).subject.get());
+        for (const Match::Case& c : as<Match>(s).cases) visit(c.pattern), visit(c.guard.get()), visit(c.body);
+        return;
       case StmtKind::kExpr:
         return visit(as<ExprStmt>(s).value.get());
       case StmtKind::kAssign:

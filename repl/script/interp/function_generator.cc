@@ -150,6 +150,8 @@ FunctionGenerator::Step FunctionGenerator::start(Interp& in, const Stmt& s, Valu
     Ref<IteratorObject> it = in.iterator(items);
     push(Form::kFor, loop->body, s, false);
     blocks_.back().items = std::move(it);
+  } else if (const auto* m = dyn_as<Match>(&s)) {
+    if (const Body* body = in.chosen_case(*m, frame_)) push(Form::kBlock, *body, s);
   } else if (const auto* t = dyn_as<Try>(&s)) {
     push(Form::kTry, t->body, s);
   } else {

@@ -308,6 +308,9 @@ class Interp {
   Ref<ModuleObject> import_source(std::string_view path);
   void exec_assert(const ast::Assert& s, Frame& f);
   void exec_raise(const ast::Raise& s, Frame& f);
+  static void keep_report(const ScriptError& error);
+  /// The body of the first case that matches, whose names are bound; null: none does.
+  const ast::Body* chosen_case(const ast::Match& s, Frame& f);
   void exec_del(const ast::Expr& target, Frame& f);
   void exec_class(const ast::ClassDef& s, Frame& f);
   void exec_augmented(const ast::AugAssign& s, Frame& f);

@@ -161,8 +161,17 @@ class Resolver {
       } else if (const auto* t = dyn_as<Try>(st.get())) {
         declare(t->body, s), declare(t->else_body, s), declare(t->finally_body, s);
         for (const auto& h : t->handlers) declare(h.body, s);
+      } else if (const auto* m = dyn_as<Match>(st.get())) {
+        for (const auto& c : m->cases) declare(c.body, s);
       }
     }
+  }
+
+  void pattern(const Pattern& p, Scope& s) {
+    expr(p.value.get(), s), exprs(p.keys, s);
+    for (const Pattern& part : p.parts) pattern(part, s);
+    for (const std::string* name : {&p.name, &p.rest})
+      if (!name->empty()) bind(binding_key(*name), *name, p.range, s);
   }
 
   void target(const Expr& e, Scope& s) {
@@ -309,6 +318,10 @@ class Resolver {
       }
       case StmtKind::kRaise:
         expr(as<Raise>(st).value.get(), s), expr(as<Raise>(st).cause.get(), s);
+        return;
+      case StmtKind::kMatch:
+        expr(as<Match>(st).subject.get(), s);
+        for (const Match::Case& c : as<Match>(st).cases) pattern(c.pattern, s), expr(c.guard.get(), s), body(c.body, s);
         return;
       case StmtKind::kPass:
       case StmtKind::kBreak:

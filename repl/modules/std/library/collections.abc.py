@@ -116,6 +116,7 @@ class Collection(Sized, Iterable, Container):
 
 
 class Sequence(Reversible, Collection):
+    __sequence_pattern__ = True
     _types = (str, list, tuple, range, bytes, bytearray)
 
     @abstractmethod
@@ -308,6 +309,7 @@ class MutableSet(Set):
 
 
 class Mapping(Collection):
+    __mapping_pattern__ = True
     _types = (dict,)
 
     @abstractmethod

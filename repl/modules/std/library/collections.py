@@ -178,6 +178,7 @@ class Counter(dict):
 
 class deque:
     """A list with a start that moves, so that both ends are cheap."""
+    __sequence_pattern__ = True
 
     def __init__(self, iterable=(), maxlen=None):
         if maxlen is not None and maxlen < 0:
@@ -436,7 +437,7 @@ class ChainMap:
 
 
 def _named(cls, fields, defaults):
-    cls._fields = tuple(fields)
+    cls._fields = cls.__match_args__ = tuple(fields)
     cls._field_defaults = defaults
     for i, name in enumerate(fields):
         # `i=i` keeps this turn's number: the lambda would see the last one.

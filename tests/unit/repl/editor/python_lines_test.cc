@@ -43,6 +43,8 @@ TEST(PythonLines, ClausesGoBackToTheirStatement) {
   EXPECT_EQ(indent_of_clause("if x:\n    if y:\n        z\n    else"), -1);  // belongs to the inner one
   EXPECT_EQ(indent_of_clause("if x:\n    y\nelse"), -1);
   EXPECT_EQ(indent_of_clause("try:\n    f()\n    except E as e"), 0);
+  EXPECT_EQ(indent_of_clause("match x:\n    case 1:\n        y\n        case [2, z] if z"), 4);
+  EXPECT_EQ(indent_of_clause("match x:\n    case 1"), -1);
   EXPECT_EQ(indent_of_clause("x = 1\nelse"), -1);
   EXPECT_EQ(indent_of_clause("d = {1: 2}\nx = lambda"), -1);
 }

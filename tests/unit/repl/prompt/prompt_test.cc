@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <chrono>
+#include <fstream>
 #include <thread>
 
 #include "support/files.h"
@@ -95,6 +96,26 @@ TEST_F(Prompt, SessionsShareTheirHistory) {
   auto c = start();
   c->type("\022from_a");
   EXPECT_TRUE(c->wait_for("from_a = 1"));
+}
+
+TEST_F(Prompt, AHistoryThatCannotBeKeptIsTold) {
+  // A file stands where its folder would be made.
+  { std::ofstream(state_.path + "/kiln") << "in the way"; }
+  auto t = start();
+  t->type("x = 40 + 2\r");
+  EXPECT_TRUE(t->wait_for("the history of this session is not kept")) << t->screen().text();
+  t->type("x\r");
+  EXPECT_TRUE(t->wait_for("\n42\n")) << t->screen().text();
+  t->type("\033[A\033[A");
+  EXPECT_TRUE(t->wait_for("[3] x = 40 + 2")) << t->screen().text();
+}
+
+TEST_F(Prompt, MatchIsABlock) {
+  auto t = start();
+  t->type("match [1, 2]:\rcase [a]:\rprint('one')\rcase [a, b]:\rprint('two', a + b)\r\r");
+  EXPECT_TRUE(t->wait_for("\ntwo 3\n")) << t->screen().text();
+  t->type("match = 5\rmatch + 1\r");
+  EXPECT_TRUE(t->wait_for("\n6\n")) << t->screen().text();
 }
 
 TEST_F(Prompt, PlainLinesOnADumbTerminal) {
