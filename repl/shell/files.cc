@@ -65,7 +65,9 @@ std::string state_folder() {
     folder = std::string(home) + "/.local/state/kiln";
   else
     return {};
-  return make_directories(folder).ok() ? folder : std::string();
+  // A failure is told by who writes into it, with its reason.
+  [[maybe_unused]] const Status made = make_directories(folder);
+  return folder;
 }
 
 }  // namespace kiln::repl

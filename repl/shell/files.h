@@ -19,7 +19,8 @@ void put(std::FILE* stream, std::string_view text);
 /// Flushes standard output; kIo when not all that was written to it arrived.
 Status finish_output();
 
-/// $XDG_STATE_HOME/kiln or ~/.local/state/kiln, made when missing; empty when that is not possible.
+/// $XDG_STATE_HOME/kiln or ~/.local/state/kiln, made when missing; empty where neither variable is set. Where it cannot
+/// be made, what is written into it fails, and says why.
 std::string state_folder();
 
 }  // namespace kiln::repl
