@@ -141,7 +141,12 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   CLI::App* demo = app.add_subcommand(
       "demo", "compare expressions in all variants; or the named kernels with one kernel per operation");
   demo->add_option("kernels", o.demo.kernels, "only these kernels");
-  demo->add_option("--timeout", o.demo.timeout_s, "seconds for each comparison")->check(CLI::PositiveNumber);
+  // Not CLI::PositiveNumber, which shows the largest float where a number does not fit.
+  demo->add_option("--timeout", o.demo.timeout_s, "seconds for each comparison")->check([](const std::string& text) {
+    double seconds = 0;
+    const bool fits = CLI::detail::lexical_cast(text, seconds) && seconds > 0;
+    return fits ? std::string() : fmt::format("must be a number of seconds above 0, got {}", text);
+  });
 
   CLI::App* compare = app.add_subcommand("compare", "compare two runs saved by %compare --json");
   compare->add_option("old", o.compare.old_file, "the earlier run")->required();
