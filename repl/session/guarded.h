@@ -23,7 +23,10 @@ Status guarded(Interp& in, F&& run) {
     run();
   } catch (ScriptError& e) {
     auto* raised = e.exception.get<Instance>();
-    if (!raised || !raised->type->derives_from(in.exception_type("SystemExit").get())) return std::move(e.diagnostic);
+    if (!raised || !raised->type->derives_from(in.exception_type("SystemExit").get())) {
+      in.add_causes(e);
+      return std::move(e.diagnostic);
+    }
     try {
       in.exit_code = in.exit_status(e.exception);
     } catch (ScriptError& in_its_text) {

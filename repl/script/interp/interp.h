@@ -214,6 +214,10 @@ class Interp {
   /// its kind.
   [[noreturn]] void fail(Diagnostic d, std::string_view type = {});
   [[noreturn]] void raise(Value exception, SourceRange where);
+  /// An exception that was caught, with the place where it was raised first; `named`: by its name, which is told too.
+  [[noreturn]] void raise_again(const Value& exception, SourceRange where, bool named);
+  /// The exceptions that led to this one, as notes.
+  void add_causes(ScriptError& error);
   /// The exception that is being handled becomes what another one says it came from.
   void set_context(Instance& exception);
   template <class T>

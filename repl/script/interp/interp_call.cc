@@ -556,6 +556,46 @@ void Interp::raise(Value exception, SourceRange where) {
   throw e;
 }
 
+void Interp::keep_report(const ScriptError& error) {
+  if (auto* instance = error.exception.get<Instance>())
+    instance->caught = std::make_shared<const Diagnostic>(error.diagnostic);
+}
+
+void Interp::raise_again(const Value& exception, SourceRange where, bool named) {
+  const auto caught = exception.get<Instance>()->caught;
+  if (!caught) raise(exception, where);
+  set_context(*exception.get<Instance>());
+  ScriptError e{*caught, exception};
+  if (named) e.diagnostic.notes.push_back({"raised again here", place_of(where)});
+  throw e;
+}
+
+void Interp::add_causes(ScriptError& error) {
+  constexpr int kMost = 8;  // a script may have closed a circle
+  Value at = error.exception;
+  for (int n = 0; n < kMost; ++n) {
+    auto* instance = at.get<Instance>();
+    Value* cause = instance ? instance->fields.find("__cause__") : nullptr;
+    Value* context = instance && !cause ? instance->fields.find("__context__") : nullptr;
+    auto* before = cause ? cause->get<Instance>() : context ? context->get<Instance>() : nullptr;
+    if (!before) return;  // also `from None`
+    Note note{std::string(cause ? "caused by " : "raised while this was handled: "), {}};
+    if (before->caught) {
+      note.message += before->caught->message;
+      note.place = before->caught->place;
+    } else {
+      try {
+        const std::string text = str(Value(before));
+        note.message += before->type->name + (text.empty() ? "" : ": " + text);
+      } catch (ScriptError&) {  // of a __str__ of the script's
+        note.message += before->type->name;
+      }
+    }
+    error.diagnostic.notes.push_back(std::move(note));
+    at = Value(before);
+  }
+}
+
 void Interp::take_interrupt() {
   if (!stops_statement.load()) forget_interrupt();
 }

@@ -387,9 +387,8 @@ void Interp::exec_assert(const Assert& s, Frame& f) {
 void Interp::exec_raise(const Raise& s, Frame& f) {
   if (!s.value) {
     where_ = s.range;
-    if (handled_.empty()) fail(ErrorKind::kValue, "no exception is being handled that 'raise' could raise again");
-    Value again = handled_.back();
-    raise(again, s.range);
+    if (handled_.empty()) fail_as("RuntimeError", "no exception is being handled that 'raise' could raise again");
+    raise_again(handled_.back(), s.range, false);
   }
   Value v = eval(*s.value, f);
   where_ = s.range;
@@ -406,6 +405,7 @@ void Interp::exec_raise(const Raise& s, Frame& f) {
     instance->fields.set("__cause__", std::move(cause));
     where_ = s.range;
   }
+  if (instance->caught) raise_again(v, s.range, true);
   raise(v, s.range);
 }
 
@@ -417,6 +417,7 @@ const Try::Handler* Interp::handler_of(const Try& s, const ScriptError& error, F
       if (!is_instance(error.exception, type)) continue;
     }
     if (!h.name.empty()) store(binding_key(h.name), error.exception, f);
+    keep_report(error);
     return &h;
   }
   return nullptr;
@@ -463,6 +464,7 @@ Flow Interp::exec_try(const Try& s, Frame& f) {
       ~Handled() { all.resize(size); }
     } around{handled_};
     handled_.push_back(e.exception);
+    keep_report(e);
     const Cleanup cleanup(*this);
     // `return`, `break` or `continue` in a finally block swallows the exception, as in Python.
     if (Flow last = exec(s.finally_body, f); last != Flow::kNormal) return last;

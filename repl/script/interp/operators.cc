@@ -501,7 +501,10 @@ Value Interp::attribute(const Value& base, std::string_view name) {
     std::string path = module->path + "." + std::string(name);
     if (auto sub = import_module(path)) return sub;
   }
-  std::string what = module ? fmt::format("the module '{}'", module->path) : fmt::format("'{}'", type_name(base));
+  auto* type = base.get<TypeObject>();
+  const std::string what = module ? fmt::format("the module '{}'", module->path)
+                           : type ? fmt::format("the class '{}'", type->name)
+                                  : fmt::format("'{}'", type_name(base));
   std::string near = nearest_name(name, names);
   fail_as_type("AttributeError", fmt::format("{} has no attribute '{}'", what, name),
                near.empty() ? "" : fmt::format("help: did you mean '{}'?", near));

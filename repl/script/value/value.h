@@ -499,6 +499,8 @@ class Instance : public Object {
   const Ref<TypeObject> type;
   const Ref<Dict> dict = make<Dict>();  // __dict__
   Table& fields = dict->table;
+  /// Of an exception that was caught: as it would have been reported.
+  std::shared_ptr<const Diagnostic> caught;
 };
 
 /// Asked before a function runs, with the receiver of a native method: what the call gives, or nullopt for the function
