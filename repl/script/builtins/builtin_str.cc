@@ -500,7 +500,9 @@ Value removesuffix(Interp& in, NativeArgs& a) {
 /// "{}", "{0}", "{name}", "{x.attr[key]}", "{!r}", "{:spec}" with fields inside the spec.
 class Formatter {
  public:
-  Formatter(Interp& in, const std::vector<Value>& args, Dict& named) : in_(in), args_(args), named_(named) {}
+  /// With a mapping its elements are the named values: format_map().
+  Formatter(Interp& in, const std::vector<Value>& args, Dict& named, const Value* mapping = nullptr)
+      : in_(in), args_(args), named_(named), mapping_(mapping) {}
 
   std::string run(std::string_view text, int depth = 0) {
     if (depth > 2) in_.fail(ErrorKind::kValue, "the fields of format() are nested too deeply");
@@ -537,12 +539,14 @@ class Formatter {
     // "!r" stands at the end of the path, in front of the colon.
     if (path.size() >= 2 && path[path.size() - 2] == '!') {
       conversion = path.back();
+      if (std::string_view("sra").find(conversion) == std::string_view::npos)
+        in_.fail(ErrorKind::kValue, "'!{}' is no conversion of format(): !s, !r and !a are", conversion);
       path.remove_suffix(2);
     }
     size_t end = std::min(path.find_first_of(".["), path.size());
     std::string_view first = path.substr(0, end);
-    Value v = first.empty()                                  ? positional(next_++)
-              : std::isdigit(static_cast<uint8_t>(first[0])) ? positional(number(first))
+    Value v = first.empty()                                  ? positional(next())
+              : std::isdigit(static_cast<uint8_t>(first[0])) ? positional(numbered(first))
                                                              : named(first);
     path.remove_prefix(end);
     while (!path.empty()) {
@@ -569,24 +573,45 @@ class Formatter {
     }
     return n;
   }
+  /// Fields are numbered by their order or by their texts: a mix would leave open which value is meant.
+  size_t next() {
+    if (numbered_) fail_mixed();
+    ordered_ = true;
+    return next_++;
+  }
+  size_t numbered(std::string_view digits) {
+    if (ordered_) fail_mixed();
+    numbered_ = true;
+    return number(digits);
+  }
+  [[noreturn]] void fail_mixed() {
+    in_.fail(ErrorKind::kValue, "format()'s fields are all numbered ({{0}} {{1}}) or none is ({{}} {{}})");
+  }
   Value positional(size_t i) {
     if (i >= args_.size()) in_.fail_as("IndexError", "format() needs more than {} values", args_.size());
     return args_[i];
   }
   Value named(std::string_view name) {
+    if (mapping_) return in_.item(*mapping_, Value::str(std::string(name)));
     Value* v = named_.table.find(name);
-    if (!v) in_.fail_as("KeyError", "format() has no value named '{}'", name);
+    if (!v) in_.fail_key(Value::str(std::string(name)), "format() has no value named {}");
     return *v;
   }
 
   Interp& in_;
   const std::vector<Value>& args_;
   Dict& named_;
+  const Value* const mapping_;
   size_t next_ = 0;
+  bool ordered_ = false, numbered_ = false;
 };
 
 Value format(Interp& in, NativeArgs& a) {
   return Value::str(Formatter(in, a[0].get<Tuple>()->items, *a[1].get<Dict>()).run(self(a)));
+}
+Value format_map(Interp& in, NativeArgs& a) {
+  const std::vector<Value> none;
+  return Value::str(Formatter(in, none, *make<Dict>(), &a[0]).run(self(a)));
 }
 
 constexpr NativeDef kMethods[] = {
@@ -598,6 +623,7 @@ constexpr NativeDef kMethods[] = {
     {"expandtabs(tabsize=8)", expandtabs, "with spaces in place of tabs"},
     {"find(text, start=0, end=)", find, "where a text begins in it, or -1"},
     {"format(*values, **named)", format, "fills the {} fields"},
+    {"format_map(mapping)", format_map, "fills the {} fields with elements of a mapping"},
     {"index(text, start=0, end=)", index, "where a text begins in it"},
     {"isalnum()", isalnum, "only letters and digits?"},
     {"isalpha()", isalpha, "only letters?"},

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "repl/script/builtins/builtins.h"
+#include "repl/script/value/bytes.h"
 #include "repl/script/value/classes.h"
 #include "support/text_width.h"
 #include "support/unicode.h"
@@ -140,7 +141,14 @@ Value make_float(Interp& in, NativeArgs& a) {
 }
 
 Value make_bool(Interp& in, NativeArgs& a) { return Value::boolean(!a[0].missing() && in.truth(a[0])); }
-Value make_str(Interp& in, NativeArgs& a) { return Value::str(a[0].missing() ? "" : in.str(a[0])); }
+Value make_str(Interp& in, NativeArgs& a) {
+  if (a[1].missing() && a[2].missing()) return Value::str(a[0].missing() ? "" : in.str(a[0]));
+  // With an encoding it is bytes.decode().
+  const std::string* data = byte_data(a[0]);
+  if (!data) in.fail(ErrorKind::kType, "str() with an encoding needs bytes, got '{}'", in.type_name(a[0]));
+  const std::string encoding = a[1].missing() ? "utf-8" : in.to_text(a[1], "str()'s encoding");
+  return Value::str(decode_bytes(in, *data, encoding, a[2].missing() ? "strict" : in.to_text(a[2], "str()'s errors")));
+}
 Value make_list(Interp& in, NativeArgs& a) {
   return make<List>(a[0].missing() ? std::vector<Value>() : in.to_vector(a[0]));
 }
@@ -218,7 +226,7 @@ constexpr TypeRow kTypes[] = {
     {Kind::kInt, {"int(value=0, base=10)", make_int, "an int from a number or a text"}},
     {Kind::kFloat, {"float(value=0.0)", make_float, "a float from a number or a text"}},
     {Kind::kBool, {"bool(value=False)", make_bool, "the truth of a value"}},
-    {Kind::kStr, {"str(value='')", make_str, "the value as text"}},
+    {Kind::kStr, {"str(value='', encoding=, errors=)", make_str, "the value as text; bytes with their encoding"}},
     {Kind::kList, {"list(iterable=())", make_list, "a list of the elements"}},
     {Kind::kTuple, {"tuple(iterable=())", make_tuple, "a tuple of the elements"}},
     {Kind::kSet, {"set(iterable=())", make_set, "a set of the elements"}},

@@ -146,7 +146,8 @@ class Interp {
   std::string repr(const Value& v);
   std::string str(const Value& v);
   std::string format(const Value& v, std::string_view spec);
-  std::string percent_format(const std::string& text, const Value& args);
+  /// `bytes`: the text is of bytes, whose %s takes bytes.
+  std::string percent_format(const std::string& text, const Value& args, bool bytes = false);
 
   // --- conversions that natives need ---
   int64_t to_int(const Value& v, std::string_view what);  // an int, or an error that names `what`

@@ -85,6 +85,7 @@ std::optional<Value> byte_binary(Interp& in, BinaryOp op, const std::string& dat
     if (!more) return std::nullopt;
     return make<T>(reflected ? *more + data : data + *more);
   }
+  if (op == BinaryOp::kMod && !reflected) return make<T>(in.percent_format(data, other, true));
   if (op != BinaryOp::kMul || !other.small_int_or_bool()) return std::nullopt;
   // Nothing repeated stays nothing, however often.
   const size_t n = data.empty() ? 0 : static_cast<size_t>(std::max<int64_t>(0, other.integer()));
@@ -226,6 +227,13 @@ std::string gather_bytes(Interp& in, const Value& v) {
   return out;
 }
 
+namespace {
+/// A name of what is done with characters that an encoding does not have; asked only where one is met, as in Python.
+void fail_handler(Interp& in, const std::string& errors) {
+  if (errors != "strict") in.fail_as("LookupError", "unknown error handler name '{}'", errors);
+}
+}  // namespace
+
 std::string encode_text(Interp& in, const std::string& text, const std::string& encoding, const std::string& errors) {
   const Encoding e = encoding_of(in, encoding);
   if (e == Encoding::kUtf8) return text;
@@ -239,9 +247,17 @@ std::string encode_text(Interp& in, const std::string& text, const std::string& 
       out += static_cast<char>(c.code);
     else if (errors == "replace")
       out += '?';
-    else if (errors != "ignore")
-      in.fail_as("UnicodeEncodeError", "'{}' cannot encode the character U+{:04X} in position {}", encoding,
-                 static_cast<uint32_t>(c.code), position);
+    else if (const auto code = static_cast<uint32_t>(c.code); errors == "backslashreplace")
+      out += code < 0x100     ? fmt::format("\\x{:02x}", code)
+             : code < 0x10000 ? fmt::format("\\u{:04x}", code)
+                              : fmt::format("\\U{:08x}", code);
+    else if (errors == "xmlcharrefreplace")
+      out += fmt::format("&#{};", code);
+    else if (errors != "ignore") {
+      fail_handler(in, errors);
+      in.fail_as("UnicodeEncodeError", "'{}' cannot encode the character U+{:04X} in position {}", encoding, code,
+                 position);
+    }
   }
   return out;
 }
@@ -259,8 +275,12 @@ std::string decode_bytes(Interp& in, const std::string& data, const std::string&
       append_utf8(out, c.code);
     else if (errors == "replace")
       append_utf8(out, 0xFFFD);
-    else if (errors != "ignore")
+    else if (errors == "backslashreplace")
+      out += fmt::format("\\x{:02x}", byte);
+    else if (errors != "ignore") {
+      fail_handler(in, errors);
       in.fail_as("UnicodeDecodeError", "'{}' cannot decode the byte 0x{:02x} in position {}", encoding, byte, i);
+    }
     i += c.bytes;
   }
   return out;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "repl/script/interp/interp.h"
+#include "repl/script/value/bytes.h"
 #include "repl/script/value/text.h"
 
 namespace kiln::script {
@@ -66,9 +67,19 @@ Value whole_of(Interp& in, const Value& v, bool decimal) {
   return v;
 }
 
+/// What %s, %b and %c of a format of bytes put there.
+std::string shown_bytes(Interp& in, char type, const Value& v) {
+  if (type != 'c') return to_bytes(in, v, fmt::format("the value of '%{}'", type));
+  const std::string* one = byte_data(v);
+  if (one && one->size() == 1) return *one;
+  if (!v.small_int_or_bool() || v.integer() < 0 || v.integer() > 255)
+    in.fail(ErrorKind::kType, "'%c' needs an int from 0 to 255 or one byte, got {}", in.repr(v));
+  return {static_cast<char>(v.integer())};
+}
+
 }  // namespace
 
-std::string Interp::percent_format(const std::string& text, const Value& args) {
+std::string Interp::percent_format(const std::string& text, const Value& args, bool bytes) {
   auto* tuple = args.get<Tuple>();
   auto* dict = args.get<Dict>();
   size_t used = 0;
@@ -95,9 +106,8 @@ std::string Interp::percent_format(const std::string& text, const Value& args) {
     if (i < text.size() && text[i] == '(') {
       size_t close = text.find(')', i);
       if (!dict || close == std::string::npos) fail(ErrorKind::kType, "'%(name)' needs a dict on the right of '%'");
-      Value* found = dict->table.find(std::string_view(text).substr(i + 1, close - i - 1));
-      if (!found) fail_as("KeyError", "the dict has no key '{}'", text.substr(i + 1, close - i - 1));
-      value = *found;
+      std::string key = text.substr(i + 1, close - i - 1);
+      value = item(args, bytes ? Value(make<Bytes>(std::move(key))) : Value::str(std::move(key)));
       i = close + 1;
     }
     std::string flags, width, precision;
@@ -133,6 +143,17 @@ std::string Interp::percent_format(const std::string& text, const Value& args) {
     if (!textual && flags.find('#') != std::string::npos) spec += '#';
     if (!textual && !left && flags.find('0') != std::string::npos) spec += '0';
     spec += width;
+    if (bytes && (type == 's' || type == 'b' || type == 'c')) {
+      std::string shown = shown_bytes(*this, type, value);
+      if (type != 'c' && !precision.empty())
+        shown.resize(std::min<size_t>(shown.size(), static_cast<size_t>(std::atoi(precision.c_str()))));
+      // Each byte is a column here, whatever the bytes encode.
+      const size_t wide = width.empty() ? 0 : static_cast<size_t>(std::min(100000, std::atoi(width.c_str())));
+      if (shown.size() < wide) shown.insert(left ? shown.size() : 0, wide - shown.size(), ' ');
+      out += shown;
+      continue;
+    }
+    if (bytes && type == 'r') type = 'a';
     if (type == 's' || type == 'r' || type == 'a') {
       if (!precision.empty()) spec += "." + precision;
       std::string shown = type == 's' ? str(value) : repr(value);
