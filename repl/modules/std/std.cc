@@ -42,7 +42,8 @@ Value whole_function(Interp& in, NativeArgs& a) {
     if (auto v = special(in, o, special_name, {})) return *v;
   if (a[0].kind() == Kind::kInt || a[0].kind() == Kind::kBool) return in.unary(ast::UnaryOp::kPlus, a[0]);
   double x = F(in.to_double(a[0], "the argument"));
-  if (!std::isfinite(x)) in.fail(ErrorKind::kValue, "{} cannot be an int", ast::float_repr(x));
+  if (std::isnan(x)) in.fail(ErrorKind::kValue, "nan cannot be an int");
+  if (std::isinf(x)) in.fail_as("OverflowError", "{} cannot be an int", ast::float_repr(x));
   if (std::fabs(x) >= 0x1p126)
     in.fail(ErrorKind::kValue, "{} does not fit into Kiln's ints of 128 bits", ast::float_repr(x));
   return Value::wide(static_cast<ast::Int>(x));
@@ -91,12 +92,31 @@ Value atan2(Interp& in, NativeArgs& a) {
   return Value::real(std::atan2(in.to_double(a[0], "y"), in.to_double(a[1], "x")));
 }
 Value fmod(Interp& in, NativeArgs& a) {
-  double y = in.to_double(a[1], "fmod()'s divisor");
+  const double x = in.to_double(a[0], "fmod()'s argument"), y = in.to_double(a[1], "fmod()'s divisor");
   if (y == 0) in.fail(ErrorKind::kValue, "fmod() by zero");
-  return Value::real(std::fmod(in.to_double(a[0], "fmod()'s argument"), y));
+  if (std::isinf(x) && !std::isnan(y)) in.fail(ErrorKind::kValue, "fmod() of {}", ast::float_repr(x));
+  return Value::real(std::fmod(x, y));
+}
+Value remainder(Interp& in, NativeArgs& a) {
+  const double x = in.to_double(a[0], "remainder()'s argument"), y = in.to_double(a[1], "remainder()'s divisor");
+  if (y == 0) in.fail(ErrorKind::kValue, "remainder() by zero");
+  if (std::isinf(x) && !std::isnan(y)) in.fail(ErrorKind::kValue, "remainder() of {}", ast::float_repr(x));
+  return Value::real(std::remainder(x, y));
+}
+Value nextafter(Interp& in, NativeArgs& a) {
+  return Value::real(std::nextafter(in.to_double(a[0], "x"), in.to_double(a[1], "y")));
+}
+Value ulp(Interp& in, NativeArgs& a) {
+  const double x = std::fabs(in.to_double(a[0], "ulp()'s argument"));
+  if (!std::isfinite(x)) return Value::real(x);
+  // Of the largest float downwards: there is none above.
+  const double above = std::nextafter(x, INFINITY);
+  return Value::real(std::isinf(above) ? x - std::nextafter(x, 0) : above - x);
 }
 Value hypot(Interp& in, NativeArgs& a) {
-  return Value::real(std::hypot(in.to_double(a[0], "x"), in.to_double(a[1], "y")));
+  double r = 0;
+  for (const Value& v : a[0].get<Tuple>()->items) r = std::hypot(r, in.to_double(v, "a coordinate"));
+  return Value::real(r);
 }
 Value copysign(Interp& in, NativeArgs& a) {
   return Value::real(std::copysign(in.to_double(a[0], "x"), in.to_double(a[1], "y")));
@@ -266,7 +286,7 @@ constexpr NativeDef kMath[] = {
     {"fsum(iterable)", fsum, "a sum whose rounding errors are kept"},
     {"gamma(x)", real_function<gamma_of>, ""},
     {"gcd(*ints)", gcd, ""},
-    {"hypot(x, y)", hypot, ""},
+    {"hypot(*coordinates)", hypot, "of the root of the sum of squares"},
     {"isclose(a, b, *, rel_tol=1e-9, abs_tol=0.0)", isclose, ""},
     {"isfinite(x)", isfinite, ""},
     {"isinf(x)", isinf, ""},
@@ -280,16 +300,19 @@ constexpr NativeDef kMath[] = {
     {"log1p(x)", real_function<log1p_of>, ""},
     {"log2(x)", real_function<log2_of>, ""},
     {"modf(x)", modf, "the part behind the point, and the part before it"},
+    {"nextafter(x, y)", nextafter, "the float behind x on the way to y"},
     {"perm(n, k=None)", perm, "how many ordered ways there are to choose k of n"},
     {"pow(x, y)", math_pow, ""},
     {"prod(iterable, start=1)", prod, ""},
     {"radians(x)", radians, "degrees as radians"},
+    {"remainder(x, y)", remainder, "x less the nearest multiple of y"},
     {"sin(x)", real_function<sin_of>, ""},
     {"sinh(x)", real_function<sinh_of>, ""},
     {"sqrt(x)", real_function<sqrt_of>, ""},
     {"tan(x)", real_function<tan_of>, ""},
     {"tanh(x)", real_function<tanh_of>, ""},
     {"trunc(x)", whole_function<trunc_of>, "the int towards zero"},
+    {"ulp(x)", ulp, "the value of the last bit of a float"},
 };
 
 void fill_math(Interp&, ModuleObject& m) {
@@ -462,6 +485,24 @@ class VersionInfo : public Tuple {
   }
 };
 
+/// The limits of floats, which are doubles.
+Value float_info() {
+  using Limits = std::numeric_limits<double>;
+  auto out = make<Opaque>("sys.float_info");
+  out->members.set("max", Value::real(Limits::max()));
+  out->members.set("min", Value::real(Limits::min()));
+  out->members.set("epsilon", Value::real(Limits::epsilon()));
+  out->members.set("dig", Value::integer(Limits::digits10));
+  out->members.set("mant_dig", Value::integer(Limits::digits));
+  out->members.set("max_exp", Value::integer(Limits::max_exponent));
+  out->members.set("min_exp", Value::integer(Limits::min_exponent));
+  out->members.set("max_10_exp", Value::integer(Limits::max_exponent10));
+  out->members.set("min_10_exp", Value::integer(Limits::min_exponent10));
+  out->members.set("radix", Value::integer(Limits::radix));
+  out->members.set("rounds", Value::integer(1));
+  return out;
+}
+
 void fill_sys(Interp& in, ModuleObject& m) {
   add_functions(m, kSys);
   auto argv = make<List>();
@@ -476,6 +517,15 @@ void fill_sys(Interp& in, ModuleObject& m) {
   m.members.set("executable", Value::str("kiln"));
   m.members.set("byteorder", Value::str("little"));
   m.members.set("modules", make<Dict>());
+  m.members.set("stdin", standard_input(in));
+  m.members.set("__stdin__", standard_input(in));
+  m.members.set("float_info", float_info());
+  m.members.set("hexversion", Value::integer(0x030B00F0));
+  m.members.set("prefix", Value::str(""));
+  auto implementation = make<Opaque>("sys.implementation");
+  implementation->members.set("name", Value::str("kiln"));
+  implementation->members.set("version", make<VersionInfo>());
+  m.members.set("implementation", implementation);
   add_stream(m, "stdout", kStdout);
   add_stream(m, "stderr", kStderr);
 }

@@ -1,6 +1,10 @@
 // Numbers as Python has them: hashes, powers modulo a number, the parts that int() and math round to.
+#include <fmt/format.h>
+
 #include <bit>
+#include <cctype>
 #include <cmath>
+#include <cstdlib>
 
 #include "repl/script/builtins/builtins.h"
 #include "repl/script/value/classes.h"
@@ -123,6 +127,52 @@ Value power_modulo(Interp& in, const Value& base_value, const Value& exponent_va
   for (; left > 0; left >>= 1, factor = product(factor, factor))
     if (left & 1) result = product(result, factor);
   return Value::wide(result);
+}
+
+namespace {
+
+/// "0x1.8000000000000p+1": all thirteen digits of the fraction, as Python writes them.
+Value float_hex(Interp&, NativeArgs& a) {
+  const double v = a.self->real();
+  if (!std::isfinite(v)) return Value::str(ast::float_repr(v));
+  constexpr int kFractionBits = 52, kBias = 1023;
+  const auto bits = std::bit_cast<uint64_t>(v);
+  const uint64_t fraction = bits & ((uint64_t{1} << kFractionBits) - 1);
+  const int field = static_cast<int>(bits >> kFractionBits & 0x7FF);
+  const std::string sign = bits >> 63 ? "-" : "";
+  if (field == 0 && fraction == 0) return Value::str(sign + "0x0.0p+0");
+  // Of subnormal numbers the exponent is that of the least normal ones.
+  return Value::str(
+      fmt::format("{}0x{}.{:013x}p{:+d}", sign, field ? 1 : 0, fraction, field ? field - kBias : 1 - kBias));
+}
+
+Value float_fromhex(Interp& in, NativeArgs& a) {
+  std::string text = in.to_text(a[0], "fromhex()'s text");
+  const size_t first = text.find_first_not_of(" \t\n\r\f\v");
+  text = first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \t\n\r\f\v") + 1 - first);
+  auto bad = [&] { in.fail(ErrorKind::kValue, "{} is no hexadecimal float", in.repr(a[0])); };
+  const bool negative = text.starts_with('-');
+  std::string digits = text.substr(negative || text.starts_with('+') ? 1 : 0);
+  for (char& c : digits) c = static_cast<char>(std::tolower(static_cast<uint8_t>(c)));
+  if (digits == "inf" || digits == "infinity") return Value::real(negative ? -INFINITY : INFINITY);
+  if (digits == "nan") return Value::real(NAN);
+  if (!digits.starts_with("0x")) digits = "0x" + digits;
+  // strtod() also takes other forms, and ends at what it does not know.
+  if (digits.find_first_not_of("0123456789abcdefp.+-", 2) != std::string::npos) bad();
+  char* end = nullptr;
+  const double v = std::strtod(digits.c_str(), &end);
+  if (digits.size() == 2 || end != digits.c_str() + digits.size()) bad();
+  if (std::isinf(v)) in.fail_as("OverflowError", "{} is too large for a float", in.repr(a[0]));
+  return Value::real(negative ? -v : v);
+}
+
+}  // namespace
+
+void install_number_methods(Interp& in) {
+  static constexpr NativeDef kHex[] = {{"hex()", float_hex, "the float as a hexadecimal text, which is exact"}};
+  static constexpr NativeDef kFromHex = {"fromhex(text)", float_fromhex, "the float that a hexadecimal text is"};
+  in.add_methods({Kind::kFloat, kHex});
+  in.type_of(Kind::kFloat)->members.set("fromhex", make<Native>(kFromHex));
 }
 
 }  // namespace kiln::script

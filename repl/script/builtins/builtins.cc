@@ -109,6 +109,10 @@ Value max(Interp& in, NativeArgs& a) { return extreme(in, a, true); }
 
 Value sum(Interp& in, NativeArgs& a) {
   Value total = a[1].missing() ? Value::integer(0) : a[1];
+  // Python's rule: each addition would copy all that is there.
+  if (total.get<Str>() || in.type_name(total) == "bytes" || in.type_name(total) == "bytearray")
+    in.fail(with_note(error(ErrorKind::kType, "sum() does not add {}s", in.type_name(total)),
+                      "help: use ''.join(parts), or b''.join(parts)"));
   in.for_each(a[0], [&](const Value& v) {
     total = in.binary(ast::BinaryOp::kAdd, total, v);
     return true;
@@ -118,7 +122,7 @@ Value sum(Interp& in, NativeArgs& a) {
 
 Value abs(Interp& in, NativeArgs& a) {
   if (a[0].is_float()) return Value::real(std::fabs(a[0].real()));
-  if (a[0].constant())
+  if (a[0].constant() && !a[0].get<Str>() && !a[0].is_none())
     return in.less(a[0], Value::integer(0)) ? in.unary(ast::UnaryOp::kNegate, a[0])
                                             : in.unary(ast::UnaryOp::kPlus, a[0]);
   if (auto* z = a[0].get<ComplexNumber>()) return Value::real(std::hypot(z->value.real(), z->value.imag()));
@@ -413,7 +417,37 @@ Value callable(Interp& in, NativeArgs& a) {
   }
 }
 
-Value iter(Interp& in, NativeArgs& a) { return in.iterator(a[0]); }
+/// What a function gives, call after call, up to a value that ends it.
+class CallIterator : public IteratorObject {
+ public:
+  CallIterator(Value fn, Value last) : fn_(std::move(fn)), last_(std::move(last)) {}
+  bool next(Interp& in, Value& out) override {
+    in.check_stack();
+    in.check_interrupt();
+    if (fn_.missing()) return false;
+    try {
+      out = in.call(fn_, {});
+    } catch (ScriptError& e) {
+      // As Python: one that raises StopIteration has ended too.
+      if (!is_stop_iteration(in, e)) throw;
+      fn_ = Value();
+      return false;
+    }
+    if (in.equal(out, last_)) fn_ = Value();
+    return !fn_.missing();
+  }
+
+ private:
+  Value fn_;
+  const Value last_;
+};
+
+Value iter(Interp& in, NativeArgs& a) {
+  if (a[1].missing()) return in.iterator(a[0]);
+  if (!in.truth(callable(in, a)))
+    in.fail(ErrorKind::kType, "iter() with a sentinel needs a function, got '{}'", in.type_name(a[0]));
+  return make<CallIterator>(a[0], a[1]);
+}
 
 Value next(Interp& in, NativeArgs& a) {
   Value v;
@@ -571,7 +605,7 @@ constexpr NativeDef kBuiltins[] = {
     {"id(obj)", id, "a number that tells objects apart"},
     {"isinstance(obj, type)", is_instance, "is it of that type, or of one of a tuple of types?"},
     {"issubclass(type, base)", is_subclass, "does a class derive from another?"},
-    {"iter(iterable)", iter, "an iterator over it"},
+    {"iter(iterable, sentinel=)", iter, "an iterator over it; or over what a function gives up to the sentinel"},
     {"len(obj)", len, "the number of elements"},
     {"locals()", globals, "the variables of the function around the call, as they are"},  // see Interp::eval_call
     {"map(function, *iterables)", map, "the function applied to each element"},
@@ -611,6 +645,7 @@ void install_builtins(Interp& in) {
   in.add_builtin("range", in.type_of(Kind::kRange));
   install_types(in);
   install_complex(in);
+  install_number_methods(in);
   install_classes(in);
   install_str_methods(in);
   install_bytes(in);

@@ -11,6 +11,7 @@ void install_builtins(Interp& in);
 void install_types(Interp& in);    // int, str, list… as callable types
 void install_classes(Interp& in);  // property, classmethod, and what `object` has
 void install_complex(Interp& in);
+void install_number_methods(Interp& in);  // what floats have beside their arithmetic
 void install_str_methods(Interp& in);
 void install_bytes(Interp& in);
 void install_container_methods(Interp& in);

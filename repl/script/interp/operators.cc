@@ -8,6 +8,7 @@
 
 #include "repl/script/interp/interp.h"
 #include "repl/script/value/classes.h"
+#include "repl/script/value/complex.h"
 
 namespace kiln::script {
 
@@ -190,7 +191,13 @@ Value Interp::binary(BinaryOp op, const Value& a, const Value& b) {
   if (own)
     if (auto v = container_op(*this, op, a, b)) return *std::move(v);
   auto x = a.constant(), y = b.constant();
-  if (x && y) return Value::of(take(ast::apply(op, *x, *y, where_)));
+  if (x && y) {
+    // A power of a negative number that no real number is.
+    if (op == BinaryOp::kPow && b.is_float() && std::isfinite(b.real()) && b.real() != std::floor(b.real()))
+      if (const auto base = complex_of(a); base && base->real() < 0 && std::isfinite(base->real()))
+        return *make<ComplexNumber>(*base)->binary(*this, op, b, false);
+    return Value::of(take(ast::apply(op, *x, *y, where_)));
+  }
   fail(ErrorKind::kType, "'{}' does not apply to '{}' and '{}'", ast::spelling(op), type_name(a), type_name(b));
 }
 

@@ -128,6 +128,12 @@ void Interp::make_types() {
     type->of_kind = static_cast<Kind>(k);
     types_.push_back(type);
   }
+  // The one type of the language that derives from another.
+  const Ref<TypeObject>&boolean = type_of(Kind::kBool), &integer = type_of(Kind::kInt);
+  boolean->bases.push_back(integer);
+  boolean->order.push_back(integer.get());
+  generator_type_ = make<TypeObject>("generator");
+  generator_type_->of_kind = Kind::kIterator;
 }
 
 Ref<TypeObject> Interp::add_exception(std::string name, std::string_view base, std::optional<ErrorKind> kind) {
