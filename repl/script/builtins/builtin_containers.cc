@@ -41,10 +41,10 @@ Value list_pop(Interp& in, NativeArgs& a) {
   list(a).erase(at);
   return v;
 }
-size_t find_in(Interp& in, NativeArgs& a) {
+/// Of the first such value among those from `begin` to `end`; the sequence's length: there is none.
+size_t find_in(Interp& in, NativeArgs& a, size_t begin = 0, size_t end = SIZE_MAX) {
   const std::vector<Value>& items = sequence(a);
-  size_t i = 0;
-  for (; i < items.size(); ++i) {
+  for (size_t i = begin; i < std::min(end, items.size()); ++i) {
     in.check_interrupt();
     if (const Value v = items[i]; v.same(a[0]) || in.equal(v, a[0])) return i;
   }
@@ -57,7 +57,13 @@ Value remove(Interp& in, NativeArgs& a) {
   return Value::none();
 }
 Value index(Interp& in, NativeArgs& a) {
-  size_t i = find_in(in, a);
+  const auto n = static_cast<int64_t>(sequence(a).size());
+  auto bound = [&](const Value& v, int64_t otherwise, std::string_view what) {
+    const int64_t at = v.missing() ? otherwise : in.to_int(v, what);
+    return static_cast<size_t>(std::max<int64_t>(0, at < 0 ? at + n : at));
+  };
+  const size_t begin = bound(a[1], 0, "index()'s start"), end = bound(a[2], INT64_MAX, "index()'s end");
+  const size_t i = find_in(in, a, begin, end);
   if (i == sequence(a).size())
     in.fail(ErrorKind::kValue, "the {} does not hold {}", in.type_name(*a.self), in.repr(a[0]));
   return Value::integer(static_cast<int64_t>(i));
@@ -94,7 +100,7 @@ constexpr NativeDef kListMethods[] = {
     {"copy()", list_copy, "a copy of the list"},
     {"count(value)", count, "how often it holds a value"},
     {"extend(iterable)", extend, "adds all elements at the end"},
-    {"index(value)", index, "the position of a value"},
+    {"index(value, start=0, end=)", index, "the position of a value"},
     {"insert(index, value)", insert, "adds a value before a position"},
     {"pop(index=-1)", list_pop, "removes and returns an element"},
     {"remove(value)", remove, "removes the first such value"},
@@ -104,7 +110,7 @@ constexpr NativeDef kListMethods[] = {
 
 constexpr NativeDef kTupleMethods[] = {
     {"count(value)", count, "how often it holds a value"},
-    {"index(value)", index, "the position of a value"},
+    {"index(value, start=0, end=)", index, "the position of a value"},
 };
 
 // --- dict
@@ -439,7 +445,8 @@ bool visit_mapping(Interp& in, const Value& v, const std::function<void(const Va
     for (const auto& e : d->table.live()) visit(e.key, e.value);
     return true;
   }
-  if (!o || !o->own_type()) return false;
+  // Whatever has keys() is a mapping to Python.
+  if (!o || v.get<TypeObject>() || v.get<ModuleObject>()) return false;
   const auto names = in.find_attribute(v, "keys");
   if (!names) return false;
   in.for_each(in.call(*names, {}), [&](const Value& key) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "repl/script/interp/generator.h"
+
 namespace kiln::script {
 
 using namespace ast;
@@ -97,9 +99,14 @@ bool FunctionGenerator::resume(Interp& in, const Value& sent, const ScriptError*
   } catch (const ScriptError& e) {
     auto* raised = e.exception.get<Instance>();
     // As PEP 479 has it: StopIteration within would else end the caller's loop in silence.
-    if (raised && raised->type->derives_from(in.exception_type("StopIteration").get()))
+    if (!raised || !raised->type->derives_from(in.exception_type("StopIteration").get())) throw;
+    try {
       in.fail_as("RuntimeError", "generator raised StopIteration");
-    throw;
+    } catch (ScriptError& error) {
+      for (const char* link : {"__cause__", "__context__"})
+        error.exception.get<Instance>()->fields.set(link, e.exception);
+      throw;
+    }
   }
   return !running.ended;
 }
@@ -382,27 +389,45 @@ void FunctionGenerator::close(Interp& in) {
 
 namespace {
 
-FunctionGenerator& generator_of(Interp& in, const NativeArgs& a) {
+/// The generator of a function, or null for a generator expression, which is then `expression`.
+FunctionGenerator* generator_of(Interp& in, const NativeArgs& a, Generator*& expression) {
   auto* g = dynamic_cast<FunctionGenerator*>(a.self->object());
-  if (!g) in.fail_as("AttributeError", "only the generator of a function that yields has this method");
-  return *g;
+  expression = g ? nullptr : dynamic_cast<Generator*>(a.self->object());
+  if (!g && !expression) in.fail_as("AttributeError", "only generators have this method");
+  return g;
 }
 
 Value send(Interp& in, NativeArgs& a) {
-  const Ref<FunctionGenerator> g(&generator_of(in, a));
+  Generator* expression = nullptr;
+  const Ref<FunctionGenerator> g(generator_of(in, a, expression));
   Value out;
-  if (g->resume(in, a[0], nullptr, out)) return out;
-  stop_iteration(in, g->result());
+  if (g) {
+    if (g->resume(in, a[0], nullptr, out)) return out;
+    stop_iteration(in, g->result());
+  }
+  // No yield of an expression takes what is sent.
+  const Ref<Generator> kept(expression);
+  if (!kept->has_started() && !a[0].is_none())
+    in.fail(ErrorKind::kType, "a value was sent to a generator that has not started");
+  if (kept->next(in, out)) return out;
+  stop_iteration(in, Value::none());
 }
 
 Value throw_into(Interp& in, NativeArgs& a) {
-  const Ref<FunctionGenerator> g(&generator_of(in, a));
+  Generator* expression = nullptr;
+  const Ref<FunctionGenerator> g(generator_of(in, a, expression));
+  const Ref<Generator> kept(expression);
   // throw(type, value, traceback) is the old spelling.
   Value exception = a[1].missing() || a[1].is_none() ? a[0] : a[1];
   if (exception.get<TypeObject>()) exception = in.call(exception, {});
   auto* instance = exception.get<Instance>();
   if (!instance || !instance->type->derives_from(in.exception_type("BaseException").get()))
     in.fail(ErrorKind::kType, "throw() needs an exception, got '{}'", in.type_name(exception));
+  // An expression has no handler that would take it.
+  if (kept) {
+    kept->end(in);
+    in.raise(exception, in.where());
+  }
   std::optional<ScriptError> thrown;
   try {
     in.raise(exception, in.where());
@@ -415,8 +440,11 @@ Value throw_into(Interp& in, NativeArgs& a) {
 }
 
 Value close_generator(Interp& in, NativeArgs& a) {
-  const Ref<FunctionGenerator> g(&generator_of(in, a));
-  g->close(in);
+  Generator* expression = nullptr;
+  if (const Ref<FunctionGenerator> g(generator_of(in, a, expression)); g)
+    g->close(in);
+  else
+    expression->end(in);
   return Value::none();
 }
 

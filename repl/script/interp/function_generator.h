@@ -14,6 +14,7 @@ class FunctionGenerator : public IteratorObject {
   FunctionGenerator(Interp& in, const Function& function);
   ~FunctionGenerator() override;
   Frame& frame() { return frame_; }
+  bool is_generator() const override { return true; }
   bool next(Interp& in, Value& out) override { return resume(in, Value::none(), nullptr, out); }
   /// Goes on with `sent` as the value of the yield at which it stands, or with an exception raised there.
   bool resume(Interp& in, const Value& sent, const ScriptError* thrown, Value& out);

@@ -12,6 +12,11 @@ Generator::Generator(const Frame& around, const Code& code, const ast::Comprehen
   loops_.push_back(std::move(outermost));
 }
 
+void Generator::end(Interp& in) {
+  if (running_) in.fail(ErrorKind::kValue, "generator already executing");
+  loops_.clear();
+}
+
 bool Generator::next(Interp& in, Value& out) {
   // A generator whose element asks for its own next element would reuse the frame that is being evaluated.
   if (running_) in.fail(ErrorKind::kValue, "generator already executing");
@@ -25,7 +30,7 @@ bool Generator::next(Interp& in, Value& out) {
       if (ended) generator.loops_.clear();
     }
   } run{in, *this};
-  running_ = true;
+  running_ = started_ = true;
   in.check_stack();
   run.ended = !advance(in, out);
   in.set_where(run.site);

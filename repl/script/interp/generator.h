@@ -13,6 +13,10 @@ class Generator : public IteratorObject {
   /// `outermost`: of the first iterable, which is evaluated where the expression stands.
   Generator(const Frame& around, const Code& code, const ast::Comprehension& e, Ref<IteratorObject> outermost);
   bool next(Interp& in, Value& out) override;
+  bool is_generator() const override { return true; }
+  bool has_started() const { return started_; }
+  /// It has no further values; an error while it runs.
+  void end(Interp& in);
   std::string repr(Interp&) override { return "<generator object <genexpr>>"; }
 
  private:
@@ -23,7 +27,7 @@ class Generator : public IteratorObject {
   std::vector<Ref<Cell>> free_;
   Frame frame_;
   std::vector<Ref<IteratorObject>> loops_;  // one per clause that is entered; empty: it has ended
-  bool running_ = false;
+  bool running_ = false, started_ = false;
 };
 
 }  // namespace kiln::script

@@ -159,6 +159,7 @@ Ref<TypeObject> Interp::exception_type(std::string_view name) const {
 Ref<TypeObject> Interp::type_of(const Value& v) const {
   if (auto* o = v.object())
     if (auto* own = o->own_type()) return *own;
+  if (auto* it = v.get<IteratorObject>(); it && it->is_generator()) return generator_type_;
   return types_[static_cast<size_t>(v.kind())];
 }
 
@@ -175,6 +176,7 @@ bool Interp::is_instance(const Value& v, const Value& type) {
   if (auto* own = v.object() ? v.object()->own_type() : nullptr)
     return (*own)->derives_from(t) || t == types_[static_cast<size_t>(Kind::kInstance)].get();
   if (!t->of_kind) return false;
+  if (t == generator_type_.get()) return v.get<IteratorObject>() && v.get<IteratorObject>()->is_generator();
   if (*t->of_kind == Kind::kInstance) return true;  // object
   return *t->of_kind == v.kind() || (*t->of_kind == Kind::kInt && v.is_bool());
 }

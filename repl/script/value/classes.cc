@@ -139,6 +139,8 @@ std::optional<Value> instance_attribute(Interp& in, Object* self, Dict& dict, st
       return given && given->items.size() > std::max<size_t>(1, static_cast<size_t>(at))
                  ? given->items[static_cast<size_t>(at)]
                  : Value::none();
+    if ((name == "name" || name == "path") && type->derives_from(in.exception_type("ImportError").get()))
+      return Value::none();
     if (name == "__suppress_context__") return Value::boolean(dict.table.find("__cause__"));
     if (name == "__cause__" || name == "__context__" || name == "__traceback__") return Value::none();
     if (name == "add_note") {
@@ -287,6 +289,13 @@ std::optional<Value> compare_instance(Interp& in, Object* self, CompareOp op, co
   return std::nullopt;
 }
 
+/// What a __len__ gave, as a length.
+int64_t checked_length(Interp& in, const Value& v) {
+  const int64_t n = in.to_int(v, "the result of __len__()");
+  if (n < 0) in.fail(ErrorKind::kValue, "__len__() should return >= 0, got {}", n);
+  return n;
+}
+
 /// An instance of a class that derives from a type of the language: that value, with a class and fields.
 template <class Base>
 class Derived final : public Base {
@@ -320,7 +329,7 @@ class Derived final : public Base {
     if (!special(in, this, "__delitem__", {index})) Base::delete_item(in, index);
   }
   std::optional<int64_t> length(Interp& in) override {
-    if (auto v = special(in, this, "__len__", {})) return in.to_int(*v, "the result of __len__()");
+    if (auto v = special(in, this, "__len__", {})) return checked_length(in, *v);
     return Base::length(in);
   }
   Value iterate(Interp& in) override {
@@ -566,7 +575,7 @@ void Instance::delete_item(Interp& in, const Value& index) {
 std::optional<int64_t> Instance::length(Interp& in) {
   auto v = special(in, this, "__len__", {});
   if (!v) return std::nullopt;
-  return in.to_int(*v, "the result of __len__()");
+  return checked_length(in, *v);
 }
 
 Value Instance::iterate(Interp& in) {

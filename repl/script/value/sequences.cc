@@ -106,9 +106,11 @@ bool holds(Interp& in, const std::vector<Value>& items, const Value& item) {
 /// Stops the repr of a container that holds itself: two such places in one would double the text at each turn.
 class ReprGuard {
  public:
-  static constexpr size_t kMaxDepth = 100;
-  explicit ReprGuard(const Object* of) {
-    stops_ = open().size() >= kMaxDepth || std::find(open().begin(), open().end(), of) != open().end();
+  ReprGuard(Interp& in, const Object* of) {
+    stops_ = std::find(open().begin(), open().end(), of) != open().end();
+    // Each level is looked up among those around it.
+    constexpr size_t kMaxDepth = 5000;
+    if (open().size() >= kMaxDepth) in.fail_as("RecursionError", "the value is nested more than {} deep", kMaxDepth);
     open().push_back(of);
   }
   ~ReprGuard() { open().pop_back(); }
@@ -125,7 +127,7 @@ class ReprGuard {
 };
 
 std::string joined(Interp& in, const Object* of, const std::vector<Value>& items) {
-  ReprGuard guard(of);
+  ReprGuard guard(in, of);
   if (guard.stops()) return "...";
   std::string out;
   for (size_t i = 0; i < items.size(); ++i) {
@@ -282,7 +284,7 @@ void Dict::delete_item(Interp& in, const Value& index) {
 Value Dict::iterate(Interp&) { return make<KeyIterator>(Value(this), table); }
 
 std::string Dict::repr(Interp& in) {
-  ReprGuard guard(this);
+  ReprGuard guard(in, this);
   if (guard.stops()) return "{...}";
   std::string out = "{";
   for (const auto& e : table.live()) {

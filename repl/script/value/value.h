@@ -429,6 +429,8 @@ class IteratorObject : public Object {
   /// The next value, or false at the end.
   virtual bool next(Interp& in, Value& out) = 0;
   Value iterate(Interp&) override { return Value(this); }
+  /// Generators have a type of their own, with send(), throw() and close().
+  virtual bool is_generator() const { return false; }
 };
 
 /// A class: the language's own types, exceptions, and those that scripts define.

@@ -151,6 +151,7 @@ class ArgumentParser:
             raise NotImplementedError("parsers have no prefix_chars=, conflict_handler= and fromfile_prefix_chars=")
         self.prog = prog or _os.path.basename(_sys.argv[0] if _sys.argv else "kiln")
         self.usage, self.description, self.epilog = usage, description, epilog
+        self._descriptions = {}  # of groups, by their titles
         self.formatter_class = formatter_class
         self.argument_default = argument_default
         self.allow_abbrev = allow_abbrev
@@ -197,6 +198,8 @@ class ArgumentParser:
         # Neither leaves a value in the result.
         if kind in ("help", "version"):
             options["default"] = SUPPRESS
+        if kind == "version":
+            options.setdefault("help", "show program's version number and exit")
         required = options.pop("required", None)
         nargs = options.get("nargs")
         if required is None:
@@ -211,6 +214,7 @@ class ArgumentParser:
         return action
 
     def add_argument_group(self, title=None, description=None):
+        self._descriptions[title] = description
         return _Group(self, title)
 
     def add_mutually_exclusive_group(self, required=False):
@@ -552,6 +556,8 @@ class ArgumentParser:
         at = min([24, max(len(left) for left in lefts) + 2]) if lefts else 24
         for title in order + [t for t in sections if t not in order]:
             out += f"\n{title}:\n"
+            if self._descriptions.get(title):
+                out += "  " + self._descriptions[title] + "\n\n"
             for action in sections[title]:
                 out += _two_columns(self._left_of(action), self._help_of(action), at)
             if self._parsers and title == "positional arguments":

@@ -91,8 +91,7 @@ class Generator(Iterator):
 
     @classmethod
     def __class_instancecheck__(cls, obj):
-        # Generators share a type with no name to look for; their repr tells them.
-        return repr(obj).startswith("<generator object ") or cls in type(obj).__mro__
+        return type(obj).__name__ == "generator" or cls in type(obj).__mro__
 
 
 class Sized(_Ability):

@@ -439,6 +439,8 @@ class ChainMap:
 def _named(cls, fields, defaults):
     cls._fields = cls.__match_args__ = tuple(fields)
     cls._field_defaults = defaults
+    if cls.__dict__.get("__doc__") is None:
+        cls.__doc__ = f"{cls.__name__}({', '.join(fields)})"
     for i, name in enumerate(fields):
         # `i=i` keeps this turn's number: the lambda would see the last one.
         setattr(cls, name, property(lambda self, i=i: self[i]))

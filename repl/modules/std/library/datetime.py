@@ -1,6 +1,7 @@
 """datetime: dates, times of the day, both together, and differences; zones are fixed offsets."""
 import re as _re
 import time as _time
+from collections import namedtuple as _namedtuple
 
 MINYEAR, MAXYEAR = 1, 9999
 # All is counted in whole microseconds, so that sums and differences are exact.
@@ -285,6 +286,9 @@ class timezone(tzinfo):
 UTC = timezone.utc = timezone(timedelta(0))
 
 
+IsoCalendarDate = _namedtuple("IsoCalendarDate", "year week weekday")
+
+
 class date(_Compared):
     def __init__(self, year, month, day):
         self._set_date(year, month, day)
@@ -328,6 +332,12 @@ class date(_Compared):
 
     def isoweekday(self):
         return self.weekday() + 1
+
+    def isocalendar(self):
+        # A week belongs to the year of its Thursday.
+        thursday = self.toordinal() + 3 - self.weekday()
+        year = date.fromordinal(thursday).year
+        return IsoCalendarDate(year, (thursday - date(year, 1, 1).toordinal()) // 7 + 1, self.weekday() + 1)
 
     def timetuple(self):
         # -1: whether it is summer time is to be found out, which mktime() does.

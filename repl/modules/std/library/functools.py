@@ -212,7 +212,7 @@ def singledispatch(function):
         for base in cls.__mro__[:-1]:  # the last is object
             if base in registry:
                 return registry[base]
-        # bool is an int that its __mro__ does not list, and abstract classes say themselves what is one of theirs.
+        # Abstract classes say themselves what is one of theirs.
         best = object
         for known in registry:
             if is_a(known) and issubclass(known, best):
@@ -240,6 +240,25 @@ def singledispatch(function):
     wrapper.dispatch = dispatch
     wrapper.registry = registry
     return wrapper
+
+
+class singledispatchmethod:
+    """singledispatch for a method: by the type of the first argument behind self."""
+
+    def __init__(self, function):
+        self.dispatcher, self.func = singledispatch(function), function
+
+    def register(self, cls, method=None):
+        return self.dispatcher.register(cls, method)
+
+    def __get__(self, obj, cls=None):
+        def method(*args, **kwargs):
+            found = self.dispatcher.dispatch(type(args[0]))
+            bind = getattr(found, "__get__", None)
+            return bind(obj, cls)(*args, **kwargs) if bind else found(obj, *args, **kwargs)
+
+        method.register = self.register
+        return method
 
 
 def _type_named(name, method):

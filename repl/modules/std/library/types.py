@@ -23,6 +23,6 @@ FunctionType = LambdaType = type(lambda: None)
 BuiltinFunctionType = type(len)
 MethodType = type(_Methods().method)
 ModuleType = type(_sys)
-GeneratorType = type(iter(()))
+GeneratorType = type(x for x in ())
 EllipsisType = type(...)
 MappingProxyType = dict
