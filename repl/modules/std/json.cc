@@ -1,8 +1,10 @@
 // json, and _kiln.
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "repl/modules/std/std.h"
+#include "repl/script/value/bytes.h"
 #include "support/files.h"
 
 namespace kiln::script {
@@ -16,10 +18,24 @@ std::string quoted(const std::string& text, bool ascii) {
 struct Writer {
   Interp& in;
   std::string indent;  // of one level
-  bool pretty = false, sort = false, ascii = true;
+  bool pretty = false, sort = false, ascii = true, skip_keys = false, allow_nan = true;
   std::string comma, colon;
   Value otherwise;  // what makes a value of one that JSON does not have
   std::string out;
+  std::vector<const Object*> open;  // the containers around what is written
+
+  /// A container that holds itself has no end.
+  struct Within {
+    Within(Writer& w, const Object* of) : writer(w) {
+      if (std::find(w.open.begin(), w.open.end(), of) != w.open.end())
+        w.in.fail(ErrorKind::kValue, "Circular reference detected");
+      w.open.push_back(of);
+    }
+    ~Within() { writer.open.pop_back(); }
+    Within(const Within&) = delete;
+    Within& operator=(const Within&) = delete;
+    Writer& writer;
+  };
 
   void line(int depth) {
     if (!pretty) return;
@@ -35,6 +51,8 @@ struct Writer {
     } else if (v.is_bool()) {
       out += v.boolean() ? "true" : "false";
     } else if (v.is_float()) {
+      if (!allow_nan && !std::isfinite(v.real()))
+        in.fail(ErrorKind::kValue, "Out of range float values are not JSON compliant: {}", in.repr(v));
       // No JSON, but what Python writes.
       out += std::isnan(v.real())   ? "NaN"
              : std::isinf(v.real()) ? (v.real() > 0 ? "Infinity" : "-Infinity")
@@ -46,8 +64,10 @@ struct Writer {
     } else if (auto* text = v.get<Str>()) {
       out += quoted(text->text, ascii);
     } else if (auto* dict = v.get<Dict>()) {
+      const Within within(*this, v.object());
       object(*dict, depth);
     } else if (v.get<List>() || v.get<Tuple>()) {
+      const Within within(*this, v.object());
       array(in.to_vector(v), depth);
     } else if (!otherwise.missing() && !otherwise.is_none()) {
       // A function that gives its argument back ends with the stack.
@@ -88,6 +108,9 @@ struct Writer {
     out += '{';
     bool first = true;
     for (const auto& e : entries) {
+      const bool plain =
+          e.key.get<Str>() || e.key.is_none() || e.key.is_bool() || e.key.is_float() || e.key.kind() == Kind::kInt;
+      if (!plain && skip_keys) continue;
       if (!first) out += comma;
       first = false;
       line(depth + 1);
@@ -111,14 +134,16 @@ struct Writer {
 std::string to_json(Interp& in, const Value& v, const NativeArgs& a, size_t options) {
   auto given = [&](size_t i) { return !a[options + i].missing() && !a[options + i].is_none(); };
   if (given(5)) {  // its own class says how, given the other options
-    constexpr std::string_view kOptions[] = {"indent", "sort_keys", "default", "ensure_ascii", "separators"};
+    constexpr std::pair<std::string_view, size_t> kOptions[] = {{"indent", 0},       {"sort_keys", 1},  {"default", 2},
+                                                                {"ensure_ascii", 3}, {"separators", 4}, {"skipkeys", 6},
+                                                                {"allow_nan", 7}};
     CallArgs own;
-    for (size_t i = 0; i < std::size(kOptions); ++i)
-      if (!a[options + i].missing()) own.keywords.push_back({kOptions[i], a[options + i], {}});
+    for (const auto& [name, i] : kOptions)
+      if (!a[options + i].missing()) own.keywords.push_back({name, a[options + i], {}});
     const Value encoder = in.call(a[options + 5], own);
     return in.to_text(in.call(in.attribute(encoder, "encode"), {v}), "what encode() gives");
   }
-  Writer w{in, "", false, false, true, ", ", ": ", {}, {}};
+  Writer w{.in = in, .comma = ", ", .colon = ": "};
   if (given(0)) {
     // With line breaks no blank follows a comma, as in Python.
     w.pretty = true;
@@ -140,6 +165,8 @@ std::string to_json(Interp& in, const Value& v, const NativeArgs& a, size_t opti
     w.comma = in.to_text(two[0], "a separator");
     w.colon = in.to_text(two[1], "a separator");
   }
+  w.skip_keys = given(6) && in.truth(a[options + 6]);
+  w.allow_nan = a[options + 7].missing() || in.truth(a[options + 7]);
   w.write(v, 0);
   return std::move(w.out);
 }
@@ -149,19 +176,29 @@ Value dump(Interp& in, NativeArgs& a) {
   in.call(in.attribute(a[1], "write"), {Value::str(to_json(in, a[0], a, 2))});
   return Value::none();
 }
-Value loads(Interp& in, NativeArgs& a) { return parse_json(in, in.to_text(a[0], "loads()'s argument")); }
+Value read(Interp& in, const Value& v, NativeArgs& a, std::string_view what) {
+  auto hook = [&](size_t i) { return a[i].missing() || a[i].is_none() ? Value() : a[i]; };
+  const JsonHooks hooks{hook(1), hook(2), hook(3), hook(4), hook(5)};
+  const std::string* bytes = byte_data(v);
+  return parse_json(in, bytes ? decode_bytes(in, *bytes, "utf-8", "strict") : in.to_text(v, what), hooks);
+}
+Value loads(Interp& in, NativeArgs& a) { return read(in, a[0], a, "loads()'s argument"); }
 Value load(Interp& in, NativeArgs& a) {
   const Value text = in.call(in.attribute(a[0], "read"), {});
   return parse_json(in, in.to_text(text, "what read() gives"));
 }
 
 constexpr NativeDef kJson[] = {
-    {"dump(obj, fp, *, indent=None, sort_keys=False, default=None, ensure_ascii=True, separators=None, cls=None)", dump,
-     "writes a value to a file"},
-    {"dumps(obj, *, indent=None, sort_keys=False, default=None, ensure_ascii=True, separators=None, cls=None)", dumps,
-     "a value as text"},
-    {"load(fp)", load, "the value that a file holds"},
-    {"loads(text)", loads, "the value that a text is"},
+    {"dump(obj, fp, *, indent=None, sort_keys=False, default=None, ensure_ascii=True, separators=None, cls=None, "
+     "skipkeys=False, allow_nan=True)",
+     dump, "writes a value to a file"},
+    {"dumps(obj, *, indent=None, sort_keys=False, default=None, ensure_ascii=True, separators=None, cls=None, "
+     "skipkeys=False, allow_nan=True)",
+     dumps, "a value as text"},
+    {"load(fp, *, object_hook=None, parse_float=None, parse_int=None, parse_constant=None, object_pairs_hook=None)",
+     load, "the value that a file holds"},
+    {"loads(text, *, object_hook=None, parse_float=None, parse_int=None, parse_constant=None, object_pairs_hook=None)",
+     loads, "the value that a text is"},
 };
 
 // --- _kiln
@@ -231,7 +268,7 @@ constexpr NativeDef kKiln[] = {
 void fill_json(Interp& in, ModuleObject& m) {
   add_functions(m, kJson);
   // Caught by its own name, and as the ValueError that it is.
-  m.members.set("JSONDecodeError", in.exception_type("ValueError"));
+  m.members.set("JSONDecodeError", in.add_exception("JSONDecodeError", "ValueError"));
 }
 void fill_kiln(Interp&, ModuleObject& m) { add_functions(m, kKiln); }
 

@@ -16,7 +16,7 @@ namespace {
 
 class Reader {
  public:
-  Reader(Interp& in, std::string_view text) : in_(in), text_(text) {}
+  Reader(Interp& in, std::string_view text, const JsonHooks& hooks) : in_(in), text_(text), hooks_(hooks) {}
 
   Value whole() {
     if (text_.starts_with("\ufeff")) fail("Unexpected UTF-8 BOM (decode using utf-8-sig)", 0);
@@ -34,9 +34,19 @@ class Reader {
       return std::count_if(s.begin(), s.end(), [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; });
     };
     const size_t line = before.rfind('\n') + 1;  // 0 in the first one
-    in_.fail_as("ValueError", "{}: line {} column {} (char {})", what,
-                std::count(before.begin(), before.end(), '\n') + 1, characters(before.substr(line)) + 1,
-                characters(before));
+    const int64_t lines = std::count(before.begin(), before.end(), '\n') + 1,
+                  column = characters(before.substr(line)) + 1, position = characters(before);
+    try {
+      in_.fail_as("JSONDecodeError", "{}: line {} column {} (char {})", what, lines, column, position);
+    } catch (ScriptError& e) {
+      Table& fields = e.exception.get<Instance>()->fields;
+      fields.set("msg", Value::str(std::string(what)));
+      fields.set("doc", Value::str(std::string(text_)));
+      fields.set("pos", Value::integer(position));
+      fields.set("lineno", Value::integer(lines));
+      fields.set("colno", Value::integer(column));
+      throw;
+    }
   }
 
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
@@ -56,16 +66,25 @@ class Reader {
     if (take("null")) return Value::none();
     if (take("true")) return Value::boolean(true);
     if (take("false")) return Value::boolean(false);
-    if (take("NaN")) return Value::real(std::nan(""));
-    if (take("Infinity")) return Value::real(INFINITY);
-    if (take("-Infinity")) return Value::real(-INFINITY);
+    for (const std::string_view word : {"NaN", "Infinity", "-Infinity"})
+      if (take(word)) {
+        if (!hooks_.constant.missing()) return in_.call(hooks_.constant, {Value::str(std::string(word))});
+        return Value::real(word == "NaN" ? std::nan("") : word == "Infinity" ? INFINITY : -INFINITY);
+      }
     return number();
+  }
+
+  /// An object is what a hook makes of it.
+  Value finished(const Ref<Dict>& dict, std::vector<Value> pairs) {
+    if (!hooks_.pairs.missing()) return in_.call(hooks_.pairs, {make<List>(std::move(pairs))});
+    return hooks_.object.missing() ? Value(dict) : in_.call(hooks_.object, {Value(dict)});
   }
 
   Value object() {
     auto out = make<Dict>();
+    std::vector<Value> pairs;
     skip_blanks();
-    if (take("}")) return Value(out);
+    if (take("}")) return finished(out, std::move(pairs));
     while (true) {
       const size_t begin = at_;
       if (!take("\"")) fail("Expecting property name enclosed in double quotes", begin);
@@ -73,9 +92,13 @@ class Reader {
       skip_blanks();
       if (!take(":")) fail("Expecting ':' delimiter", at_);
       skip_blanks();
-      out->table.set(in_, std::move(key), value());
+      Value held = value();
+      if (hooks_.pairs.missing())
+        out->table.set(in_, std::move(key), std::move(held));
+      else
+        pairs.push_back(make<Tuple>(std::vector<Value>{std::move(key), std::move(held)}));
       skip_blanks();
-      if (take("}")) return Value(out);
+      if (take("}")) return finished(out, std::move(pairs));
       if (!take(",")) fail("Expecting ',' delimiter", at_);
       skip_blanks();
     }
@@ -171,6 +194,8 @@ class Reader {
       else
         at_ = before;
     }
+    const Value& hook = is_float ? hooks_.real : hooks_.integer;
+    if (!hook.missing()) return in_.call(hook, {Value::str(std::string(text_.substr(begin, at_ - begin)))});
     if (is_float) return Value::real(std::strtod(std::string(text_.substr(begin, at_ - begin)).c_str(), nullptr));
     ast::Int out = 0;
     for (char c : digits)
@@ -182,11 +207,14 @@ class Reader {
 
   Interp& in_;
   const std::string_view text_;
+  const JsonHooks& hooks_;
   size_t at_ = 0;
 };
 
 }  // namespace
 
-Value parse_json(Interp& in, const std::string& text) { return Reader(in, text).whole(); }
+Value parse_json(Interp& in, const std::string& text, const JsonHooks& hooks) {
+  return Reader(in, text, hooks).whole();
+}
 
 }  // namespace kiln::script

@@ -7,8 +7,10 @@ __all__ = ["dump", "dumps", "load", "loads", "JSONEncoder", "JSONDecodeError"]
 class JSONEncoder:
     """Has default(), which makes a value of JSON of one that is none."""
 
-    def __init__(self, *, ensure_ascii=True, sort_keys=False, indent=None, separators=None, default=None):
+    def __init__(self, *, skipkeys=False, ensure_ascii=True, allow_nan=True, sort_keys=False, indent=None,
+                 separators=None, default=None):
         self.ensure_ascii, self.sort_keys, self.indent, self.separators = ensure_ascii, sort_keys, indent, separators
+        self.skipkeys, self.allow_nan = skipkeys, allow_nan
         if default is not None:
             self.default = default
 
@@ -17,7 +19,8 @@ class JSONEncoder:
 
     def encode(self, o):
         return dumps(o, indent=self.indent, sort_keys=self.sort_keys, default=self.default,
-                     ensure_ascii=self.ensure_ascii, separators=self.separators)
+                     ensure_ascii=self.ensure_ascii, separators=self.separators, skipkeys=self.skipkeys,
+                     allow_nan=self.allow_nan)
 
     def iterencode(self, o):
         yield self.encode(o)
