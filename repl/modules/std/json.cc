@@ -43,7 +43,6 @@ struct Writer {
     for (int i = 0; i < depth; ++i) out += indent;
   }
   void write(const Value& v, int depth) {
-    // Nothing else stops a list that holds itself.
     in.check_stack();
     in.check_interrupt();
     if (v.is_none()) {
@@ -116,7 +115,7 @@ struct Writer {
       line(depth + 1);
       if (e.key.get<Str>()) {
         write(e.key, depth + 1);
-      } else if (e.key.is_none() || e.key.is_bool() || e.key.is_float() || e.key.kind() == Kind::kInt) {
+      } else if (plain) {
         out += '"';
         write(e.key, depth + 1);
         out += '"';
@@ -184,8 +183,7 @@ Value read(Interp& in, const Value& v, NativeArgs& a, std::string_view what) {
 }
 Value loads(Interp& in, NativeArgs& a) { return read(in, a[0], a, "loads()'s argument"); }
 Value load(Interp& in, NativeArgs& a) {
-  const Value text = in.call(in.attribute(a[0], "read"), {});
-  return parse_json(in, in.to_text(text, "what read() gives"));
+  return read(in, in.call(in.attribute(a[0], "read"), {}), a, "what read() gives");
 }
 
 constexpr NativeDef kJson[] = {
@@ -257,7 +255,15 @@ Value yields(Interp& in, NativeArgs& a) {
   return Value::boolean(f.def && f.def->is_generator);
 }
 
+Value import_by_name(Interp& in, NativeArgs& a) {
+  const std::string path = in.to_text(a[0], "import_module()'s name");
+  if (path.empty()) in.fail(ErrorKind::kValue, "import_module() needs the name of a module");
+  return in.required_module(path);
+}
+
 constexpr NativeDef kKiln[] = {
+    {"create_private(path)", create_private, "makes an empty file of this user alone"},
+    {"import_module(name)", import_by_name, "the module of that name"},
     {"parameters(function)", parameters, "(name, kind, (default,) or (), annotation) of each"},
     {"source(function)", source, "(text, file, line)"},
     {"yields(function)", yields, "does a call of it give a generator?"},

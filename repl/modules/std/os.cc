@@ -87,12 +87,29 @@ Value getsize(Interp& in, NativeArgs& a) {
   if (!stat_of(path, s)) fail_errno(in, errno, path);
   return Value::integer(s.st_size);
 }
+/// With nanoseconds, as far as a double has them.
+double seconds_of(const struct timespec& t) {
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+Value os_stat(Interp& in, NativeArgs& a) {
+  struct stat s;
+  const std::string path = path_text(in, a[0]);
+  if (!stat_of(path, s)) fail_errno(in, errno, path);
+  auto out = make<Opaque>("os.stat_result");
+  auto set = [&](const char* name, auto v) { out->members.set(name, Value::integer(static_cast<int64_t>(v))); };
+  set("st_mode", s.st_mode), set("st_ino", s.st_ino), set("st_dev", s.st_dev), set("st_nlink", s.st_nlink);
+  set("st_uid", s.st_uid), set("st_gid", s.st_gid), set("st_size", s.st_size);
+  out->members.set("st_atime", Value::real(seconds_of(s.st_atim)));
+  out->members.set("st_mtime", Value::real(seconds_of(s.st_mtim)));
+  out->members.set("st_ctime", Value::real(seconds_of(s.st_ctim)));
+  return out;
+}
 Value getmtime(Interp& in, NativeArgs& a) {
   struct stat s;
   const std::string path = path_text(in, a[0]);
   if (!stat_of(path, s)) fail_errno(in, errno, path);
-  // With nanoseconds, as far as a double has them.
-  return Value::real(static_cast<double>(s.st_mtim.tv_sec) + 1e-9 * static_cast<double>(s.st_mtim.tv_nsec));
+  return Value::real(seconds_of(s.st_mtim));
 }
 Value path_join(Interp& in, NativeArgs& a) {
   std::string out;
@@ -250,18 +267,28 @@ Value os_glob(Interp& in, NativeArgs& a) {
   ::globfree(&found);
   return make<List>(std::move(out));
 }
+mode_t mode_of(Interp& in, const Value& v) {
+  return static_cast<mode_t>(v.missing() ? 0777 : in.to_int(v, "the mode") & 07777);
+}
 Value os_mkdir(Interp& in, NativeArgs& a) {
   const std::string path = path_text(in, a[0]);
-  if (::mkdir(path.c_str(), 0777) != 0) fail_errno(in, errno, path);
+  if (::mkdir(path.c_str(), mode_of(in, a[1])) != 0) fail_errno(in, errno, path);
   return Value::none();
 }
 Value os_makedirs(Interp& in, NativeArgs& a) {
   const std::string path = path_text(in, a[0]);
   std::error_code bad;
-  const bool made = fs::create_directories(path, bad);
+  // The mode is that of the last folder alone, as in Python.
+  std::string last = path;
+  while (last.size() > 1 && last.ends_with('/')) last.pop_back();
+  if (const fs::path around = fs::path(last).parent_path(); !around.empty()) fs::create_directories(around, bad);
   if (bad) fail_errno(in, bad.value(), path);
+  if (::mkdir(last.c_str(), mode_of(in, a[1])) == 0) return Value::none();
   // exist_ok has the third place, behind the mode.
-  if (!made && (a[2].missing() || !in.truth(a[2]))) fail_errno(in, EEXIST, path);
+  const int problem = errno;
+  struct stat s;
+  const bool is_there = problem == EEXIST && stat_of(last, s) && S_ISDIR(s.st_mode);
+  if (!is_there || a[2].missing() || !in.truth(a[2])) fail_errno(in, problem, path);
   return Value::none();
 }
 Value os_remove(Interp& in, NativeArgs& a) {
@@ -322,6 +349,7 @@ constexpr NativeDef kOs[] = {
     {"rename(src, dst)", os_rename, "moves a file"},
     {"replace(src, dst)", os_rename, "moves a file"},
     {"rmdir(path)", os_rmdir, "deletes an empty folder"},
+    {"stat(path)", os_stat, "st_size, st_mtime, st_mode and the other facts of a file"},
     {"symlink(src, dst)", os_symlink, "makes a link to src"},
     {"uname()", os_uname, "system, node, release, version, machine"},
     {"unlink(path)", os_remove, "deletes a file"},
@@ -586,18 +614,34 @@ Value file_tell(Interp& in, NativeArgs& a) {
   return Value::integer(now - unread(in, *f));
 }
 
+Value file_isatty(Interp&, NativeArgs& a) {
+  auto* f = a.self->get<TextFile>();
+  return Value::boolean(f->fd >= 0 && ::isatty(f->fd) != 0);
+}
+Value file_fileno(Interp& in, NativeArgs& a) {
+  auto* f = a.self->get<TextFile>();
+  if (f->fd < 0) in.fail(ErrorKind::kValue, "I/O operation on closed file");
+  return Value::integer(f->fd);
+}
+Value file_readable(Interp&, NativeArgs& a) { return Value::boolean(a.self->get<TextFile>()->can_read); }
+Value file_writable(Interp&, NativeArgs& a) { return Value::boolean(a.self->get<TextFile>()->can_write); }
+
 constexpr NativeDef kFileMethods[] = {
     {"__enter__()", file_enter, "the file itself"},
     {"__exit__(*exception)", file_exit, "closes it"},
     {"__iter__()", file_iter, "the file itself"},
     {"__next__()", file_next, "the next line, with its end"},
     {"close()", file_close, "closes it"},
+    {"fileno()", file_fileno, "the number that the system knows it by"},
     {"flush()", file_flush, "does nothing: what is written is not buffered"},
+    {"isatty()", file_isatty, "is it a terminal?"},
+    {"readable()", file_readable, "was it opened to be read?"},
     {"read(size=-1)", file_read, "the content, or that many characters or bytes of it"},
     {"readline()", file_readline, "the next line, with its end"},
     {"readlines()", file_readlines, "the lines, with their ends"},
     {"seek(offset, whence=0)", file_seek, "goes to a position"},
     {"tell()", file_tell, "the position"},
+    {"writable()", file_writable, "was it opened to be written?"},
     {"write(text)", file_write, "writes a text, or bytes in binary mode"},
     {"writelines(lines)", file_writelines, "writes each text"},
 };
@@ -655,13 +699,50 @@ Value open_file(Interp& in, NativeArgs& a) {
   ::fcntl(f->fd, F_SETFL, ::fcntl(f->fd, F_GETFL) & ~O_NONBLOCK);
   return f;
 }
+/// What input() and sys.stdin read, with one place that both have read to.
+struct StandardInput {
+  explicit StandardInput(Interp&) {
+    // Of its own: a script that closes it leaves the number 0 as it is.
+    const int fd = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (fd < 0) return;
+    file = make<TextFile>("<stdin>", "r");
+    file->fd = fd;
+    file->can_read = true;
+  }
+  Ref<TextFile> file;  // null: the process has no standard input
+};
+
+Value input_line(Interp& in, NativeArgs& a) {
+  if (!a[0].missing()) in.print(in.str(a[0]));
+  std::fflush(stdout);
+  TextFile* f = in.state<StandardInput>().file.get();
+  std::string line;
+  if (!f || f->fd < 0) in.fail_as("RuntimeError", "input(): there is no standard input");
+  if (!read_line(in, *f, line)) in.fail_as("EOFError", "input(): the end of standard input");
+  if (line.ends_with('\n')) line.pop_back();
+  return Value::str(std::move(line));
+}
+
 constexpr NativeDef kOpen[] = {
-    {"open(file, mode='r', buffering=-1, encoding=None, errors=None, newline=None)", open_file, "opens a file"}};
+    {"open(file, mode='r', buffering=-1, encoding=None, errors=None, newline=None)", open_file, "opens a file"},
+    {"input(prompt='')", input_line, "a line of standard input, without its end"}};
 
 }  // namespace
 
+Value create_private(Interp& in, NativeArgs& a) {
+  const std::string path = path_text(in, a[0]);
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) fail_errno(in, errno, path);
+  ::close(fd);
+  return Value::none();
+}
+
 std::span<const NativeDef> os_functions() { return kOs; }
 std::span<const NativeDef> os_path_functions() { return kOsPath; }
+Value standard_input(Interp& in) {
+  const Ref<TextFile>& f = in.state<StandardInput>().file;
+  return f ? Value(f) : Value::none();
+}
 void install_open(Interp& in) {
   in.add_methods({TextFile::kKind, kFileMethods});
   in.add_builtins(kOpen);

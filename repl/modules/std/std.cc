@@ -332,6 +332,10 @@ Value getenv(Interp& in, NativeArgs& a) {
   return v ? Value::str(*v) : a[1].missing() ? Value::none() : a[1];
 }
 
+Value environment_copy(Interp& in, NativeArgs& a);
+Value environment_keys(Interp& in, NativeArgs& a);
+Value environment_values(Interp& in, NativeArgs& a);
+Value environment_items(Interp& in, NativeArgs& a);
 Value pop_environment(Interp& in, NativeArgs& a);
 Value default_environment(Interp& in, NativeArgs& a);
 Value update_environment(Interp& in, NativeArgs& a);
@@ -344,10 +348,14 @@ class Environment : public Object {
   Environment() : Object(kKind) {}
   std::optional<Value> attribute(Interp&, std::string_view name) override {
     static constexpr NativeDef kFunctions[] = {
+        {"copy()", environment_copy, "a dict of the variables"},
         {"get(key, default=None)", getenv, "an environment variable, or the default"},
+        {"items()", environment_items, "names and values"},
+        {"keys()", environment_keys, "the names"},
         {"pop(key, default=)", pop_environment, "unsets a variable and returns its value"},
         {"setdefault(key, default)", default_environment, "a variable's value, which is set if it was not"},
-        {"update(values)", update_environment, "sets all variables of a dict"}};
+        {"update(values)", update_environment, "sets all variables of a dict"},
+        {"values()", environment_values, "the values"}};
     for (const NativeDef& d : kFunctions)
       if (d.signature.starts_with(name) && d.signature[name.size()] == '(') return Value(make<Native>(d));
     return std::nullopt;
@@ -365,6 +373,17 @@ class Environment : public Object {
     return environment(in.to_text(item, "the variable's name").c_str()).has_value();
   }
   std::string repr(Interp&) override { return "<os.environ>"; }
+  /// As they are now: the list is no view.
+  static Ref<Dict> all() {
+    auto out = make<Dict>();
+    for (const std::string& one : environment_list()) {
+      const size_t equals = one.find('=');
+      out->table.set(one.substr(0, equals), Value::str(equals == std::string::npos ? "" : one.substr(equals + 1)));
+    }
+    return out;
+  }
+  Value iterate(Interp& in) override { return all()->iterate(in); }
+  std::optional<int64_t> length(Interp&) override { return static_cast<int64_t>(environment_list().size()); }
 
   static std::string checked_text(Interp& in, std::string text) {
     if (text.find('\0') != std::string::npos)
@@ -379,6 +398,11 @@ class Environment : public Object {
   }
 };
 
+Value of_environment(Interp& in, const char* method) { return in.call(in.attribute(Environment::all(), method), {}); }
+Value environment_copy(Interp&, NativeArgs&) { return Environment::all(); }
+Value environment_keys(Interp& in, NativeArgs&) { return of_environment(in, "keys"); }
+Value environment_values(Interp& in, NativeArgs&) { return of_environment(in, "values"); }
+Value environment_items(Interp& in, NativeArgs&) { return of_environment(in, "items"); }
 Value pop_environment(Interp& in, NativeArgs& a) {
   const std::string name = Environment::checked(in, a[0]);
   const auto old = environment(name.c_str());
@@ -431,10 +455,12 @@ Value exc_info(Interp& in, NativeArgs&) {
 }
 Value nothing(Interp&, NativeArgs&) { return Value::none(); }
 Value recursion_limit(Interp&, NativeArgs&) { return Value::integer(1000); }
+Value intern(Interp& in, NativeArgs& a) { return Value::str(in.to_text(a[0], "intern()'s text")); }
 constexpr NativeDef kSys[] = {
     {"exc_info()", exc_info, "the exception whose handler runs: (type, exception, None)"},
     {"exit(code=0)", sys_exit, "ends the script"},
     {"getrecursionlimit()", recursion_limit, "calls end where the stack does, not at this number"},
+    {"intern(text)", intern, "the text: equal texts need no one object here"},
     {"setrecursionlimit(limit)", nothing, "accepted without effect: calls end where the stack does"},
 };
 constexpr NativeDef kExits[] = {{"exit(code=0)", sys_exit, "ends kiln; so does Ctrl-D at the prompt"},
@@ -444,23 +470,43 @@ Value write(Interp& in, NativeArgs& a) {
   in.print(in.to_text(a[0], "write()'s text"));
   return Value::integer(in.length(a[0]));
 }
+Value write_lines(Interp& in, NativeArgs& a) {
+  in.for_each(a[0], [&](const Value& line) {
+    in.print(in.to_text(line, "an element of writelines()"));
+    return true;
+  });
+  return Value::none();
+}
+Value out_number(Interp&, NativeArgs&) { return Value::integer(STDOUT_FILENO); }
 Value flush(Interp&, NativeArgs&) {
   std::fflush(stdout);
   return Value::none();
 }
 Value out_is_terminal(Interp&, NativeArgs&) { return Value::boolean(isatty(STDOUT_FILENO) != 0); }
 constexpr NativeDef kStdout[] = {{"write(text)", write, "writes a text"},
+                                 {"writelines(lines)", write_lines, "writes each text"},
                                  {"flush()", flush, "writes out buffered text"},
+                                 {"fileno()", out_number, "the number that the system knows it by"},
                                  {"isatty()", out_is_terminal, "does it go to a terminal?"}};
 
 Value write_error(Interp& in, NativeArgs& a) {
   in.error_output(in.to_text(a[0], "write()'s text"));
   return Value::integer(in.length(a[0]));
 }
+Value write_error_lines(Interp& in, NativeArgs& a) {
+  in.for_each(a[0], [&](const Value& line) {
+    in.error_output(in.to_text(line, "an element of writelines()"));
+    return true;
+  });
+  return Value::none();
+}
+Value error_number(Interp&, NativeArgs&) { return Value::integer(STDERR_FILENO); }
 Value flush_error(Interp&, NativeArgs&) { return Value::none(); }
 Value error_is_terminal(Interp&, NativeArgs&) { return Value::boolean(isatty(STDERR_FILENO) != 0); }
 constexpr NativeDef kStderr[] = {{"write(text)", write_error, "writes a text"},
+                                 {"writelines(lines)", write_error_lines, "writes each text"},
                                  {"flush()", flush_error, "does nothing: errors are not buffered"},
+                                 {"fileno()", error_number, "the number that the system knows it by"},
                                  {"isatty()", error_is_terminal, "does it go to a terminal?"}};
 
 void add_stream(ModuleObject& m, const char* name, std::span<const NativeDef> functions) {
@@ -469,6 +515,10 @@ void add_stream(ModuleObject& m, const char* name, std::span<const NativeDef> fu
     auto native = make<Native>(d);
     stream->members.set(native->name, native);
   }
+  stream->members.set("encoding", Value::str("utf-8"));
+  stream->members.set("errors", Value::str("strict"));
+  stream->members.set("name", Value::str("<" + std::string(name) + ">"));
+  stream->members.set("closed", Value::boolean(false));
   m.members.set(name, stream);
   m.members.set("__" + std::string(name) + "__", stream);  // where a script puts another one in its place
 }

@@ -24,5 +24,9 @@ void fill_re(Interp& in, ModuleObject& m);
 /// _time: what library/time.py is made of.
 void fill_time(Interp& in, ModuleObject& m);
 void install_open(Interp& in);
+/// Makes an empty file that only its owner reads and writes; FileExistsError where something stands already.
+Value create_private(Interp& in, NativeArgs& a);
+/// sys.stdin: None where the process has no standard input.
+Value standard_input(Interp& in);
 
 }  // namespace kiln::script

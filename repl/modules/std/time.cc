@@ -32,7 +32,10 @@ Value wall_time(Interp& in, NativeArgs&) {
   return Value::real(std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count());
 }
 Value sleep(Interp& in, NativeArgs& a) {
-  double end = seconds_now() + in.to_double(a[0], "sleep()'s seconds");
+  const double seconds = in.to_double(a[0], "sleep()'s seconds");
+  // NaN too, which would end at once.
+  if (!(seconds >= 0)) in.fail(ErrorKind::kValue, "sleep length must be non-negative, got {}", in.repr(a[0]));
+  const double end = seconds_now() + seconds;
   for (double left; (left = end - seconds_now()) > 0; in.check_interrupt())
     std::this_thread::sleep_for(std::chrono::duration<double>(std::min(left, 0.02)));
   return Value::none();

@@ -140,19 +140,33 @@ Value Interp::imported(const Ref<ModuleObject>& m, const Import::Alias& a) {
   std::vector<std::string> names;
   m->attribute_names(names);
   const std::string near = nearest_name(a.name, names);
-  fail_as_type("ImportError", fmt::format("the module '{}' has no attribute '{}'", m->path, a.name),
-               near.empty() ? "" : fmt::format("help: did you mean '{}'?", near));
+  try {
+    fail_as_type("ImportError", fmt::format("the module '{}' has no attribute '{}'", m->path, a.name),
+                 near.empty() ? "" : fmt::format("help: did you mean '{}'?", near));
+  } catch (ScriptError& e) {
+    e.exception.get<Instance>()->fields.set("name", Value::str(m->path));
+    throw;
+  }
+}
+
+Ref<ModuleObject> Interp::required_module(const std::string& path) {
+  const SourceRange range = where_;
+  Ref<ModuleObject> m = import_module(path);
+  where_ = range;
+  if (m) return m;
+  try {
+    fail_as_type("ModuleNotFoundError", fmt::format("there is no module '{}'", path),
+                 module_help_ ? module_help_(path) : "");
+  } catch (ScriptError& e) {
+    e.exception.get<Instance>()->fields.set("name", Value::str(path));
+    throw;
+  }
 }
 
 void Interp::exec_import(const Import& s, Frame& f) {
   auto find = [&](const std::string& path, SourceRange range) {
     where_ = range;
-    Ref<ModuleObject> m = import_module(path);
-    where_ = range;
-    if (!m)
-      fail_as_type("ModuleNotFoundError", fmt::format("there is no module '{}'", path),
-                   module_help_ ? module_help_(path) : "");
-    return m;
+    return required_module(path);
   };
   if (s.from_module.empty()) {
     for (const Import::Alias& a : s.names) {

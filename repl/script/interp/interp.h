@@ -177,6 +177,8 @@ class Interp {
   void set_module_help(ModuleHelp help) { module_help_ = help; }
   /// Null when there is no such module.
   Ref<ModuleObject> import_module(std::string_view path);
+  /// The same, and a ModuleNotFoundError where there is none.
+  Ref<ModuleObject> required_module(const std::string& path);
   /// Whether the module comes with Kiln, written in C++.
   bool is_library_module(std::string_view path) const;
   void add_builtins(std::span<const NativeDef> defs);
@@ -359,6 +361,7 @@ class Interp {
   SourceRange where_;
   std::vector<Call> calls_;
   std::vector<Ref<TypeObject>> types_;
+  Ref<TypeObject> generator_type_;  // of the iterators that are generators
   std::vector<std::unordered_map<std::string, Ref<Native>, TextHash, std::equal_to<>>> methods_;
   std::unordered_map<std::string, Ref<TypeObject>> exceptions_;
   std::unordered_map<std::string, Ref<ModuleObject>, TextHash, std::equal_to<>> modules_;

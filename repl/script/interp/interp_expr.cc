@@ -24,7 +24,6 @@ constexpr OtherWay kOtherWays[] = {
     {"compile", "import a file"},
     {"eval", "a dict of functions, getattr(), or json.loads()"},
     {"exec", "import a file"},
-    {"input", "sys.argv has what follows the script's name"},
     {"memoryview", "slices of bytes, or a tensor"},
 };
 

@@ -97,6 +97,8 @@ std::optional<Value> TypeObject::attribute(Interp& in, std::string_view attribut
 void TypeObject::set_attribute(Interp& in, std::string_view attribute, Value value) {
   if (of_kind || constructor.object())
     in.fail_as("AttributeError", "the attributes of the built-in type '{}' cannot be set", name);
+  if (Value* hook = find("__class_setattr__"))
+    in.call(bound(in, Value(*hook), nullptr, Ref<TypeObject>(this)), {Value::str(std::string(attribute)), value});
   members.set(attribute, std::move(value));
 }
 
@@ -194,6 +196,9 @@ std::optional<Value> TypeObject::binary(Interp& in, BinaryOp op, const Value& ot
   return Value(make<Tuple>(std::move(types), "typing.Union"));
 }
 
-std::string TypeObject::repr(Interp&) { return fmt::format("<class '{}'>", full_name()); }
+std::string TypeObject::repr(Interp&) {
+  // Of the module enum, whose classes Python shows in another way.
+  return find("__members__") ? fmt::format("<enum '{}'>", name) : fmt::format("<class '{}'>", full_name());
+}
 
 }  // namespace kiln::script

@@ -119,6 +119,11 @@ class Enum:
         return iter(cls._member_list)
 
     @classmethod
+    def __class_setattr__(cls, name, value):
+        if name in cls.__dict__.get("__members__", {}) and cls.__members__[name] is not value:
+            raise AttributeError(f"cannot reassign member {name!r}")
+
+    @classmethod
     def __class_len__(cls):
         return len(cls._member_list)
 

@@ -162,9 +162,9 @@ class Path(PurePath):
 
     def mkdir(self, mode=511, parents=False, exist_ok=False):
         if parents:
-            _os.makedirs(str(self), exist_ok=exist_ok)
+            _os.makedirs(str(self), mode, exist_ok=exist_ok)
         elif not (exist_ok and self.is_dir()):
-            _os.mkdir(str(self))
+            _os.mkdir(str(self), mode)
 
     def iterdir(self):
         for name in _os.listdir(str(self)):
@@ -199,8 +199,7 @@ class Path(PurePath):
             pass
 
     def stat(self):
-        from types import SimpleNamespace
-        return SimpleNamespace(st_size=_os.path.getsize(str(self)), st_mtime=_os.path.getmtime(str(self)))
+        return _os.stat(str(self))
 
 
 PosixPath, PurePosixPath = Path, PurePath

@@ -72,6 +72,36 @@ TEST(Streams, AClosedInputIsAnError) {
       testing::ExitedWithCode(2), "error: cannot read standard input: Bad file descriptor");
 }
 
+TEST(Streams, ScriptsReadStandardInput) {
+  const std::string path = scratch_folder() + "/numbers";
+  ASSERT_TRUE(write_file_atomic(path, "first line\n1\n2\r\nend").ok());
+  constexpr const char* kProgram = R"(
+import sys
+first = input("? ")
+lines = [next(sys.stdin)] + list(sys.stdin)
+try:
+    input()
+except EOFError as e:
+    ended = sys.stdin.read() == "" and sys.stdin.readline() == ""
+print([first] + lines, ended, sys.stdin.isatty(), file=sys.stderr)
+sys.exit(0 if [first] + lines == ["first line", "1\n", "2\n", "end"] and ended else 1)
+)";
+  EXPECT_EXIT(
+      {
+        if (!std::freopen(path.c_str(), "r", stdin)) std::exit(100);
+        exec("-c", kProgram);
+      },
+      testing::ExitedWithCode(0), "True False");
+  // The program itself was all of it.
+  ASSERT_TRUE(write_file_atomic(path, "import sys\nprint(repr(sys.stdin.read()), file=sys.stderr)\n").ok());
+  EXPECT_EXIT(
+      {
+        if (!std::freopen(path.c_str(), "r", stdin)) std::exit(100);
+        exec("-");
+      },
+      testing::ExitedWithCode(0), "''");
+}
+
 TEST(ReadText, LeavesTheByteOrderMarkOut) {
   std::string path = scratch_folder() + "/bom.py";
   ASSERT_TRUE(write_file_atomic(path, "\xef\xbb\xbfprint(1)\r\n").ok());
