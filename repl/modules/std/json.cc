@@ -17,12 +17,12 @@ std::string quoted(const std::string& text, bool ascii) {
 
 struct Writer {
   Interp& in;
-  std::string indent;  // of one level
+  std::string indent = {};  // of one level
   bool pretty = false, sort = false, ascii = true, skip_keys = false, allow_nan = true;
   std::string comma, colon;
-  Value otherwise;  // what makes a value of one that JSON does not have
-  std::string out;
-  std::vector<const Object*> open;  // the containers around what is written
+  Value otherwise = {};  // what makes a value of one that JSON does not have
+  std::string out = {};
+  std::vector<const Object*> open = {};  // the containers around what is written
 
   /// A container that holds itself has no end.
   struct Within {
