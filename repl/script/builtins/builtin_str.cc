@@ -200,14 +200,22 @@ Value splitlines(Interp& in, NativeArgs& a) {
 }
 
 Value join(Interp& in, NativeArgs& a) {
+  const std::vector<Value> parts = in.to_vector(a[0]);
+  // Known before anything is written: a text that does not fit would take the machine's memory first.
+  constexpr size_t kMost = size_t{1} << 30;
+  size_t size = 0;
+  for (const Value& v : parts) {
+    size += in.to_text(v, "an element of join()").size() + self(a).size();
+    if (size > kMost + self(a).size())
+      in.fail(ErrorKind::kMemory, "join() would make a text of more than {} bytes", kMost);
+  }
   std::string out;
-  bool first = true;
-  in.for_each(a[0], [&](const Value& v) {
-    if (!first) out += self(a);
-    first = false;
-    out += in.to_text(v, "an element of join()");
-    return true;
-  });
+  out.reserve(size);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    in.check_interrupt();
+    if (i > 0) out += self(a);
+    out += in.to_text(parts[i], "an element of join()");
+  }
   return Value::str(std::move(out));
 }
 
