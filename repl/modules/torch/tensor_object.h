@@ -149,6 +149,8 @@ Device described_device(Interp& in, const Value& v);
 /// Dimensions from ints, or from one tuple or list of them.
 Shape shape_of(Interp& in, const std::vector<Value>& args);
 Value size_value(std::span<const int64_t> shape);
+/// torch.Size itself.
+Value size_type(Interp& in);
 
 // --- numbers on the host (tensor_math.cc)
 // -----------------------------------------------------------------------------

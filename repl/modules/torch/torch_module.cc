@@ -634,7 +634,7 @@ void fill_torch(Interp& in, ModuleObject& m) {
   for (const DTypeAlias& d : kAliases) m.members.set(d.name, Value::dtype(d.dtype));
   m.members.set("Tensor", in.type_of(TensorObject::kKind));
   m.members.set("dtype", in.type_of(Kind::kDType));
-  m.members.set("Size", in.type_of(Kind::kTuple));
+  m.members.set("Size", size_type(in));
   m.texts = {library_module("torch._tensor"),  library_module("torch._elementwise"), library_module("torch._products"),
              library_module("torch._sorting"), library_module("torch._functions"),   library_module("torch._special"),
              library_module("torch._series")};

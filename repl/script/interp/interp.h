@@ -167,6 +167,8 @@ class Interp {
   Ref<TypeObject> type_of(const Value& v) const;
   std::string type_name(const Value& v) const;
   bool is_instance(const Value& v, const Value& type);
+  /// The type of the tuples that have that Tuple::class_name.
+  Ref<TypeObject> add_tuple_type(std::string_view class_name, Value constructor);
   Native* method(Kind kind, std::string_view name) const;
   void method_names(Kind kind, std::vector<std::string>& out) const;
   void add_methods(const MethodTable& table);
@@ -364,6 +366,7 @@ class Interp {
   Ref<TypeObject> generator_type_;  // of the iterators that are generators
   std::vector<std::unordered_map<std::string, Ref<Native>, TextHash, std::equal_to<>>> methods_;
   std::unordered_map<std::string, Ref<TypeObject>> exceptions_;
+  std::unordered_map<std::string_view, Ref<TypeObject>> tuple_types_;
   std::unordered_map<std::string, Ref<ModuleObject>, TextHash, std::equal_to<>> modules_;
   std::vector<std::shared_ptr<void>> states_;  // by kStateSlot of their type
   std::vector<Value> handled_;                 // exceptions whose handler is running: what a bare raise raises again

@@ -102,7 +102,8 @@ std::optional<Value> container_op(Interp& in, BinaryOp op, const Value& a, const
       std::vector<Value> items = x ? x->items : u->items;
       const std::vector<Value>& more = x ? y->items : v->items;
       items.insert(items.end(), more.begin(), more.end());
-      return x ? Value(make<List>(std::move(items))) : Value(make<Tuple>(std::move(items)));
+      if (x) return Value(make<List>(std::move(items)));
+      return Value(make<Tuple>(std::move(items), u->class_name.empty() ? v->class_name : u->class_name));
     }
   }
   if (op == BinaryOp::kMul) {
@@ -118,7 +119,8 @@ std::optional<Value> container_op(Interp& in, BinaryOp op, const Value& a, const
     if (auto* s = many.get<Str>(); s && index && count.is_small_int()) return in.binary(op, Value::str(s->text), count);
     if (count.small_int_or_bool()) {
       if (auto* l = many.get<List>()) return Value(make<List>(repeated(in, l->items, count.integer())));
-      if (auto* t = many.get<Tuple>()) return Value(make<Tuple>(repeated(in, t->items, count.integer())));
+      if (auto* t = many.get<Tuple>())
+        return Value(make<Tuple>(repeated(in, t->items, count.integer()), t->class_name));
     }
   }
   // Any right operand formats, so this comes before the operand's own `__rmod__`.

@@ -157,9 +157,12 @@ Ref<TypeObject> Interp::exception_type(std::string_view name) const {
 }
 
 Ref<TypeObject> Interp::type_of(const Value& v) const {
-  if (auto* o = v.object())
+  if (auto* o = v.object()) {
     if (auto* own = o->own_type()) return *own;
-  if (auto* it = v.get<IteratorObject>(); it && it->is_generator()) return generator_type_;
+    if (auto* it = v.get<IteratorObject>(); it && it->is_generator()) return generator_type_;
+    if (auto* t = v.get<Tuple>(); t && !t->class_name.empty())
+      if (auto it = tuple_types_.find(t->class_name); it != tuple_types_.end()) return it->second;
+  }
   return types_[static_cast<size_t>(v.kind())];
 }
 
@@ -175,10 +178,18 @@ bool Interp::is_instance(const Value& v, const Value& type) {
     return truth(call(bound(*this, Value(*test), nullptr, Ref<TypeObject>(t)), {v}));
   if (auto* own = v.object() ? v.object()->own_type() : nullptr)
     return (*own)->derives_from(t) || t == types_[static_cast<size_t>(Kind::kInstance)].get();
-  if (!t->of_kind) return false;
+  if (!t->of_kind) return v.kind() == Kind::kTuple && type_of(v)->derives_from(t);  // torch.Size
   if (t == generator_type_.get()) return v.get<IteratorObject>() && v.get<IteratorObject>()->is_generator();
   if (*t->of_kind == Kind::kInstance) return true;  // object
   return *t->of_kind == v.kind() || (*t->of_kind == Kind::kInt && v.is_bool());
+}
+
+Ref<TypeObject> Interp::add_tuple_type(std::string_view class_name, Value constructor) {
+  auto type = make<TypeObject>(std::string(class_name));
+  type->bases.push_back(type_of(Kind::kTuple));
+  type->order.push_back(type_of(Kind::kTuple).get());
+  type->constructor = std::move(constructor);
+  return tuple_types_[class_name] = type;
 }
 
 void Interp::add_methods(const MethodTable& table) {

@@ -86,7 +86,7 @@ TEST_F(Language, ATupleOfAClassPrintsItsName) {
   start(std::make_unique<Host>());
   in_->add_builtin("p", make<Tuple>(std::vector<Value>{Value::integer(1), Value::integer(2)}, "Point"));
   EXPECT_EQ(run("print(p, p[:1], tuple(p), p == (1, 2), p + (3,))"),
-            "Point([1, 2]) Point([1]) (1, 2) True (1, 2, 3)\n");
+            "Point([1, 2]) Point([1]) (1, 2) True Point([1, 2, 3])\n");
 }
 
 struct Told {
