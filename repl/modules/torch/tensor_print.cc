@@ -10,12 +10,8 @@ namespace kiln::script {
 
 namespace {
 
-constexpr int kPrecision = 4;
-constexpr int64_t kThreshold = 1000;  // more elements are summarised
-constexpr int64_t kEdge = 3;          // elements shown at each end then
-constexpr int kLineWidth = 80;
-
 struct Printer {
+  const PrintOptions& options;
   DType dtype;
   bool summarize = false;
   bool whole = true;  // every float is a whole number: "1."
@@ -32,9 +28,9 @@ struct Printer {
     double d = v.real();
     if (std::isnan(d)) return "nan";
     if (std::isinf(d)) return d < 0 ? "-inf" : "inf";
-    if (scientific) return fmt::format("{:.{}e}", d, kPrecision);
+    if (scientific) return fmt::format("{:.{}e}", d, options.precision);
     if (whole) return fmt::format("{:.0f}.", d);
-    return fmt::format("{:.{}f}", d, kPrecision);
+    return fmt::format("{:.{}f}", d, options.precision);
   }
 
   void measure(const std::vector<Value>& shown) {
@@ -56,23 +52,25 @@ struct Printer {
       return;
     }
     scientific = high / low > 1000 || high > 1e8 || (!whole && low < 1e-4);
+    scientific = options.scientific.value_or(scientific);
     for (const Value& v : shown) width = std::max(width, bare(v).size());
   }
 };
 
 /// The elements that are shown, row-major, and the text of any block of them.
 struct Block {
+  const PrintOptions& options;
   const size_t width;
   const std::vector<std::string>& texts;
   const Shape& full;   // the tensor's shape
   const Shape& shape;  // of what is shown
 
-  bool cut_at(size_t dim, int64_t i) const { return full[dim] != shape[dim] && i == kEdge; }
+  bool cut_at(size_t dim, int64_t i) const { return full[dim] != shape[dim] && i == options.edge; }
 
   std::string vector(size_t offset, int indent) const {
     size_t dim = shape.size() - 1;
     int element = static_cast<int>(width) + 2;
-    size_t per_line = static_cast<size_t>(std::max(1, (kLineWidth - indent) / element));
+    size_t per_line = static_cast<size_t>(std::max(1, (options.line_width - indent) / element));
     std::vector<std::string> items;
     for (int64_t i = 0; i < shape[dim]; ++i) {
       if (cut_at(dim, i)) items.push_back(" ...");
@@ -133,7 +131,8 @@ std::vector<Value> gather(Interp& in, const Tensor& t, const std::vector<std::ve
 }  // namespace
 
 std::string tensor_text(Interp& in, const Tensor& t, const Tensor* imag) {
-  Printer printer{t.dtype()}, imag_printer{t.dtype()};
+  const PrintOptions& options = torch_state(in).print;
+  Printer printer{options, t.dtype()}, imag_printer{options, t.dtype()};
   Shape shape = shape_vector(t);
   std::vector<std::string> suffixes;
   if (t.device().is_cuda()) suffixes.push_back(fmt::format("device='{}'", t.device().name()));
@@ -150,14 +149,14 @@ std::string tensor_text(Interp& in, const Tensor& t, const Tensor* imag) {
     body = "[]";
   } else {
     if (!plain) suffixes.push_back("dtype=torch." + type);
-    printer.summarize = t.numel() > kThreshold;
+    printer.summarize = t.numel() > options.threshold;
     // A summary needs the edges only: gather them into a small tensor's worth of values, dimension by dimension.
     Shape small = shape;
     std::vector<std::vector<int64_t>> kept(shape.size());
     for (size_t d = 0; d < shape.size(); ++d) {
-      bool cut = printer.summarize && shape[d] > 2 * kEdge;
+      bool cut = printer.summarize && shape[d] > 2 * options.edge;
       for (int64_t i = 0; i < shape[d]; ++i) {
-        if (cut && i == kEdge) i = shape[d] - kEdge;
+        if (cut && i == options.edge) i = shape[d] - options.edge;
         kept[d].push_back(i);
       }
       small[d] = static_cast<int64_t>(kept[d].size());
@@ -176,13 +175,13 @@ std::string tensor_text(Interp& in, const Tensor& t, const Tensor* imag) {
       }
       width += imag_printer.width + 1;
     }
-    Block block{width, texts, shape, small};
+    Block block{options, width, texts, shape, small};
     body = shape.empty() ? texts[0] : block.text(0, 0, 7);
   }
   std::string out = "tensor(" + body;
   size_t last_line = out.size() - (out.rfind('\n') == std::string::npos ? 0 : out.rfind('\n') + 1);
   for (const std::string& s : suffixes) {
-    if (last_line + s.size() + 2 > static_cast<size_t>(kLineWidth)) {
+    if (last_line + s.size() + 2 > static_cast<size_t>(options.line_width)) {
       out += ",\n" + std::string(7, ' ') + s;
       last_line = 7 + s.size();
     } else {

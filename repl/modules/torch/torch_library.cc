@@ -187,6 +187,29 @@ Value set_deterministic(Interp& in, NativeArgs& a) {
   return Value::none();
 }
 
+/// set_print(precision, threshold, edgeitems, linewidth, sci_mode): None leaves what is there, of sci_mode it is a
+/// value.
+Value set_print(Interp& in, NativeArgs& a) {
+  PrintOptions& print = torch_state(in).print;
+  auto take = [&](const Value& v, auto& to, std::string_view what) {
+    if (v.is_none()) return;
+    constexpr int64_t kMost = std::numeric_limits<int>::max();
+    const double asked = in.to_double(v, what);  // a threshold may be infinite
+    if (!(asked >= 0)) in.fail(ErrorKind::kValue, "set_printoptions(): {} is {}", what, in.repr(v));
+    to = static_cast<std::remove_reference_t<decltype(to)>>(std::min(asked, static_cast<double>(kMost)));
+  };
+  constexpr double kMostDigits = 100;  // more than a float64 has
+  if (!a[0].is_none() && in.to_double(a[0], "precision") > kMostDigits)
+    in.fail(ErrorKind::kValue, "set_printoptions(): precision is {}, at most {} digits are shown", in.repr(a[0]),
+            kMostDigits);
+  take(a[0], print.precision, "precision");
+  take(a[1], print.threshold, "threshold");
+  take(a[2], print.edge, "edgeitems");
+  take(a[3], print.line_width, "linewidth");
+  print.scientific = a[4].is_none() ? std::nullopt : std::optional(in.truth(a[4]));
+  return Value::none();
+}
+
 Value set_tf32(Interp& in, NativeArgs& a) {
   torch_state(in).tf32 = in.truth(a[0]);
   return Value::none();
@@ -289,6 +312,7 @@ constexpr NativeDef kLibrary[] = {
      "do operations that are no expressions run as kernels on its device?"},
     {"set_default_device(device)", set_default_device, "where tensors are made"},
     {"set_deterministic(on)", set_deterministic, "must sums have one order in every run?"},
+    {"set_print(precision, threshold, edgeitems, linewidth, sci_mode)", set_print, "how tensors are shown"},
     {"set_tf32(on)", set_tf32, "may products of float32 round to tf32?"},
     {"stay_lazy(on)", stay_lazy, "all operations are expressions or kernels, for tests"},
     {"store(input, places, inside, values, adds)", store,

@@ -25,6 +25,15 @@ class GeneratorObject : public Object {
   SeedStream seeds;
 };
 
+/// torch.set_printoptions()
+struct PrintOptions {
+  int precision = 4;
+  int64_t threshold = 1000;  // more elements are summarised
+  int64_t edge = 3;          // elements shown at each end then
+  int line_width = 80;
+  std::optional<bool> scientific;  // else as the elements need
+};
+
 class TorchState {
  public:
   explicit TorchState(Interp& in) : in_(in) {}
@@ -64,6 +73,7 @@ class TorchState {
     Device device;
     int count = 0;
   } processors;
+  PrintOptions print;
   /// Sums have one order in every run.
   bool deterministic = knob_on(Knob::kDeterministic);
 

@@ -566,8 +566,13 @@ def get_default_dtype():
     return torch.float32
 
 
-def set_printoptions(**options):
-    pass
+def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None):
+    profiles = {"default": (4, 1000, 3, 80), "short": (2, 1000, 2, 80), "full": (4, float("inf"), 3, 80)}
+    if profile is not None:
+        if profile not in profiles:
+            raise ValueError(f"set_printoptions(profile={profile!r}): it is 'default', 'short' or 'full'")
+        _kiln.set_print(*profiles[profile], None)
+    _kiln.set_print(precision, threshold, edgeitems, linewidth, sci_mode)
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
