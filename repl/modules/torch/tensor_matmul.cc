@@ -163,11 +163,11 @@ constexpr std::string_view kFunctionHelp =
     "or reference (float64 on the host)";
 
 constexpr NativeDef kMatmulMethods[] = {
-    {"bmm(other)", bmm, "batches of matrices multiplied"},
+    {"bmm(mat2)", bmm, "batches of matrices multiplied"},
     {"matmul(other, *, impl=None, out=None, bias=None, activation=None, out_dtype=None, tf32=False, "
      "fast_accumulation=False)",
      matmul_method, kMethodHelp},
-    {"mm(other)", mm, "two matrices multiplied"},
+    {"mm(mat2)", mm, "two matrices multiplied"},
 };
 constexpr NativeDef kMatmulFunctions[] = {
     {"matmul(a, b, *, impl=None, out=None, bias=None, activation=None, out_dtype=None, tf32=False, "

@@ -441,7 +441,7 @@ constexpr NativeDef kMethods[] = {
     {"dim()", dim, "the number of dimensions"},
     {"double()", convert<DType::kF64>, "as float64"},
     {"element_size()", element_size, "bytes of an element"},
-    {"expand(*shape)", expand, "repeated along dimensions of size 1, without a copy"},
+    {"expand(*size)", expand, "repeated along dimensions of size 1, without a copy"},
     {"fill_(value)", fill, "sets all elements"},
     {"float()", convert<DType::kF32>, "as float32"},
     {"half()", convert<DType::kF16>, "as float16"},
@@ -472,10 +472,10 @@ constexpr NativeDef kMethods[] = {
     {"to(*target, dtype=None, device=None, non_blocking=False)", to, "as another dtype or on another device"},
     {"tolist()", tolist, "as nested lists"},
     {"transpose(dim0, dim1)", transpose, "two dimensions swapped, without a copy"},
-    {"type(dtype)", type, "as another dtype"},
+    {"type(dtype=None)", type, "as another dtype; without one the name of the type"},
     {"uniform_(low=0.0, high=1.0)", uniform, "fills it with uniform random numbers"},
     {"unsqueeze(dim)", unsqueeze, "with a dimension of size 1 put in"},
-    {"view(*shape, dtype=)", view, "in another shape, or of another dtype, without a copy"},
+    {"view(*size, dtype=)", view, "in another shape, or of another dtype, without a copy"},
     {"zero_()", zero, "sets all elements to 0"},
 };
 

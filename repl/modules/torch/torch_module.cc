@@ -220,9 +220,28 @@ Value progression(Interp& in, const Device& device, DType dtype, T start, T step
   return settled(in, as_dtype(in, e, dtype));
 }
 
+/// What arange() was given by position and by name, as (end) or (start, end) or (start, end, step).
+std::vector<Value> bounds_of(Interp& in, NativeArgs& a) {
+  const std::vector<Value>& by_position = rest_of(a[0]);
+  if (by_position.size() > 3) in.fail(ErrorKind::kType, "arange() takes 1 to 3 numbers, got {}", by_position.size());
+  const bool end_first = by_position.size() == 1 && a[2].missing();  // arange(5), but arange(1, end=5)
+  Value bounds[3];
+  for (size_t i = 0; i < by_position.size(); ++i) bounds[end_first ? 1 : i] = by_position[i];
+  constexpr std::string_view kNames[] = {"start", "end", "step"};
+  for (size_t i = 0; i < 3; ++i) {
+    if (a[i + 1].missing()) continue;
+    if (!bounds[i].missing()) in.fail(ErrorKind::kType, "arange() got the argument '{}' twice", kNames[i]);
+    bounds[i] = a[i + 1];
+  }
+  if (bounds[1].missing()) in.fail(ErrorKind::kType, "arange() needs the argument 'end'");
+  if (bounds[0].missing() && bounds[2].missing()) return {bounds[1]};
+  if (bounds[0].missing()) bounds[0] = Value::integer(0);
+  if (bounds[2].missing()) return {bounds[0], bounds[1]};
+  return {bounds[0], bounds[1], bounds[2]};
+}
+
 Value arange(Interp& in, NativeArgs& a) {
-  const std::vector<Value>& v = rest_of(a[0]);
-  if (v.empty() || v.size() > 3) in.fail(ErrorKind::kType, "arange() takes 1 to 3 numbers, got {}", v.size());
+  const std::vector<Value> v = bounds_of(in, a);
   bool floats = std::any_of(v.begin(), v.end(), [](const Value& x) { return x.is_float(); });
   auto fail_direction = [&] { in.fail_as("RuntimeError", "arange(): the step leads away from the end"); };
   if (!floats) {
@@ -234,14 +253,14 @@ Value arange(Interp& in, NativeArgs& a) {
     const __int128 stride = step > 0 ? step : -static_cast<__int128>(step);
     const __int128 count = span <= 0 ? 0 : (span + stride - 1) / stride;
     if (count > kMaxMade) in.fail(ErrorKind::kMemory, "arange() of {} elements", ast::to_string(count));
-    const DType dtype = dtype_of(in, a[1], DType::kI64);
-    const Device device = device_of(in, a[2]);
+    const DType dtype = dtype_of(in, a[4], DType::kI64);
+    const Device device = device_of(in, a[5]);
     if (count > 0 && counts_lazily(in, device))
-      return progression(in, device, dtype, start, step, static_cast<int64_t>(count));
+      return grad_flag(in, progression(in, device, dtype, start, step, static_cast<int64_t>(count)), a[6]);
     std::vector<int64_t> out;
     for (int64_t i = 0; i < count; ++i) out.push_back(start + i * step);
     const Shape shape{static_cast<int64_t>(count)};
-    return wrap(store_ints(in, device, dtype, shape, out));
+    return grad_flag(in, wrap(store_ints(in, device, dtype, shape, out)), a[6]);
   }
   double start = v.size() > 1 ? in.to_double(v[0], "start") : 0, end = in.to_double(v[v.size() > 1 ? 1 : 0], "end"),
          step = v.size() > 2 ? in.to_double(v[2], "step") : 1;
@@ -252,12 +271,13 @@ Value arange(Interp& in, NativeArgs& a) {
   if (count > static_cast<double>(kMaxMade))
     in.fail(ErrorKind::kMemory, "arange() of {} elements", ast::float_repr(count));
   Shape shape{std::max<int64_t>(0, static_cast<int64_t>(count))};
-  DType dtype = dtype_of(in, a[1], DType::kF32);
-  const Device device = device_of(in, a[2]);
-  if (shape[0] > 0 && counts_lazily(in, device)) return progression(in, device, dtype, start, step, shape[0]);
+  DType dtype = dtype_of(in, a[4], DType::kF32);
+  const Device device = device_of(in, a[5]);
+  if (shape[0] > 0 && counts_lazily(in, device))
+    return grad_flag(in, progression(in, device, dtype, start, step, shape[0]), a[6]);
   std::vector<double> out;
   for (int64_t i = 0; i < shape[0]; ++i) out.push_back(start + static_cast<double>(i) * step);
-  return wrap(store_floats(in, device, dtype, shape, out));
+  return grad_flag(in, wrap(store_floats(in, device, dtype, shape, out)), a[6]);
 }
 
 Value linspace(Interp& in, NativeArgs& a) {
@@ -472,7 +492,8 @@ constexpr NativeDef kTorch[] = {
     {"Generator(device=None)", generator, "random numbers of its own"},
     {"allclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False)", allclose,
      "are all elements close: |a-b| <= atol + rtol*|b|?"},
-    {"arange(*bounds, dtype=None, device=None)", arange, "numbers from start to below end"},
+    {"arange(*bounds, start=, end=, step=, dtype=None, device=None, requires_grad=False)", arange,
+     "numbers from start to below end"},
     {"device(type, index=)", device, "a device by its name"},
     {"empty(*shape, size=, dtype=None, device=None, requires_grad=False)", empty, "uninitialised"},
     {"empty_like(input, *, dtype=None, device=None)", empty_like,

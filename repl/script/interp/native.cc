@@ -102,7 +102,16 @@ Value Native::call_on(Interp& in, const Value* self, CallArgs& call) {
       return at;
     };
     size_t i = place_of(k.name);
-    if (i == params_.size() && receiver) i = place_of(torch_name(k.name));
+    if (i == params_.size()) i = place_of(torch_name(k.name));
+    // Of a method of tensors `*dims` is an argument of torch's too: permute(dims=(1, 0)).
+    auto* rest = rest_args_ >= 0 ? slots[static_cast<size_t>(rest_args_)].get<Tuple>() : nullptr;
+    const bool names_rest =
+        receiver && rest && !rest_keywords && k.name == params_[static_cast<size_t>(rest_args_)].name;
+    if (i == params_.size() && names_rest) {
+      if (!rest->items.empty()) in.fail(ErrorKind::kType, "{}() got the argument '{}' twice", name, k.name);
+      rest->items.push_back(std::move(k.value));
+      continue;
+    }
     if (i < params_.size()) {
       if (!slots[i].missing()) in.fail(ErrorKind::kType, "{}() got the argument '{}' twice", name, k.name);
       slots[i] = std::move(k.value);

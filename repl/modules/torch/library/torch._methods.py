@@ -16,8 +16,8 @@ def _into(self, result):
     return self.copy_(result)
 
 
-def repeat(self, *sizes):
-    sizes = _tensor._rest(sizes)
+def repeat(self, *args, repeats=None):
+    sizes = _tensor._rest(_tensor._given(args, repeats, "repeat", "repeats"))
     if len(sizes) < self.ndim:
         raise RuntimeError(f"repeat() takes a number for each of the {self.ndim} dimensions")
     return _repeat(self, sizes)

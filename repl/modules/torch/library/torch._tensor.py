@@ -23,6 +23,22 @@ def _rest(args):
     return list(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else list(args)
 
 
+def _needs_tensor(x, function):
+    if not isinstance(x, torch.Tensor):
+        raise TypeError(f"{function}() takes a tensor, got '{type(x).__name__}'")
+
+
+def _given(args, by_name, function, name):
+    """What *args holds where it may be an argument by name too: flip(x, 0), flip(x, dims=(0,))."""
+    if by_name is None:
+        if not args:
+            raise TypeError(f"{function}() needs the argument {name!r}")
+        return args
+    if args:
+        raise TypeError(f"{function}() got the argument {name!r} twice")
+    return (by_name,)
+
+
 def _wide(x):
     """Halves are computed in float32, and rounded once."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
@@ -208,7 +224,10 @@ def unbind(input, dim=0):
     return tuple(select(input, dim, i) for i in range(input.shape[dim]))
 
 
-def split(input, split_size_or_sections, dim=0):
+def split(tensor, split_size_or_sections=None, dim=0, *, split_size=None):
+    input = tensor
+    split_size_or_sections, = _given(() if split_size_or_sections is None else (split_size_or_sections,), split_size,
+                                     "split", "split_size_or_sections")
     if input.ndim == 0:
         raise RuntimeError("split() takes a tensor with dimensions")
     dim = _dim(dim, input.ndim)
@@ -255,10 +274,8 @@ def tensor_split(input, indices_or_sections, dim=0):
 
 
 @lazily
-def flip(input, *dims):
-    if not dims:
-        raise TypeError("flip() takes dimensions")
-    dims = _dims(_rest(dims), input.ndim)
+def flip(input, *args, dims=None):
+    dims = _dims(_rest(_given(args, dims, "flip", "dims")), input.ndim)
     dims = [d for d in dims if input.ndim > 0 and input.shape[d] > 1]
     if not dims:
         return input.clone()  # torch gives a new tensor in any case
@@ -374,8 +391,8 @@ def trace(input):
 
 
 @lazily
-def tile(input, *dims):
-    dims = _rest(dims)
+def tile(input, *args, dims=None):
+    dims = _rest(_given(args, dims, "tile", "dims"))
     dims = [1] * (input.ndim - len(dims)) + dims
     return _repeated(input, dims).contiguous()
 
@@ -478,8 +495,8 @@ def swapdims(input, dim0, dim1):
     return input.transpose(dim0, dim1)
 
 
-def broadcast_to(input, *size):
-    return input.expand(*size)
+def broadcast_to(input, *args, size=None):
+    return input.expand(*_given(args, size, "broadcast_to", "size"))
 
 
 def flatten(input, start_dim=0, end_dim=-1):
