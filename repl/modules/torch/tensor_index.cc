@@ -63,7 +63,7 @@ std::vector<Value> parts_of(Interp& in, const TensorObject& of, const Value& ind
 }
 
 /// As torch reads an index: a list that holds more than numbers is a tuple of indices, True and False are masks
-/// without dimensions.
+/// without dimensions. Tuples and ranges inside of an index are lists of places.
 Value normal_index(Interp& in, const Value& index) {
   constexpr size_t kMostIndices = 32;  // a longer list is one index
   auto is_index = [](const Value& v) {
@@ -75,8 +75,11 @@ Value normal_index(Interp& in, const Value& index) {
   const auto* tuple = index.get<Tuple>();
   std::vector<Value> parts = as_tuple ? list->items : tuple ? tuple->items : std::vector<Value>{index};
   const bool masks = std::ranges::any_of(parts, [](const Value& v) { return v.is_bool(); });
-  if (!as_tuple && !masks) return index;
+  auto is_places = [](const Value& v) { return v.get<kiln::script::Tuple>() || v.get<Range>(); };
+  if (!as_tuple && !masks && std::ranges::none_of(parts, is_places)) return index;
   const Device cpu = taken(in, torch_state(in).runtime().open("cpu"));
+  for (Value& v : parts)
+    if (is_places(v)) v = make<List>(in.to_vector(v));
   for (Value& v : parts)
     if (v.is_bool()) v = wrap(taken(in, Tensor::full(cpu, DType::kI1, {}, v.boolean() ? 1.0 : 0.0)));
   return parts.size() == 1 && !as_tuple && !tuple ? parts[0] : Value(make<kiln::script::Tuple>(std::move(parts)));

@@ -243,7 +243,29 @@ Value to(Interp& in, NativeArgs& a) {
   apply(a[2]);
   return out;
 }
-Value type(Interp& in, NativeArgs& a) { return converted(in, *a.self, dtype_of(in, a[0], self_object(a).dtype())); }
+std::string legacy_name(DType dtype) {
+  struct Row {
+    DType dtype;
+    std::string_view name;
+  };
+  constexpr Row kNames[] = {{DType::kF32, "Float"}, {DType::kF64, "Double"},    {DType::kF16, "Half"},
+                            {DType::kI64, "Long"},  {DType::kI32, "Int"},       {DType::kI16, "Short"},
+                            {DType::kI8, "Char"},   {DType::kBF16, "BFloat16"}, {DType::kU8, "Byte"},
+                            {DType::kI1, "Bool"}};
+  const auto* row = std::ranges::find(kNames, dtype, &Row::dtype);
+  std::string name(row == std::end(kNames) ? info(dtype).torch : row->name);
+  name[0] = static_cast<char>(std::toupper(name[0]));  // Float8_e4m3fn
+  return name + "Tensor";
+}
+
+/// Without an argument torch's old name of the tensor's type.
+Value type(Interp& in, NativeArgs& a) {
+  if (!given(a[0])) {
+    const TensorObject& t = self_object(a);
+    return Value::str(std::string(t.device().is_cuda() ? "torch.cuda." : "torch.") + legacy_name(t.dtype()));
+  }
+  return converted(in, *a.self, dtype_of(in, a[0], self_object(a).dtype()));
+}
 Value cpu(Interp& in, NativeArgs& a) {
   return moved(in, *a.self, taken(in, torch_state(in).runtime().open("cpu")), is_true(in, a[0]));
 }

@@ -507,7 +507,13 @@ void TensorObject::set_attribute(Interp& in, std::string_view name, Value value)
     return;
   }
   if (name == "requires_grad") {
-    requires_grad = in.truth(value);
+    set_requires_grad(in, in.truth(value));
+    return;
+  }
+  if (name == "data") {  // both are the same memory from now on; views of the old one keep it
+    auto* t = value.get<TensorObject>();
+    if (!t) in.fail(ErrorKind::kType, "the data of a tensor is a tensor, got '{}'", in.type_name(value));
+    become(in, Tensor(t->tensor(in)));
     return;
   }
   Object::set_attribute(in, name, std::move(value));

@@ -317,7 +317,7 @@ Value eye(Interp& in, NativeArgs& a) {
 
 void flatten(Interp& in, const Value& v, size_t depth, Shape& shape, std::vector<Value>& out) {
   in.check_stack();
-  if (!v.get<List>() && !v.get<Tuple>()) {
+  if (!v.get<List>() && !v.get<Tuple>() && !v.get<Range>()) {
     if (depth < shape.size()) in.fail(ErrorKind::kValue, "the nested lists differ in depth");
     if (auto* t = v.get<TensorObject>()) return out.push_back(item_of(in, t->constant(in, "torch.tensor()")));
     if (v.get<WideInt>()) in.fail_as("RuntimeError", "the element {} does not fit into 64 bits", in.repr(v));
