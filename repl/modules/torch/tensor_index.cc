@@ -252,7 +252,7 @@ Value places_in(Interp& in, const Value& v, const Device& device) {
   return wrap(taken(in, t->tensor(in).to(device)));
 }
 
-void check_places(Interp& in, const Value& v, int64_t size, int64_t dim, bool from_end) {
+void check_places(Interp& in, const Value& v, int64_t size, int64_t dim, bool from_end, std::string_view exception) {
   auto* t = v.get<TensorObject>();
   if (t->device().is_cuda()) return;  // it would wait for the GPU
   const Tensor& places = t->tensor(in);
@@ -261,7 +261,7 @@ void check_places(Interp& in, const Value& v, int64_t size, int64_t dim, bool fr
   torch_state(in).host_reads = reads;
   for (int64_t p : all)
     if (p >= size || p < (from_end ? -size : 0))
-      index_error(in, fmt::format("index {} is out of bounds for dimension {} with size {}", p, dim, size));
+      in.fail_as(exception, "index {} is out of bounds for dimension {} with size {}", p, dim, size);
 }
 
 Value looked_up(Interp& in, const Value& from, std::vector<Looked> looked) {

@@ -17,7 +17,8 @@ Value looked_up(Interp& in, const Value& from, std::vector<Looked> looked);
 /// The value as places on that device: an error unless it is a tensor of int32 or int64.
 Value places_in(Interp& in, const Value& v, const Device& device);
 /// An IndexError for a place outside of a dimension. Only on the CPU: a GPU would have to be waited for.
-void check_places(Interp& in, const Value& places, int64_t size, int64_t dim, bool from_end);
+void check_places(Interp& in, const Value& places, int64_t size, int64_t dim, bool from_end,
+                  std::string_view exception = "IndexError");
 
 /// For each dimension, where the elements are that are not 0. On the host.
 std::vector<Tensor> places_of_nonzero(Interp& in, const Tensor& t);

@@ -321,7 +321,7 @@ Value clone(Interp& in, NativeArgs& a) {
 }
 Value detach(Interp& in, NativeArgs& a) { return detached_value(in, self_object(a)); }
 Value requires_grad(Interp& in, NativeArgs& a) {
-  a.self->get<TensorObject>()->requires_grad = a[0].missing() || in.truth(a[0]);
+  a.self->get<TensorObject>()->set_requires_grad(in, a[0].missing() || in.truth(a[0]));
   return *a.self;
 }
 Value backward(Interp& in, NativeArgs&) { fail_without_tape(in, "backward()"); }

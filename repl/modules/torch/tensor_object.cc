@@ -519,6 +519,12 @@ void TensorObject::set_attribute(Interp& in, std::string_view name, Value value)
   Object::set_attribute(in, name, std::move(value));
 }
 
+void TensorObject::set_requires_grad(Interp& in, bool on) {
+  if (on && !is_float(dtype()))
+    in.fail_as("RuntimeError", "only tensors of floats can require gradients, not of {}", info(dtype()).torch);
+  requires_grad = on;
+}
+
 void TensorObject::attribute_names(std::vector<std::string>& out) const {
   out.insert(out.end(), std::begin(kAttributes), std::end(kAttributes));
   tensor_library_names(out);
@@ -588,6 +594,7 @@ std::optional<Value> TensorObject::unary(Interp& in, UnaryOp op) {
     case UnaryOp::kPlus:
       return Value(this);
     case UnaryOp::kInvert:
+      if (is_float(dtype())) in.fail(ErrorKind::kType, "~ is of integers and bools, not of {}", info(dtype()).torch);
       return script::compute(in, ExprOp::kBitNot, {Value(this)});
     case UnaryOp::kNot:
       break;

@@ -75,6 +75,7 @@ class TensorObject : public Object {
   int64_t numel() const { return expr_ ? expr_.numel() : tensor_.numel(); }
   Device device() const { return expr_ ? expr_.device() : tensor_.device(); }
 
+  void set_requires_grad(Interp& in, bool on);
   bool requires_grad = false, is_parameter = false;  // what a script set
 
   /// Asked when another tensor that it is a part of is computed: whether it is computed first, so that its value is

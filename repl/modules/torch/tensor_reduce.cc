@@ -152,8 +152,20 @@ Value spread(Interp& in, NativeArgs& a, bool root) {
 Value var(Interp& in, NativeArgs& a) { return spread(in, a, false); }
 Value std_dev(Interp& in, NativeArgs& a) { return spread(in, a, true); }
 
+/// The dimensions of an extreme, which have elements: torch has an error of its own for those that have none.
+ExprAttributes along_elements(Interp& in, NativeArgs& a, std::string_view what) {
+  ExprAttributes along = along_axes(in, a, a[0], a[1]);
+  if (!given(a[0]) && what.starts_with("am")) return along;  // amax and amin of all elements: an error as that of max()
+  const auto shape = self_object(a).shape();
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (shape[d] == 0 && is_along(along, static_cast<int>(d)))
+      in.fail_as("IndexError", "{}() along dimension {}, which has no elements", what, d);
+  return along;
+}
+
 Value place(Interp& in, NativeArgs& a, bool largest) {
-  return compute(in, largest ? ExprOp::kArgMax : ExprOp::kArgMin, {*a.self}, along_axes(in, a, a[0], a[1]));
+  return compute(in, largest ? ExprOp::kArgMax : ExprOp::kArgMin, {*a.self},
+                 along_elements(in, a, largest ? "argmax" : "argmin"));
 }
 
 /// max(dim) also says where.
@@ -175,13 +187,14 @@ Value extreme_or_pair(Interp& in, NativeArgs& a, bool largest) {
     return make<ValuesIndices>(settled(in, applied(in, ExprOp::kReshape, {found}, std::move(out))),
                                std::move(place_of));
   }
-  Value values = compute(in, largest ? ExprOp::kMax : ExprOp::kMin, {*a.self}, along_axes(in, a, a[0], a[1]));
+  Value values =
+      compute(in, largest ? ExprOp::kMax : ExprOp::kMin, {*a.self}, along_elements(in, a, largest ? "max" : "min"));
   return make<ValuesIndices>(std::move(values), place(in, a, largest));
 }
 Value max(Interp& in, NativeArgs& a) { return extreme_or_pair(in, a, true); }
 Value min(Interp& in, NativeArgs& a) { return extreme_or_pair(in, a, false); }
-Value amax(Interp& in, NativeArgs& a) { return compute(in, ExprOp::kMax, {*a.self}, along_axes(in, a, a[0], a[1])); }
-Value amin(Interp& in, NativeArgs& a) { return compute(in, ExprOp::kMin, {*a.self}, along_axes(in, a, a[0], a[1])); }
+Value amax(Interp& in, NativeArgs& a) { return compute(in, ExprOp::kMax, {*a.self}, along_elements(in, a, "amax")); }
+Value amin(Interp& in, NativeArgs& a) { return compute(in, ExprOp::kMin, {*a.self}, along_elements(in, a, "amin")); }
 /// torch has no argmax of bools, but the positions of max(dim).
 Value place_of_number(Interp& in, NativeArgs& a, bool largest) {
   if (self_object(a).dtype() == DType::kI1)

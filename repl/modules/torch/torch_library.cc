@@ -114,7 +114,10 @@ Value take(Interp& in, NativeArgs& a) {
 
 Value check_places(Interp& in, NativeArgs& a) {
   const Value places = places_in(in, a[0], tensor_object(in, a[0]).device());
-  check_places(in, places, in.to_int(a[1], "the size"), in.to_int(a[2], "the dimension"), in.truth(a[3]));
+  // torch's gather and scatter have a RuntimeError.
+  const bool of_gather = given(a[4]) && in.truth(a[4]);
+  check_places(in, places, in.to_int(a[1], "the size"), in.to_int(a[2], "the dimension"), in.truth(a[3]),
+               of_gather ? "RuntimeError" : "IndexError");
   return Value::none();
 }
 
@@ -294,7 +297,7 @@ Value zeros_in_memory(Interp& in, NativeArgs& a) {
 
 constexpr NativeDef kLibrary[] = {
     {"become(input, view)", become, "the same memory in another shape, in place"},
-    {"check_places(places, size, dim, from_end)", check_places, "an IndexError for one outside"},
+    {"check_places(places, size, dim, from_end, of_gather=False)", check_places, "an error for one outside"},
     {"device_info(device=None)", device_info, "figures of a device"},
     {"dimension(dim, rank, extra=0)", dimension, "a dimension from 0"},
     {"free_memory(device=None)", free_memory, "bytes of it that nobody has"},

@@ -321,8 +321,14 @@ void flatten(Interp& in, const Value& v, size_t depth, Shape& shape, std::vector
     if (depth < shape.size()) in.fail(ErrorKind::kValue, "the nested lists differ in depth");
     if (auto* t = v.get<TensorObject>()) return out.push_back(item_of(in, t->constant(in, "torch.tensor()")));
     if (v.get<WideInt>()) in.fail_as("RuntimeError", "the element {} does not fit into 64 bits", in.repr(v));
-    if (!v.is_float() && !v.small_int_or_bool())
-      in.fail(ErrorKind::kType, "a tensor is made of numbers, not of '{}'", in.type_name(v));
+    if (!v.is_float() && !v.small_int_or_bool()) {
+      // As torch: what stands first decides the dtype, and a text is a sequence without an end of them.
+      const bool text = v.get<Str>() != nullptr;
+      const std::string_view kind = !out.empty() || (text && depth == 0) ? "TypeError"
+                                    : text                               ? "ValueError"
+                                                                         : "RuntimeError";
+      in.fail_as(kind, "a tensor is made of numbers, not of '{}'", in.type_name(v));
+    }
     return out.push_back(v);
   }
   std::vector<Value> items = in.to_vector(v);
@@ -358,8 +364,8 @@ Value tensor(Interp& in, NativeArgs& a) {
       fill_value(in, x, dtype, "the element");
       v.push_back(!x.is_float() ? x.integer() : dtype == DType::kI1 ? x.real() != 0 : static_cast<int64_t>(x.real()));
     }
-    if (v.size() == 1) return filled_tensor(in, device, dtype, std::move(shape), v[0]);
-    return wrap(store_ints(in, device, dtype, shape, v));
+    if (v.size() == 1) return grad_flag(in, filled_tensor(in, device, dtype, std::move(shape), v[0]), a[3]);
+    return grad_flag(in, wrap(store_ints(in, device, dtype, shape, v)), a[3]);
   }
   std::vector<double> v;
   for (const Value& x : flat) v.push_back(in.to_double(x, "an element"));

@@ -116,6 +116,8 @@ def broadcast_tensors(*tensors):
 
 def meshgrid(*tensors, indexing="ij"):
     tensors = _tensor._rest(tensors)
+    if any(t.ndim > 1 for t in tensors):
+        raise RuntimeError(f"meshgrid() takes vectors and numbers, got {[tuple(t.shape) for t in tensors]}")
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f"meshgrid(indexing={indexing!r}): it is 'ij' or 'xy'")
     if any(t.dtype != tensors[0].dtype for t in tensors):

@@ -130,7 +130,7 @@ def _scattered(self, dim, index, src, how, include_self=True):
     for d in range(x.ndim):
         if i.shape[d] > src.shape[d] or (d != dim and i.shape[d] > x.shape[d]):
             raise RuntimeError(f"places of {tuple(i.shape)} do not fit {tuple(x.shape)} and {tuple(src.shape)}")
-    _kiln.check_places(i, x.shape[dim], dim, False)
+    _kiln.check_places(i, x.shape[dim], dim, False, True)
     # Elements behind the places are allowed and never read.
     src = src[tuple(slice(0, n) for n in i.shape)]
     if waiting and how == "set" and i.shape[dim] <= _FEW_PLACES and all(d == dim or i.shape[d] == x.shape[d]

@@ -3,7 +3,7 @@ import math
 import torch
 from torch import _kiln
 from torch._elementwise import _arc_to_1, signbit
-from torch._tensor import _wide
+from torch._tensor import _needs_tensor, _wide
 
 lazily = _kiln.lazily
 
@@ -58,6 +58,8 @@ def outer(input, vec2):
 
 @lazily
 def kron(input, other):
+    _needs_tensor(input, "kron")
+    _needs_tensor(other, "kron")
     n = max(input.ndim, other.ndim)
     a, b = [[1] * (n - t.ndim) + list(t.shape) for t in (input, other)]
     out = input.reshape([s for m in a for s in (m, 1)]) * other.reshape([s for m in b for s in (1, m)])

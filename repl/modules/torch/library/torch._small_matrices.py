@@ -89,5 +89,6 @@ def cholesky(A):
         _cholesky_kernel[(matrices,)](A.contiguous(), out, least, n, N=wide, num_warps=1 if wide <= 16 else 4)
     # What a GPU holds is not looked at.
     if not A.is_cuda and not bool((least > 0).all()):
-        raise RuntimeError("cholesky(): the matrix is not positive-definite")
+        from torch.linalg import LinAlgError
+        raise LinAlgError("cholesky(): the matrix is not positive-definite")
     return out

@@ -156,6 +156,7 @@ def _between(line, qs, interpolation, skip_nan):
 
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    _tensor._needs_tensor(input, "unique")
     if dim is not None:
         raise NotImplementedError("unique(dim=…) is not supported: unique() works on all elements")
     if return_inverse:

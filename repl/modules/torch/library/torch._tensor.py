@@ -118,7 +118,7 @@ def gather(input, dim, index, *, sparse_grad=False):
     for d in range(x.ndim):
         if d != dim and i.shape[d] > x.shape[d]:
             raise RuntimeError(f"gather() of {tuple(input.shape)} at places of {tuple(index.shape)}: dimension {d} is too long")
-    _kiln.check_places(i, x.shape[dim], dim, False)
+    _kiln.check_places(i, x.shape[dim], dim, False, True)
     x = x[tuple(slice(None) if d == dim else slice(0, i.shape[d]) for d in range(x.ndim))]
     return _kiln.take(x, [dim], [i]).reshape(index.shape)
 

@@ -6,6 +6,10 @@ from torch._special import cross as _cross
 _lazily = _kiln.lazily
 
 
+class LinAlgError(RuntimeError):
+    """Of a matrix that cannot be inverted or factorised."""
+
+
 def norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
     pair = isinstance(dim, (tuple, list)) and len(dim) == 2
     if ord is not None and (pair or dim is None and A.ndim == 2):
@@ -127,7 +131,7 @@ def solve(A, B, *, left=True):
     A, b = A.expand(lead + list(A.shape[-2:])), b.expand(lead + list(b.shape[-2:]))
     x, dets = _small_matrices.eliminated(A, b, "solve()")
     if not A.is_cuda and bool((dets == 0).any()):  # what a GPU holds is not looked at
-        raise RuntimeError("solve(): the matrix is singular")
+        raise LinAlgError("solve(): the matrix is singular")
     return x.squeeze(-1) if vector else x
 
 
