@@ -1,4 +1,8 @@
 """Functions of torch that are no methods, made of others, and its settings."""
+import functools
+import itertools
+import math
+
 import torch
 from torch import _kiln, _tensor
 
@@ -596,8 +600,12 @@ class _GradMode:
 
     mode = False
 
+    def __new__(cls, func=None):
+        # @torch.no_grad without parentheses: the function, so that it can be a method.
+        return super().__new__(cls) if func is None else cls()(func)
+
     def __init__(self, func=None):
-        self.before, self.func = [], func
+        self.before = []
 
     def __enter__(self):
         self.before.append(_kiln.set_no_grad(not self.mode))
@@ -606,11 +614,18 @@ class _GradMode:
         _kiln.set_no_grad(self.before.pop())
         return False
 
-    def __call__(self, *args, **kwargs):
-        if self.func is None:
-            return type(self)(*args)
-        with self:
-            return self.func(*args, **kwargs)
+    def __call__(self, func):
+        mode = self.mode
+
+        @functools.wraps(func)
+        def decorated(*args, **kwargs):
+            before = _kiln.set_no_grad(not mode)
+            try:
+                return func(*args, **kwargs)
+            finally:
+                _kiln.set_no_grad(before)
+
+        return decorated
 
 
 class no_grad(_GradMode):
@@ -618,8 +633,11 @@ class no_grad(_GradMode):
 
 
 class inference_mode(_GradMode):
+    def __new__(cls, mode=True):
+        return super().__new__(cls, None if isinstance(mode, bool) else mode)
+
     def __init__(self, mode=True):
-        super().__init__(None if isinstance(mode, bool) else mode)
+        super().__init__()
         self.mode = mode is False
 
 
@@ -630,6 +648,9 @@ class enable_grad(_GradMode):
 class set_grad_enabled(_GradMode):
     """As a call alone it sets the mode."""
 
+    def __new__(cls, mode):
+        return super().__new__(cls)
+
     def __init__(self, mode):
         super().__init__()
         self.mode = bool(mode)
@@ -637,6 +658,10 @@ class set_grad_enabled(_GradMode):
 
     def __enter__(self):
         _kiln.set_no_grad(not self.mode)
+
+    def __call__(self, func):
+        _kiln.set_no_grad(self.before.pop())  # a function that it decorates sets the mode alone
+        return super().__call__(func)
 
 
 class autocast:
