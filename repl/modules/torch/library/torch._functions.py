@@ -141,6 +141,86 @@ def cartesian_prod(*tensors):
     return torch.stack([t.reshape(-1) for t in meshgrid(*tensors)], 1)
 
 
+def combinations(input, r=2, with_replacement=False):
+    """Each way to take r elements of a vector, in order."""
+    if input.ndim != 1 or r < 0:
+        raise RuntimeError(f"combinations() of {tuple(input.shape)} by {r}: it takes a vector and a number above 0")
+    if r == 0:
+        return input.new_empty((0,))
+    take = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    places = [list(c) for c in take(range(input.numel()), r)]
+    return input[torch.tensor(places, device=input.device)] if places else input.new_empty((0, r))
+
+
+def unravel_index(indices, shape):
+    """Positions in a row-major tensor of that shape as a tensor per dimension."""
+    if not isinstance(indices, torch.Tensor) or indices.is_floating_point() or indices.dtype is torch.bool:
+        raise ValueError("unravel_index() takes a tensor of integers")
+    shape = [shape] if isinstance(shape, int) else list(shape)
+    if any(n < 0 for n in shape):
+        raise ValueError(f"unravel_index(): {shape} is no shape")
+    out = []
+    for n in reversed(shape):
+        out.append(indices % n)
+        indices = indices // n
+    return tuple(reversed(out))
+
+
+def pdist(input, p=2.0):
+    return torch.nn.functional.pdist(input, p)
+
+
+def scalar_tensor(s, *, dtype=None, device=None):
+    return torch.tensor(s, dtype=torch.float32 if dtype is None else dtype, device=device)
+
+
+def mvlgamma(input, p):
+    """The logarithm of the gamma function of p dimensions."""
+    if p < 1:
+        raise RuntimeError(f"mvlgamma() of {p} dimensions")
+    x = input if input.is_floating_point() else input.float()
+    return sum(torch.lgamma(x - 0.5 * j) for j in range(p)) + p * (p - 1) / 4 * math.log(math.pi)
+
+
+def _made(dtype, data):
+    """torch.FloatTensor(2, 3) is not initialised, torch.FloatTensor([2, 3]) has these elements."""
+    if len(data) == 1 and not isinstance(data[0], int):
+        return torch.tensor(data[0], dtype=dtype)
+    return torch.empty(data, dtype=dtype)
+
+
+def FloatTensor(*data):
+    return _made(torch.float32, data)
+
+
+def DoubleTensor(*data):
+    return _made(torch.float64, data)
+
+
+def HalfTensor(*data):
+    return _made(torch.float16, data)
+
+
+def LongTensor(*data):
+    return _made(torch.int64, data)
+
+
+def IntTensor(*data):
+    return _made(torch.int32, data)
+
+
+def ByteTensor(*data):
+    return _made(torch.uint8, data)
+
+
+def BoolTensor(*data):
+    return _made(torch.bool, data)
+
+
+def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
+    return torch.func.vmap(func, in_dims, out_dims, randomness, chunk_size=chunk_size)
+
+
 def _at_least(x, rank):
     if x.ndim >= rank:
         return x

@@ -28,6 +28,24 @@ def _repeat(self, sizes):
     return _tensor._repeated(self, sizes).contiguous()
 
 
+def adjoint(self):
+    return self.mH  # no tensor here is complex
+
+
+def put_(self, index, source, accumulate=False):
+    """Stores the elements of `source` at row-major positions."""
+    if index.numel() != source.numel():
+        raise RuntimeError(f"put_() of {source.numel()} elements at {index.numel()} places")
+    if source.dtype != self.dtype:
+        raise RuntimeError(f"put_() of {source.dtype} in a tensor of {self.dtype}")
+    at, n = index.reshape(-1), self.numel()
+    if not at.is_cuda and bool(((at < -n) | (at >= n)).any()):  # what a GPU holds is not looked at
+        raise IndexError(f"put_(): a place is out of bounds of {n} elements")
+    at = torch.where(at < 0, at + n, at)
+    self.index_put_(torch.unravel_index(at, self.shape), source.reshape(-1), accumulate)
+    return self
+
+
 def expand_as(self, other):
     return self.expand(other.shape)
 

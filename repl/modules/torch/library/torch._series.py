@@ -115,7 +115,7 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
         if isinstance(s, torch.Tensor) and (s.ndim != 1 or s.numel() != input.shape[d]):
             raise RuntimeError(f"gradient() takes a coordinate for each of the {input.shape[d]} elements")
         out.append(_slope(_floats(input), d, s, edge_order))
-    return out
+    return tuple(out)
 
 
 # --- matrices

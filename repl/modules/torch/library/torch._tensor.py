@@ -491,6 +491,39 @@ def swapaxes(input, axis0, axis1):
     return input.transpose(axis0, axis1)
 
 
+def _parts(input, indices_or_sections, dim, what):
+    at = indices_or_sections
+    if isinstance(at, int) and (at <= 0 or input.shape[dim] % at):
+        raise RuntimeError(f"{what}() of {input.shape[dim]} elements into {at} equal parts")
+    return tensor_split(input, at, dim)
+
+
+def hsplit(input, indices_or_sections):
+    if input.ndim < 1:
+        raise RuntimeError("hsplit() takes a tensor of one dimension or more")
+    return _parts(input, indices_or_sections, 0 if input.ndim == 1 else 1, "hsplit")
+
+
+def vsplit(input, indices_or_sections):
+    if input.ndim < 2:
+        raise RuntimeError("vsplit() takes a tensor of two dimensions or more")
+    return _parts(input, indices_or_sections, 0, "vsplit")
+
+
+def dsplit(input, indices_or_sections):
+    if input.ndim < 3:
+        raise RuntimeError("dsplit() takes a tensor of three dimensions or more")
+    return _parts(input, indices_or_sections, 2, "dsplit")
+
+
+def fix(input):
+    return input.trunc()
+
+
+def as_strided(input, size, stride, storage_offset=None):
+    return input.as_strided(size, stride, storage_offset)
+
+
 def swapdims(input, dim0, dim1):
     return input.transpose(dim0, dim1)
 
