@@ -164,3 +164,154 @@ def functional_call(module, parameters_and_buffers, args=None, kwargs=None):
     finally:
         for key, value in old.items():
             slots[key][0][slots[key][1]] = value
+
+
+def _jacobian(func, argnums, has_aux, *args):
+    name = getattr(func, "__name__", "f")
+    places = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
+    for i in places:
+        if not -len(args) <= i < len(args):
+            raise RuntimeError(f"argnums={argnums}, but {name}() got {len(args)} arguments by position")
+    at = [i % len(args) for i in places]
+
+    def of_chosen(*chosen):
+        given = list(args)
+        for i, x in zip(at, chosen):
+            given[i] = x
+        return func(*given)
+
+    out, pullback, *aux = vjp(of_chosen, *[args[i] for i in at], has_aux=has_aux)
+    outputs, inputs = _leaves(out, f"the result of {name}()"), [leaf for i in at for leaf in _leaves(args[i], "")]
+    found = []
+    for k, y in enumerate(outputs):
+        rows = []
+        for j in range(y.numel()):
+            # One element of one result: a row of the Jacobian.
+            seeds = [torch.zeros(v.shape, dtype=v.dtype, device=v.device) for v in outputs]
+            seeds[k].view(-1)[j] = 1
+            rows.append([g for part in pullback(_like(out, iter(seeds))) for g in _leaves(part, "")])
+        shape = list(y.shape)
+        columns = [torch.stack([row[m] for row in rows]) if rows else x.new_zeros([0] + list(x.shape))
+                   for m, x in enumerate(inputs)]
+        leaves = iter([c.reshape(shape + list(x.shape)) for c, x in zip(columns, inputs)])
+        trees = tuple(_like(args[i], leaves) for i in at)
+        found.append(trees if isinstance(argnums, (tuple, list)) else trees[0])
+    result = _like(out, iter(found))
+    return (result, aux[0]) if has_aux else result
+
+
+def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
+    """The function whose result is the Jacobian of a function: of shape result + argument, a row for each pullback."""
+    if not callable(func):
+        raise TypeError(f"a Jacobian is of a function, not of '{type(func).__name__}'")
+    return lambda *args: _jacobian(func, argnums, has_aux, *args)
+
+
+def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
+    """The values of jacrev, made as there: gradients are walked back from results."""
+    return jacrev(func, argnums, has_aux=has_aux)
+
+
+def hessian(func, argnums=0):
+    """The function whose result is the second derivatives of a function."""
+    return jacrev(jacrev(func, argnums), argnums)
+
+
+def jvp(func, primals, tangents, *, has_aux=False):
+    """The function's result, and the product of its Jacobian and the tangents: vjp of vjp, which is linear."""
+    if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
+        raise RuntimeError("jvp() takes its arguments and their tangents as two tuples")
+    want = [(x.shape, x.dtype) for x in _leaves(primals, "an argument")]
+    if want != [(t.shape, t.dtype) for t in _leaves(tangents, "a tangent")]:
+        raise RuntimeError("jvp() takes a tangent of the shape and dtype of each argument")
+    out, pullback, *aux = vjp(func, *primals, has_aux=has_aux)
+    zeros = [torch.zeros(v.shape, dtype=v.dtype, device=v.device) for v in _leaves(out, "the result")]
+    _, push = vjp(pullback, _like(out, iter(zeros)))
+    result = (out, push(tangents)[0])
+    return result + (aux[0],) if has_aux else result
+
+
+# --- vmap
+
+
+def _dims_like(dims, tree, what):
+    """A dimension or None for each leaf of the arguments; tensors are leaves, and so is what is no container."""
+    if dims is None or isinstance(dims, int):
+        if isinstance(tree, dict):
+            return [d for part in tree.values() for d in _dims_like(dims, part, what)]
+        if isinstance(tree, (tuple, list)):
+            return [d for part in tree for d in _dims_like(dims, part, what)]
+        return [(dims, tree)]
+    parts = list(tree.values()) if isinstance(tree, dict) else tree
+    if isinstance(dims, dict) and isinstance(tree, dict):
+        dims = [dims[key] for key in tree]
+    if not isinstance(parts, (tuple, list)) or not isinstance(dims, (tuple, list)) or len(dims) != len(parts):
+        raise ValueError(f"vmap(): {what} is not nested as the arguments are")
+    return [d for dim, part in zip(dims, parts) for d in _dims_like(dim, part, what)]
+
+
+def _rebuilt(tree, leaves):
+    if isinstance(tree, dict):
+        return {key: _rebuilt(part, leaves) for key, part in tree.items()}
+    if not isinstance(tree, (tuple, list)):
+        return next(leaves)
+    parts = [_rebuilt(part, leaves) for part in tree]
+    if isinstance(tree, tuple) and type(tree) is not tuple and hasattr(tree, "_fields"):
+        return type(tree)(*parts)
+    return tuple(parts) if isinstance(tree, tuple) else parts
+
+
+def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
+    """The function over a dimension of its arguments. It is called for each slice, and the results are stacked."""
+    if not callable(func):
+        raise TypeError(f"vmap() takes a function, not '{type(func).__name__}'")
+    name = getattr(func, "__name__", "f")
+    if randomness == "same":
+        raise NotImplementedError("vmap(randomness='same') is not supported: each slice draws numbers of its own")
+    if randomness not in ("error", "different"):
+        raise RuntimeError(f"vmap(randomness={randomness!r}): it is 'error', 'different' or 'same'")
+
+    def mapped(*args, **kwargs):
+        given = (args, kwargs)
+        dims = tuple(in_dims) if isinstance(in_dims, (tuple, list)) else in_dims
+        found = _dims_like(dims, args, "in_dims") + _dims_like(0, kwargs, "in_dims")
+        sizes = []
+        for dim, x in found:
+            if dim is None:
+                continue
+            if not isinstance(x, torch.Tensor):
+                raise ValueError(f"vmap() of {name}(): in_dims has {dim} for '{type(x).__name__}', which is no tensor: "
+                                 "None leaves it as it is")
+            if not -x.ndim <= dim < x.ndim:
+                raise ValueError(f"vmap() of {name}(): in_dims has {dim} for a tensor of {x.ndim} dimensions")
+            sizes.append(x.shape[dim])
+        if not sizes:
+            raise ValueError(f"vmap() of {name}() needs a tensor with a dimension to go along")
+        if any(n != sizes[0] for n in sizes):
+            raise ValueError(f"vmap() of {name}(): the sizes to go along differ: {sizes}")
+        if sizes[0] == 0:
+            raise NotImplementedError(f"vmap() of {name}() along no elements is not supported")
+        outs = []
+        for i in range(sizes[0]):
+            leaves = iter([x if dim is None else x.select(dim, i) for dim, x in found])
+            positional, named = _rebuilt(given, leaves)
+            outs.append(func(*positional, **named))
+        columns = list(zip(*[_leaves_or_error(out, name) for out in outs]))
+        where = [dim for dim, _ in _dims_like(out_dims, outs[0], "out_dims")]
+        return _rebuilt(outs[0], iter([_stacked(c, d) for c, d in zip(columns, where)]))
+
+    return mapped
+
+
+def _leaves_or_error(out, name):
+    leaves = [x for _, x in _dims_like(0, out, "out_dims")]
+    for x in leaves:
+        if not isinstance(x, torch.Tensor):
+            raise ValueError(f"vmap() of {name}(): it returns '{type(x).__name__}', and only tensors are stacked")
+    return leaves
+
+
+def _stacked(column, dim):
+    if dim is None:
+        return column[0]
+    return torch.stack(column, dim)
