@@ -35,7 +35,7 @@ DType dtype_of_args(Interp& in, NativeArgs& a) {
 }
 
 Value grad_flag(Interp& in, Value tensor, const Value& flag) {
-  if (!flag.missing()) tensor.get<TensorObject>()->requires_grad = in.truth(flag);
+  if (!flag.missing()) tensor.get<TensorObject>()->set_requires_grad(in, in.truth(flag));
   return tensor;
 }
 
@@ -626,7 +626,8 @@ void fill_functional(Interp& in, ModuleObject& m) {
 }
 void fill_nn(Interp& in, ModuleObject& m) {
   m.members.set("functional", in.import_module("torch.nn.functional"));
-  m.texts = {library_module("torch._nn"), library_module("torch._nn_functions")};
+  m.texts = {library_module("torch._nn"), library_module("torch._nn_functions"), library_module("torch._nn_layers"),
+             library_module("torch._nn_recurrent")};
 }
 
 constexpr NativeDef kTesting[] = {

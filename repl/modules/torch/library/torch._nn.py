@@ -23,6 +23,22 @@ class _Keys(tuple):
         return f"_IncompatibleKeys(missing_keys={self[0]}, unexpected_keys={self[1]})"
 
 
+class _Handle:
+    def __init__(self, hooks, hook):
+        self.hooks = hooks
+        hooks[id(self)] = hook
+
+    def remove(self):
+        self.hooks.pop(id(self), None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *args):
+        self.remove()
+        return False
+
+
 class Module:
     training = True
 
@@ -77,7 +93,24 @@ class Module:
         raise AttributeError(name)
 
     def __call__(self, *args, **kwargs):
-        return self.forward(*args, **kwargs)
+        d = self.__dict__
+        for hook in list(d.get("_forward_pre_hooks", {}).values()):
+            changed = hook(self, args)
+            if changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
+        out = self.forward(*args, **kwargs)
+        for hook in list(d.get("_forward_hooks", {}).values()):
+            changed = hook(self, args, out)
+            out = out if changed is None else changed
+        return out
+
+    def register_forward_hook(self, hook):
+        """hook(module, args, output) after each call; what it returns other than None is the output."""
+        return _Handle(self.__dict__.setdefault("_forward_hooks", {}), hook)
+
+    def register_forward_pre_hook(self, hook):
+        """hook(module, args) before each call; what it returns other than None are the arguments."""
+        return _Handle(self.__dict__.setdefault("_forward_pre_hooks", {}), hook)
 
     def forward(self, *args, **kwargs):
         raise NotImplementedError(f"'{type(self).__name__}' has no forward()")
@@ -267,7 +300,59 @@ class Module:
         return f"{type(self).__name__}(\n  " + "\n  ".join(inner + rows) + "\n)"
 
 
-class Sequential(Module):
+class _InOrder(Module):
+    """What Sequential and ModuleList have in common: modules by their places."""
+
+    def _name_at(self, i):
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"index {i} is out of range")
+        return list(self._modules)[i]
+
+    def __len__(self):
+        return len(self._modules)
+
+    def __iter__(self):
+        # A copy, since a loop may append to the container that it goes through.
+        return iter(list(self._modules.values()))
+
+    def __setitem__(self, i, module):
+        self._modules[self._name_at(i)] = module
+
+    def __delitem__(self, i):
+        held = list(self._modules.values())
+        del held[i]
+        self._renumber(held)
+
+    def _renumber(self, held):
+        self._modules.clear()
+        for m in held:
+            self.append(m)
+
+    def append(self, module):
+        self.add_module(str(len(self)), module)
+        return self
+
+    def extend(self, modules):
+        for m in list(modules):
+            self.append(m)
+        return self
+
+    def __iadd__(self, modules):
+        return self.extend(modules)
+
+    def insert(self, i, module):
+        held = list(self._modules.values())
+        held.insert(i, module)
+        self._renumber(held)
+        return self
+
+    def pop(self, i):
+        module = self[i]
+        del self[i]
+        return module
+
+
+class Sequential(_InOrder):
     def __init__(self, *modules):
         super().__init__()
         # Of a dict the layers have the names that it gives.
@@ -283,47 +368,23 @@ class Sequential(Module):
             input = m(input)
         return input
 
-    def __len__(self):
-        return len(self._modules)
-
-    def __iter__(self):
-        # A copy, since a loop may append to the container that it goes through.
-        return iter(list(self._modules.values()))
-
     def __getitem__(self, i):
-        held = list(self._modules.values())
-        # A slice shares its layers with the whole, and with them the weights.
-        return Sequential(*held[i]) if isinstance(i, slice) else held[i]
-
-    def append(self, module):
-        self.add_module(str(len(self)), module)
-        return self
+        # A slice shares its layers with the whole, and with them the weights and the names.
+        if isinstance(i, slice):
+            return type(self)(dict(list(self._modules.items())[i]))
+        return self._modules[self._name_at(i)]
 
 
-class ModuleList(Module):
+class ModuleList(_InOrder):
     def __init__(self, modules=None):
         super().__init__()
         for m in modules or []:
             self.append(m)
 
-    def append(self, module):
-        self.add_module(str(len(self)), module)
-        return self
-
-    def extend(self, modules):
-        for m in modules:
-            self.append(m)
-        return self
-
-    def __len__(self):
-        return len(self._modules)
-
-    def __iter__(self):
-        return iter(list(self._modules.values()))
-
     def __getitem__(self, i):
-        held = list(self._modules.values())
-        return ModuleList(held[i]) if isinstance(i, slice) else held[i]
+        if isinstance(i, slice):
+            return ModuleList(list(self._modules.values())[i])
+        return self._modules[self._name_at(i)]
 
 
 class ModuleDict(Module):
@@ -343,6 +404,19 @@ class ModuleDict(Module):
 
     def __len__(self):
         return len(self._modules)
+
+    def __iter__(self):
+        return iter(list(self._modules))
+
+    def __delitem__(self, name):
+        del self._modules[name]
+
+    def update(self, modules):
+        for name, m in modules.items():
+            self.add_module(name, m)
+
+    def pop(self, name):
+        return self._modules.pop(name)
 
     def keys(self):
         return self._modules.keys()
@@ -476,7 +550,15 @@ class _BatchNorm(Module):
         batches = torch.zeros((), dtype=torch.int64, device=device) if track_running_stats else None
         self.register_buffer("num_batches_tracked", batches)
 
+    dims = ()  # of the inputs that it takes
+
+    def _check(self, input):
+        if input.ndim not in self.dims:
+            wanted = " or ".join([f"{n}D" for n in self.dims])
+            raise ValueError(f"expected {wanted} input (got {input.ndim}D input)")
+
     def forward(self, input):
+        self._check(input)
         momentum = self.momentum
         if self.training and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
@@ -493,44 +575,11 @@ class _BatchNorm(Module):
 
 
 class BatchNorm1d(_BatchNorm):
-    pass
+    dims = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    pass
-
-
-class Conv2d(Module):
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
-                 device=None, dtype=None):
-        super().__init__()
-        kernel = kernel_size if isinstance(kernel_size, tuple) else (kernel_size, kernel_size)
-        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
-        # The bound of Linear, for the inputs of one output: the channels of its group times the window.
-        bound = 1 / math.sqrt(in_channels // groups * kernel[0] * kernel[1])
-        weight = torch.empty((out_channels, in_channels // groups) + kernel, device=device, dtype=dtype)
-        self.weight = Parameter(weight.uniform_(-bound, bound))
-        made = torch.empty((out_channels,), device=device, dtype=dtype).uniform_(-bound, bound) if bias else None
-        self.register_parameter("bias", None if made is None else Parameter(made))
-
-    def forward(self, input):
-        return F.conv2d(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
-
-
-class Conv1d(Module):
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
-                 device=None, dtype=None):
-        super().__init__()
-        k = kernel_size[0] if isinstance(kernel_size, tuple) else kernel_size
-        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
-        bound = 1 / math.sqrt(in_channels // groups * k)
-        weight = torch.empty((out_channels, in_channels // groups, k), device=device, dtype=dtype)
-        self.weight = Parameter(weight.uniform_(-bound, bound))
-        made = torch.empty((out_channels,), device=device, dtype=dtype).uniform_(-bound, bound) if bias else None
-        self.register_parameter("bias", None if made is None else Parameter(made))
-
-    def forward(self, input):
-        return F.conv1d(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+    dims = (4,)
 
 
 class Dropout(Module):
@@ -558,10 +607,21 @@ class _Function(Module):
     """A module without parameters: its arguments go to the function."""
 
     function = None
+    shown = {}  # arguments with their defaults, as torch's repr has them
 
     def __init__(self, *args, **kwargs):
         super().__init__()
         self.args, self.kwargs = args, kwargs
+        for (name, default), value in zip(self.shown.items(), args):
+            setattr(self, name, value)
+        for name in list(self.shown)[len(args):]:
+            setattr(self, name, kwargs.get(name, self.shown[name]))
+
+    def extra_repr(self):
+        given = {name: getattr(self, name) for name in self.shown}
+        if "stride" in given and given["stride"] is None:
+            given["stride"] = given["kernel_size"]
+        return ", ".join([f"{name}={value!r}" for name, value in given.items() if value is not False or name != "inplace"])
 
     def forward(self, *inputs):
         # Through the class: of the instance it would be a method and get the module as its input.
@@ -570,14 +630,17 @@ class _Function(Module):
 
 class ReLU(_Function):
     function = F.relu
+    shown = {"inplace": False}
 
 
 class GELU(_Function):
     function = F.gelu
+    shown = {"approximate": "none"}
 
 
 class SiLU(_Function):
     function = F.silu
+    shown = {"inplace": False}
 
 
 class Sigmoid(_Function):
@@ -596,10 +659,12 @@ class Softplus(_Function):
 
 class LeakyReLU(_Function):
     function = F.leaky_relu
+    shown = {"negative_slope": 0.01, "inplace": False}
 
 
 class ELU(_Function):
     function = F.elu
+    shown = {"alpha": 1.0, "inplace": False}
 
 
 class Softmax(_Function):
@@ -612,26 +677,32 @@ class LogSoftmax(_Function):
 
 class MaxPool1d(_Function):
     function = F.max_pool1d
+    shown = {"kernel_size": None, "stride": None, "padding": 0, "dilation": 1, "ceil_mode": False}
 
 
 class MaxPool2d(_Function):
     function = F.max_pool2d
+    shown = {"kernel_size": None, "stride": None, "padding": 0, "dilation": 1, "ceil_mode": False}
 
 
 class MaxPool3d(_Function):
     function = F.max_pool3d
+    shown = {"kernel_size": None, "stride": None, "padding": 0, "dilation": 1, "ceil_mode": False}
 
 
 class AvgPool1d(_Function):
     function = F.avg_pool1d
+    shown = {"kernel_size": None, "stride": None, "padding": 0}
 
 
 class AvgPool2d(_Function):
     function = F.avg_pool2d
+    shown = {"kernel_size": None, "stride": None, "padding": 0}
 
 
 class AvgPool3d(_Function):
     function = F.avg_pool3d
+    shown = {"kernel_size": None, "stride": None, "padding": 0}
 
 
 class LPPool1d(_Function):

@@ -1,6 +1,8 @@
 """torch.nn.init: fills tensors in place."""
 import math
 
+import torch
+
 
 def _fans(tensor):
     if tensor.ndim < 2:
@@ -42,6 +44,12 @@ def ones_(tensor):
 
 def zeros_(tensor):
     return tensor.zero_()
+
+
+def eye_(tensor):
+    if tensor.ndim != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    return tensor.copy_(torch.eye(tensor.shape[0], tensor.shape[1], dtype=tensor.dtype, device=tensor.device))
 
 
 def xavier_uniform_(tensor, gain=1.0):

@@ -1,0 +1,299 @@
+"""Modules of torch.nn with parameters whose operation is a function of torch.nn.functional: convolutions, further norms
+and pads; and lists of parameters."""
+import math
+
+import torch
+import torch.nn.functional as F
+from torch._nn import Module, Parameter, _BatchNorm, _Function
+
+
+def _tuple(n, x):
+    return tuple(x) if isinstance(x, (tuple, list)) else (x,) * n
+
+
+class _Conv(Module):
+    """What convolutions of one to three dimensions and their transposes have in common."""
+
+    rank, transposed, output_padding = 0, False, ()
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
+                 padding_mode="zeros", device=None, dtype=None):
+        super().__init__()
+        n = self.rank
+        if in_channels % groups or out_channels % groups:
+            raise ValueError(f"{in_channels} and {out_channels} channels are no multiples of {groups} groups")
+        if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
+            raise ValueError(f"padding_mode={padding_mode!r}: it is 'zeros', 'reflect', 'replicate' or 'circular'")
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.kernel_size, self.stride, self.dilation = _tuple(n, kernel_size), _tuple(n, stride), _tuple(n, dilation)
+        self.padding, self.padding_mode = padding if isinstance(padding, str) else _tuple(n, padding), padding_mode
+        channels = (in_channels, out_channels // groups) if self.transposed else (out_channels, in_channels // groups)
+        weight = torch.empty(channels + self.kernel_size, device=device, dtype=dtype)
+        # The bound of Linear, for the inputs of one output: the channels of its group times the window.
+        bound = 1 / math.sqrt(channels[1] * math.prod(self.kernel_size))
+        self.weight = Parameter(weight.uniform_(-bound, bound))
+        made = torch.empty((out_channels,), device=device, dtype=dtype).uniform_(-bound, bound) if bias else None
+        self.register_parameter("bias", None if made is None else Parameter(made))
+
+    def _convolved(self, function, input):
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            around = []
+            for d in range(self.rank - 1, -1, -1):  # pad() begins with the last dimension
+                total = self.dilation[d] * (self.kernel_size[d] - 1)
+                sides = {"same": (total // 2, total - total // 2), "valid": (0, 0)}
+                around += sides[padding] if isinstance(padding, str) else (padding[d], padding[d])
+            input, padding = F.pad(input, around, self.padding_mode), 0
+        return function(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+    def extra_repr(self):
+        n = self.rank
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        for name, plain in (("padding", (0,) * n), ("dilation", (1,) * n), ("output_padding", (0,) * n), ("groups", 1)):
+            value = getattr(self, name)
+            if value != plain and value != ():
+                text += f", {name}={value}"
+        text += ", bias=False" if self.bias is None else ""
+        return text + (f", padding_mode={self.padding_mode}" if self.padding_mode != "zeros" else "")
+
+
+class Conv1d(_Conv):
+    rank = 1
+
+    def forward(self, input):
+        return self._convolved(F.conv1d, input)
+
+
+class Conv2d(_Conv):
+    rank = 2
+
+    def forward(self, input):
+        return self._convolved(F.conv2d, input)
+
+
+class Conv3d(_Conv):
+    rank = 3
+
+    def forward(self, input):
+        return self._convolved(F.conv3d, input)
+
+
+class _ConvTranspose(_Conv):
+    transposed, function = True, None
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True,
+                 dilation=1, padding_mode="zeros", device=None, dtype=None):
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode,
+                         device, dtype)
+        self.output_padding = _tuple(self.rank, output_padding)
+
+    def forward(self, input):
+        return type(self).function(input, self.weight, self.bias, self.stride, self.padding, self.output_padding,
+                                   self.groups, self.dilation)
+
+
+class ConvTranspose1d(_ConvTranspose):
+    rank, function = 1, F.conv_transpose1d
+
+
+class ConvTranspose2d(_ConvTranspose):
+    rank, function = 2, F.conv_transpose2d
+
+
+class ConvTranspose3d(_ConvTranspose):
+    rank, function = 3, F.conv_transpose3d
+
+
+class BatchNorm3d(_BatchNorm):
+    dims = (5,)
+
+
+class _InstanceNorm(_BatchNorm):
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, device=None,
+                 dtype=None):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+
+    def forward(self, input):
+        self._check(input)
+        alone = input.ndim == self.dims[0]
+        x = input.unsqueeze(0) if alone else input
+        use_input = self.training or self.running_mean is None
+        out = F.instance_norm(x, self.running_mean, self.running_var, self.weight, self.bias, use_input,
+                              0.0 if self.momentum is None else self.momentum, self.eps)
+        return out.squeeze(0) if alone else out
+
+
+class InstanceNorm1d(_InstanceNorm):
+    dims = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    dims = (3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    dims = (4, 5)
+
+
+class PReLU(Module):
+    def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None):
+        super().__init__()
+        self.num_parameters, self.init = num_parameters, init
+        self.weight = Parameter(torch.full((num_parameters,), init, device=device, dtype=dtype or torch.float32))
+
+    def forward(self, input):
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self):
+        return f"num_parameters={self.num_parameters}"
+
+
+class Bilinear(Module):
+    def __init__(self, in1_features, in2_features, out_features, bias=True, device=None, dtype=None):
+        super().__init__()
+        self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
+        bound = 1 / math.sqrt(in1_features)
+        weight = torch.empty((out_features, in1_features, in2_features), device=device, dtype=dtype)
+        self.weight = Parameter(weight.uniform_(-bound, bound))
+        made = torch.empty((out_features,), device=device, dtype=dtype).uniform_(-bound, bound) if bias else None
+        self.register_parameter("bias", None if made is None else Parameter(made))
+
+    def forward(self, input1, input2):
+        return F.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self):
+        return (f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+                f"out_features={self.out_features}, bias={self.bias is not None}")
+
+
+class Unflatten(Module):
+    def __init__(self, dim, unflattened_size):
+        super().__init__()
+        self.dim, self.unflattened_size = dim, unflattened_size
+
+    def forward(self, input):
+        return input.unflatten(self.dim, self.unflattened_size)
+
+    def extra_repr(self):
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
+
+
+class Softmax2d(_Function):
+    def forward(self, input):
+        if input.ndim not in (3, 4):
+            raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.ndim}D instead")
+        return F.softmax(input, -3)
+
+
+class _Pad(Module):
+    rank, mode, value = 2, "constant", 0.0
+
+    def __init__(self, padding):
+        super().__init__()
+        self.padding = _tuple(2 * self.rank, padding)
+
+    def forward(self, input):
+        return F.pad(input, self.padding, self.mode, self.value if self.mode == "constant" else None)
+
+    def extra_repr(self):
+        return f"{self.padding}"
+
+
+class ZeroPad1d(_Pad):
+    rank = 1
+
+
+class ZeroPad2d(_Pad):
+    pass
+
+
+class ReflectionPad1d(_Pad):
+    rank, mode = 1, "reflect"
+
+
+class ReflectionPad2d(_Pad):
+    mode = "reflect"
+
+
+class ReplicationPad1d(_Pad):
+    rank, mode = 1, "replicate"
+
+
+class ReplicationPad2d(_Pad):
+    mode = "replicate"
+
+
+class ConstantPad1d(_Pad):
+    rank = 1
+
+    def __init__(self, padding, value):
+        super().__init__(padding)
+        self.value = value
+
+    def extra_repr(self):
+        return f"padding={self.padding}, value={self.value}"
+
+
+class ConstantPad2d(ConstantPad1d):
+    rank = 2
+
+
+class ParameterList(Module):
+    def __init__(self, values=None):
+        super().__init__()
+        self.extend(values or [])
+
+    def append(self, value):
+        self._parameters[str(len(self))] = value if value.is_parameter else Parameter(value)
+        return self
+
+    def extend(self, values):
+        for value in values:
+            self.append(value)
+        return self
+
+    def __getitem__(self, i):
+        values = list(self._parameters.values())
+        return ParameterList(values[i]) if isinstance(i, slice) else values[i]
+
+    def __setitem__(self, i, value):
+        self._parameters[list(self._parameters)[i]] = value if value.is_parameter else Parameter(value)
+
+    def __len__(self):
+        return len(self._parameters)
+
+    def __iter__(self):
+        return iter(list(self._parameters.values()))
+
+
+class ParameterDict(Module):
+    def __init__(self, parameters=None):
+        super().__init__()
+        for key, value in (parameters or {}).items():
+            self[key] = value
+
+    def __getitem__(self, key):
+        return self._parameters[key]
+
+    def __setitem__(self, key, value):
+        self._parameters[key] = value if value.is_parameter else Parameter(value)
+
+    def __contains__(self, key):
+        return key in self._parameters
+
+    def __len__(self):
+        return len(self._parameters)
+
+    def __iter__(self):
+        return iter(list(self._parameters))
+
+    def keys(self):
+        return self._parameters.keys()
+
+    def values(self):
+        return self._parameters.values()
+
+    def items(self):
+        return self._parameters.items()
