@@ -1,0 +1,1 @@
+"""torch.utils: what loads data (torch.utils.data)."""
