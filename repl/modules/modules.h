@@ -15,8 +15,8 @@ std::span<const ModuleDef> std_modules();  // math, os, sys, time, random…
 std::optional<ModuleSource> find_source(Interp& in, std::string_view path);
 /// A module of Kiln's own that is written in the language, and the names that its text defines.
 ModuleObject::Text library_module(std::string_view path);
-/// The nearest way without a module that Kiln does not have.
-std::string help_without(std::string_view path);
+/// The nearest way without a module that Kiln does not have (ModuleHelp).
+std::string help_without(std::string_view path, bool in_general);
 /// The modules that an import could name, as far as the dot behind what is typed ("torch.n" → torch.nn): Kiln's own,
 /// and those in the folders of sys.path. Sorted, each once.
 std::vector<std::string> importable(Interp& in, std::string_view typed);

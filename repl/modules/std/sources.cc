@@ -58,6 +58,19 @@ constexpr NearestWay kNearestWays[] = {
     {"struct", "int.from_bytes and to_bytes; x.view(dtype) of tensors"},
     {"subprocess", "start other programs from the shell that starts kiln"},
     {"threading", "a script has one thread; launches on several streams overlap"},
+    {"torch.amp", "x.bfloat16() and x.float() where the dtype is to change"},
+    {"torch.channels_last", "results are row-major: x.permute(0, 2, 3, 1) is a view in that order"},
+    {"torch.contiguous_format", "results are row-major without memory_format="},
+    {"torch.distributed", "a script has one process; several GPUs are devices of it: torch.device('cuda:1')"},
+    {"torch.distributions", "torch.randn, rand, bernoulli and multinomial draw; a log-probability is a line of torch"},
+    {"torch.get_rng_state", "a torch.Generator() with a seed of its own"},
+    {"torch.histogram", "torch.histc, or torch.bucketize and torch.bincount for edges of your own"},
+    {"torch.linalg.lstsq", "torch.linalg.solve(X.T @ X, X.T @ y)"},
+    {"torch.linalg.pinv", "torch.linalg.solve(X.T @ X, X.T)"},
+    {"torch.multiprocessing", "a script has one process: start kiln several times"},
+    {"torch.optim", "torch.func.grad_and_value gives gradients, and p.sub_(lr * g) is a step (docs/expressions.md)"},
+    {"torch.preserve_format", "results are row-major without memory_format="},
+    {"torch.sparse", "index_add_, scatter_add_ and x[places] of dense tensors"},
     {"torchvision", "torch.randn makes inputs"},
     {"tqdm", "print the progress"},
     {"triton.experimental", "kernels of Gluon are written with triton.language (docs/language.md)"},
@@ -118,11 +131,12 @@ ModuleObject::Text library_module(std::string_view path) {
   return out;
 }
 
-std::string help_without(std::string_view path) {
+std::string help_without(std::string_view path, bool in_general) {
   const std::string_view top = path.substr(0, path.find('.'));
   for (const NearestWay& w : kNearestWays)
-    if (w.module == top || w.module == path)
+    if (w.module == top || w.module == path || path.starts_with(std::string(w.module) + "."))
       return fmt::format("help: Kiln runs without Python and has no {}: {}", w.module, w.way);
+  if (!in_general) return "";
   return "help: Kiln runs without Python: it has modules of its own (docs/scripts.md), and imports .py files beside "
          "the script or in a folder of sys.path";
 }

@@ -41,7 +41,7 @@ struct ModuleSource {
 using ModuleFinder = Ref<ModuleObject> (*)(std::string_view path);
 /// Finds the text of a module that is none of the host's.
 using SourceFinder = std::optional<ModuleSource> (*)(Interp& in, std::string_view path);
-/// What to do without a module that is not there.
-using ModuleHelp = std::string (*)(std::string_view path);
+/// What to do without a module that is not there; nothing where no way is known, unless a word in general is asked for.
+using ModuleHelp = std::string (*)(std::string_view path, bool in_general);
 
 }  // namespace kiln::script

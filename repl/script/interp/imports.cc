@@ -156,7 +156,7 @@ Ref<ModuleObject> Interp::required_module(const std::string& path) {
   if (m) return m;
   try {
     fail_as_type("ModuleNotFoundError", fmt::format("there is no module '{}'", path),
-                 module_help_ ? module_help_(path) : "");
+                 module_help_ ? module_help_(path, true) : "");
   } catch (ScriptError& e) {
     e.exception.get<Instance>()->fields.set("name", Value::str(path));
     throw;

@@ -514,6 +514,9 @@ Value Interp::attribute(const Value& base, std::string_view name) {
   const std::string what = module ? fmt::format("the module '{}'", module->path)
                            : type ? fmt::format("the class '{}'", type->name)
                                   : fmt::format("'{}'", type_name(base));
+  if (module && module_help_)
+    if (std::string help = module_help_(module->path + "." + std::string(name), false); !help.empty())
+      fail_as_type("AttributeError", fmt::format("{} has no attribute '{}'", what, name), std::move(help));
   std::string near = nearest_name(name, names);
   fail_as_type("AttributeError", fmt::format("{} has no attribute '{}'", what, name),
                near.empty() ? "" : fmt::format("help: did you mean '{}'?", near));
