@@ -675,3 +675,47 @@ add("(f * 2).scatter_add_(1, q, g)", "(f * 2).scatter_add_(1, q[:2, :2], g)",
     "(lambda a: (a.T.scatter_add_(0, p[None, :].expand(4, 3), g.T), a))(f * 2)", "torch.masked_scatter(f, t, g)",
     "f.masked_scatter(m[:, None], g)", "f.clone().masked_scatter_(t, g)", "i.clone().masked_scatter_(i > 3, w)",
     "f.masked_scatter(t, v)", "f.masked_scatter(t, i)", "f.masked_scatter(f > 9, torch.empty(0))")
+# --- arguments by name
+add("torch.permute(f, dims=(1, 0))", "f.permute(dims=(1, 0))", "torch.reshape(f, shape=(4, 3))", "f.view(size=(4, 3))",
+    "f[:, :1].expand(size=(3, 2))", "f.repeat(repeats=(1, 2))", "torch.tile(f, dims=(2,))", "f.flip(dims=(0,))",
+    "torch.flip(f, dims=[0, 1])", "torch.broadcast_to(v, size=(2, 5))", "torch.arange(end=3)", "torch.arange(start=1, end=3)",
+    "torch.arange(0, 6, step=2)", "torch.arange(1, end=4)", "torch.arange(0, end=1, step=0.25)", "torch.arange(start=3)",
+    "torch.arange(1, 2, end=4)", "torch.cat([f, g], axis=1)", "torch.stack([f, g], axis=0)", "torch.mm(input=f, mat2=g.T)",
+    "torch.split(tensor=w, split_size_or_sections=2)", "w.split(split_size=2)", "f.flip(0, dims=(0,))",
+    "f.permute(1, 0, dims=(1, 0))", "f.flip()", "torch.gradient(v)")
+# --- ranges and tuples as places
+add("f[range(2)]", "f[range(2), (1, 0)]", "f[:, (0, 2)]", "put(f, (range(2), (1, 0)), 9)", "torch.tensor(range(3))",
+    "torch.tensor([range(2), range(2)])", "torch.tensor([range(2), range(3)])", "f[range(4)]")
+# --- places and parts
+add("torch.combinations(w)", "torch.combinations(v, 3)", "torch.combinations(w[:2], with_replacement=True)",
+    "torch.combinations(w[:1])", "torch.combinations(f)", "torch.unravel_index(torch.tensor([5, 11]), (3, 4))",
+    "torch.unravel_index(q, (2, 2))", "torch.unravel_index(v, (2, 3))", "torch.hsplit(f, 2)", "torch.hsplit(f, 3)",
+    "torch.hsplit(v, [1, 3])", "torch.vsplit(f, 3)", "torch.vsplit(v, 5)", "torch.dsplit(x3, 2)", "torch.dsplit(f, 1)",
+    "f.hsplit([1])", "torch.fix(f)", "f.fix()", "torch.as_strided(v, (2, 2), (1, 2))", "torch.as_strided(v, (2, 2), (1, 1), 1)",
+    "f.adjoint()", "v.adjoint()", "torch.scalar_tensor(3)", "torch.mvlgamma(f.abs() + 2, 2)",
+    "v.clone().put_(torch.tensor([0, -1]), torch.tensor([8.0, 9.0]))",
+    "v.clone().put_(torch.tensor([0, 0]), torch.tensor([8.0, 9.0]), accumulate=True)",
+    "v.clone().put_(torch.tensor([9]), torch.tensor([8.0]))", "torch.meshgrid(f, v)", "f.type()", "h.type()", "f.type(torch.int32)",
+    "torch.LongTensor([[3, 4]])", "torch.FloatTensor(2, 3).shape", "i.requires_grad_()", "torch.tensor([1], requires_grad=True)")
+# --- functions of functions
+add("torch.vmap(torch.dot)(f, g)", "torch.vmap(lambda x: (x, x.sum()), in_dims=1, out_dims=(1, 0))(f)",
+    "torch.vmap(lambda x, y: x * y, in_dims=(0, None))(f, s)", "torch.vmap(lambda x, y: x * y)(f, v)",
+    "torch.vmap(lambda x: 1.0)(f)", "torch.vmap(lambda x: x)(3)", "torch.vmap(lambda p: p['a'] + p['b'])({'a': f, 'b': g})",
+    "torch.vmap(lambda p, x: p['a'] * x, in_dims=({'a': 0}, None))({'a': f}, g[0])", "torch.vmap(torch.vmap(torch.mul))(f, g)",
+    "torch.func.vmap(torch.func.grad(lambda x: (x ** 3).sum()))(f)", "torch.func.jacrev(lambda x: x * x.sum())(v)",
+    "torch.func.jacfwd(torch.sin)(v)", "torch.func.jacrev(lambda x, y: (x * y, x.sum()), argnums=(0, 1))(v[:2], v[2:4])",
+    "torch.func.hessian(lambda x: (x ** 3).sum() + x.prod())(v)", "torch.func.jvp(lambda x: x.sin(), (v,), (torch.ones(5),))",
+    "torch.func.jvp(torch.mul, (v, v), (torch.ones(5), torch.zeros(5)))", "torch.func.jvp(torch.sin, (v,), (torch.ones(4),))",
+    "torch.func.grad(lambda a: torch.vmap(lambda x: (a * x).sum() ** 2)(f).sum())(torch.ones(4))")
+# --- torch.special
+add("torch.special.entr(n)", "torch.special.entr(i)", "torch.special.ndtr(n)", "torch.special.ndtri(torch.tensor([0.1, 0.5, 0.9]))",
+    "torch.special.xlog1py(f, g.abs())", "torch.special.xlog1py(f, 2)", "torch.special.expit(h)",
+    "torch.special.logsumexp(f, 1)", "torch.special.gammaln(n)", "torch.special.softmax(f, 1)")
+# --- modules
+add("nn.PReLU()(f)", "nn.InstanceNorm1d(3)(x3)", "nn.InstanceNorm1d(2)(f[:2])", "nn.BatchNorm2d(3)(f)", "nn.BatchNorm1d(3)(x3[None])",
+    "nn.BatchNorm3d(2)(x3)", "nn.ConvTranspose2d(1, 1, 2, stride=2)(torch.ones(1, 1, 2, 2)).shape", "nn.Unflatten(1, (2, 2))(f)",
+    "nn.ZeroPad2d(1)(x3[None])", "nn.ReflectionPad1d(1)(f)", "nn.Softmax2d()(x3)", "repr(nn.Conv2d(3, 6, 3, padding=1))",
+    "repr(nn.Conv1d(4, 4, 3, padding='same', groups=2, bias=False))", "repr(nn.ConvTranspose2d(3, 6, 2, stride=2, output_padding=1))",
+    "repr(nn.MaxPool2d(2))", "repr(nn.AvgPool2d(2, 1))", "repr(nn.GELU())", "repr(nn.ReLU(inplace=True))", "nn.Conv2d(3, 6, 3).kernel_size",
+    "nn.utils.parameters_to_vector([f, g]) + 0", "nn.ParameterList([nn.Parameter(v)])[0]", "len(nn.ParameterDict({'a': nn.Parameter(v)}))",
+    "nn.init.eye_(f.clone()) + 0", "nn.init.eye_(v.clone())")
