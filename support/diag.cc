@@ -162,4 +162,34 @@ std::string render(const Diagnostic& d, bool color, int columns) {
   return out;
 }
 
+std::string_view name(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kSyntax:
+      return "syntax";
+    case ErrorKind::kName:
+      return "name";
+    case ErrorKind::kType:
+      return "type";
+    case ErrorKind::kValue:
+      return "value";
+    case ErrorKind::kUnsupported:
+      return "unsupported";
+    case ErrorKind::kMismatch:
+      return "mismatch";
+    case ErrorKind::kLaunch:
+      return "launch";
+    case ErrorKind::kMemory:
+      return "memory";
+    case ErrorKind::kDevice:
+      return "device";
+    case ErrorKind::kIo:
+      return "io";
+    case ErrorKind::kInterrupted:
+      return "interrupted";
+    case ErrorKind::kInternal:
+      return "internal";
+  }
+  KILN_UNREACHABLE("an error of kind {}", static_cast<int>(kind));
+}
+
 }  // namespace kiln

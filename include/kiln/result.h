@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -25,6 +26,9 @@ enum class ErrorKind {
   kInterrupted,  // Ctrl-C
   kInternal,     // a bug of ours
 };
+
+/// The kind as JSON and Python show it: "syntax", "name", …
+std::string_view name(ErrorKind kind);
 
 /// A place in a source text, already resolved. line and column count from 1; line 0 means "no place".
 struct Place {

@@ -7,36 +7,6 @@ namespace {
 
 PyObject* error_type = nullptr;
 
-std::string_view kind_name(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::kSyntax:
-      return "syntax";
-    case ErrorKind::kName:
-      return "name";
-    case ErrorKind::kType:
-      return "type";
-    case ErrorKind::kValue:
-      return "value";
-    case ErrorKind::kUnsupported:
-      return "unsupported";
-    case ErrorKind::kMismatch:
-      return "mismatch";
-    case ErrorKind::kLaunch:
-      return "launch";
-    case ErrorKind::kMemory:
-      return "memory";
-    case ErrorKind::kDevice:
-      return "device";
-    case ErrorKind::kIo:
-      return "io";
-    case ErrorKind::kInterrupted:
-      return "interrupted";
-    case ErrorKind::kInternal:
-      return "internal";
-  }
-  return "internal";
-}
-
 /// None, or (what, needed, available).
 Ref shortage_of(const Diagnostic& error) {
   if (!error.shortage) return Ref::share(Py_None);
@@ -63,7 +33,7 @@ void raise(const Diagnostic& error) {
   auto set = [&](const char* name, const Ref& value) {
     check(PyObject_SetAttrString(raised.get(), name, value.get()));
   };
-  set("kind", text(kind_name(error.kind)));
+  set("kind", text(name(error.kind)));
   set("message", text(error.message));
   set("file", text(error.place.file));
   set("line", number(error.place.line));

@@ -10,47 +10,13 @@
 
 namespace kiln::repl {
 
-namespace {
-
-std::string_view kind_name(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::kSyntax:
-      return "syntax";
-    case ErrorKind::kName:
-      return "name";
-    case ErrorKind::kType:
-      return "type";
-    case ErrorKind::kValue:
-      return "value";
-    case ErrorKind::kUnsupported:
-      return "unsupported";
-    case ErrorKind::kMismatch:
-      return "mismatch";
-    case ErrorKind::kLaunch:
-      return "launch";
-    case ErrorKind::kMemory:
-      return "memory";
-    case ErrorKind::kDevice:
-      return "device";
-    case ErrorKind::kIo:
-      return "io";
-    case ErrorKind::kInterrupted:
-      return "interrupted";
-    case ErrorKind::kInternal:
-      return "internal";
-  }
-  return "";
-}
-
-}  // namespace
-
 std::string error_json(const Diagnostic& d) {
   using nlohmann::ordered_json;
   auto with_place = [](ordered_json j, const Place& p) {
     if (p.line > 0) j["file"] = p.file, j["line"] = p.line, j["column"] = p.column;
     return j;
   };
-  ordered_json j = with_place({{"kind", kind_name(d.kind)}, {"message", d.message}}, d.place);
+  ordered_json j = with_place({{"kind", name(d.kind)}, {"message", d.message}}, d.place);
   for (const Note& n : d.notes) j["notes"].push_back(with_place({{"message", n.message}}, n.place));
   return j.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
