@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
+#include <functional>
 #include <numeric>
+#include <type_traits>
 
 #include "repl/modules/torch/tensor_grad.h"
 #include "repl/modules/torch/tensor_index.h"
@@ -264,20 +267,33 @@ void check_places(Interp& in, const Value& v, int64_t size, int64_t dim, bool fr
       in.fail_as(exception, "index {} is out of bounds for dimension {} with size {}", p, dim, size);
 }
 
+namespace {
+
+/// Of the dimensions that are looked up: the shape that their places have together, and where it stands in the result:
+/// in place of the first where they are side by side, else ahead of all.
+struct Places {
+  Shape shape;
+  size_t first = 0;
+};
+
+Places places_of(Interp& in, const std::vector<Looked>& looked) {
+  Places out{{}, looked[0].dim};
+  for (size_t i = 0; i < looked.size(); ++i) {
+    auto both = broadcast_shapes(out.shape, looked[i].places.shape());
+    if (!both.ok()) index_error(in, "the tensors of an index do not broadcast: " + both.error().message);
+    out.shape = *both;
+    if (looked[i].dim != looked[0].dim + i) out.first = 0;
+  }
+  return out;
+}
+
+}  // namespace
+
 Value looked_up(Interp& in, const Value& from, std::vector<Looked> looked) {
   auto* t = from.get<TensorObject>();
   const auto shape = t->shape();
-  Shape places_shape;
-  for (const Looked& l : looked) {
-    auto both = broadcast_shapes(places_shape, l.places.shape());
-    if (!both.ok()) index_error(in, "the tensors of an index do not broadcast: " + both.error().message);
-    places_shape = *both;
-  }
-  // The dimensions that are looked up side by side, in place of the first where they are so already.
+  const auto [places_shape, first] = places_of(in, looked);
   const size_t k = looked.size();
-  size_t first = looked[0].dim;
-  for (size_t i = 0; i < k; ++i)
-    if (looked[i].dim != looked[0].dim + i) first = 0;
   std::vector<int> order;
   std::vector<size_t> rest;
   for (size_t d = 0; d < shape.size(); ++d)
@@ -324,12 +340,20 @@ Value TensorObject::item(Interp& in, const Value& given_index) {
 
 namespace {
 
-/// The tensor's elements that an index names, as row-major positions.
+/// For each position and each of `steps`, their sum: the next dimension of an index.
+std::vector<int64_t> spread(Interp& in, const std::vector<int64_t>& positions, const std::vector<int64_t>& steps) {
+  std::vector<int64_t> out;
+  out.reserve(positions.size() * steps.size());
+  in.in_pieces(positions.size(), [&](size_t first, size_t last) {
+    for (size_t i = first; i < last; ++i)
+      for (const int64_t step : steps) out.push_back(positions[i] + step);
+  });
+  return out;
+}
+
+/// The elements of a tensor of the host that an index names, as row-major positions in the order of looked_up().
 std::vector<int64_t> positions(Interp& in, TensorObject& t, const Value& index, Shape& shape) {
-  std::vector<int64_t> all(static_cast<size_t>(t.numel()));
-  std::iota(all.begin(), all.end(), int64_t{0});
   const Device cpu = taken(in, torch_state(in).runtime().open("cpu"));
-  auto counts = make<TensorObject>(store_ints(in, cpu, DType::kI64, Shape(t.shape().begin(), t.shape().end()), all));
   Value on_host = index;
   auto to_host = [&](const Value& v) {
     auto* each = v.get<TensorObject>();
@@ -342,10 +366,35 @@ std::vector<int64_t> positions(Interp& in, TensorObject& t, const Value& index, 
   } else {
     on_host = to_host(index);
   }
-  Value chosen = counts->item(in, on_host);
-  const Tensor& places = chosen.get<TensorObject>()->tensor(in);
-  shape = shape_vector(places);
-  return load_ints(in, places, shape);
+  const Parsed p = parse(in, t, on_host);
+  // Strides of a view are counted in elements: of one byte each, none of which is read.
+  const Tensor whole = taken(in, Tensor::empty(cpu, DType::kI8, Shape(t.shape().begin(), t.shape().end())));
+  const Tensor view = viewed(in, whole, p);
+  const Places at = places_of(in, p.looked);
+  const int64_t count = std::accumulate(at.shape.begin(), at.shape.end(), int64_t{1}, std::multiplies<>());
+  std::vector<int64_t> looked(static_cast<size_t>(count));
+  for (const Looked& l : p.looked) {
+    const Value given = settled(in, l.places);
+    const std::vector<int64_t> each = load_ints(in, given.get<TensorObject>()->tensor(in), at.shape);
+    const int64_t size = view.shape()[l.dim], stride = view.strides()[l.dim];
+    for (size_t i = 0; i < each.size(); ++i) looked[i] += (each[i] < 0 ? each[i] + size : each[i]) * stride;
+  }
+  std::vector<int64_t> out = {view.offset()};
+  shape.clear();
+  auto put_looked = [&] {
+    out = spread(in, out, looked);
+    shape.insert(shape.end(), at.shape.begin(), at.shape.end());
+  };
+  const auto dims = static_cast<size_t>(view.rank());
+  for (size_t d = 0; d < dims; ++d) {
+    if (d == at.first) put_looked();
+    if (std::ranges::any_of(p.looked, [&](const Looked& l) { return l.dim == d; })) continue;
+    std::vector<int64_t> steps(static_cast<size_t>(view.shape()[d]));
+    for (size_t i = 0; i < steps.size(); ++i) steps[i] = static_cast<int64_t>(i) * view.strides()[d];
+    out = spread(in, out, steps);
+    shape.push_back(view.shape()[d]);
+  }
+  return out;
 }
 
 /// Kernels take one place as well, as a tensor without dimensions, for which the host would wait.
@@ -356,52 +405,101 @@ bool looks_up(const Value& v, bool by_kernels) {
 
 }  // namespace
 
+namespace {
+
+/// What an element becomes where a value is put; a NaN stays, and wins.
+template <class T>
+T combined(Combine how, T a, T b) {
+  auto is_nan = [](T x) { return x != x; };  // NOLINT(misc-redundant-expression)
+  switch (how) {
+    case Combine::kSet:
+      return b;
+    case Combine::kAdd:
+      if constexpr (std::is_same_v<T, double>)
+        return a + b;
+      else
+        return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+    case Combine::kMultiply:
+      if constexpr (std::is_same_v<T, double>)
+        return a * b;
+      else
+        return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    case Combine::kLeast:
+      return is_nan(a) || a < b ? a : b;
+    case Combine::kGreatest:
+      return is_nan(a) || a > b ? a : b;
+  }
+  KILN_UNREACHABLE("a value put in way {}", static_cast<int>(how));
+}
+
+/// Calls put(place, value) for the bytes of each element and of its value.
+template <class Put>
+void each_put(Interp& in, std::byte* elements, const std::vector<int64_t>& places, const std::byte* values, size_t size,
+              Put&& put) {
+  in.in_pieces(places.size(), [&](size_t first, size_t last) {
+    for (size_t i = first; i < last; ++i) put(elements + static_cast<size_t>(places[i]) * size, values + i * size);
+  });
+}
+
+/// Combines elements that memory holds as Stored, in doubles or 64-bit integers.
+template <class Stored>
+void combine_each(Interp& in, std::byte* elements, const std::vector<int64_t>& places, const std::byte* values,
+                  Combine how) {
+  using Wide = std::conditional_t<std::is_floating_point_v<Stored>, double, int64_t>;
+  each_put(in, elements, places, values, sizeof(Stored), [&](std::byte* place, const std::byte* value) {
+    Stored a, b;
+    std::memcpy(&a, place, sizeof a);
+    std::memcpy(&b, value, sizeof b);
+    a = static_cast<Stored>(combined<Wide>(how, a, b));
+    std::memcpy(place, &a, sizeof a);
+  });
+}
+
+/// The same for a dtype that C++ has no type of, or for bool.
+template <class Wide>
+void combine_converted(Interp& in, DType dtype, std::byte* elements, const std::vector<int64_t>& places,
+                       const std::byte* values, Combine how) {
+  const DType wide = is_float(dtype) ? DType::kF64 : DType::kI64;
+  const auto size = static_cast<size_t>(size_of(dtype));
+  each_put(in, elements, places, values, size, [&](std::byte* place, const std::byte* value) {
+    Wide a{}, b{};
+    runtime::convert_elements(dtype, place, wide, &a, 1);
+    runtime::convert_elements(dtype, value, wide, &b, 1);
+    a = combined(how, a, b);
+    if (dtype == DType::kI1) a = a != 0;
+    runtime::convert_elements(wide, &a, dtype, place, 1);
+  });
+}
+
+void combine(Interp& in, DType dtype, std::byte* elements, const std::vector<int64_t>& places, const std::byte* values,
+             Combine how) {
+  const auto size = static_cast<size_t>(size_of(dtype));
+  if (how == Combine::kSet)
+    each_put(in, elements, places, values, size,
+             [&](std::byte* place, const std::byte* value) { std::memcpy(place, value, size); });
+  else if (dtype == DType::kF32)
+    combine_each<float>(in, elements, places, values, how);
+  else if (dtype == DType::kF64)
+    combine_each<double>(in, elements, places, values, how);
+  else if (dtype == DType::kI32)
+    combine_each<int32_t>(in, elements, places, values, how);
+  else if (dtype == DType::kI64)
+    combine_each<int64_t>(in, elements, places, values, how);
+  else if (is_float(dtype))
+    combine_converted<double>(in, dtype, elements, places, values, how);
+  else
+    combine_converted<int64_t>(in, dtype, elements, places, values, how);
+}
+
+}  // namespace
+
 void put_elements(Interp& in, const Tensor& to, const std::vector<int64_t>& places, const Tensor& values, Combine how) {
   fail_if_shared(in, to);
-  const auto size = static_cast<size_t>(size_of(to.dtype()));
+  const std::vector<std::byte> given = taken(in, taken(in, values.to(to.dtype())).to_bytes());
+  if (!to.device().is_cuda() && to.is_contiguous())
+    return combine(in, to.dtype(), reinterpret_cast<std::byte*>(to.address()), places, given.data(), how);
   std::vector<std::byte> bytes = taken(in, to.to_bytes());
-  std::vector<std::byte> given = taken(in, taken(in, values.to(to.dtype())).to_bytes());
-  const DType wide = is_float(to.dtype()) ? DType::kF64 : DType::kI64;
-  auto is_nan = [](auto x) { return x != x; };  // NOLINT(misc-redundant-expression)
-  auto combined = [&]<class T>(std::byte* place, const std::byte* value, T) {
-    T a{}, b{};
-    runtime::convert_elements(to.dtype(), place, wide, &a, 1);
-    runtime::convert_elements(to.dtype(), value, wide, &b, 1);
-    switch (how) {
-      case Combine::kSet:
-        break;
-      case Combine::kAdd:
-        if constexpr (std::is_same_v<T, double>)
-          b = a + b;
-        else
-          b = static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-        break;
-      case Combine::kMultiply:
-        if constexpr (std::is_same_v<T, double>)
-          b = a * b;
-        else
-          b = static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-        break;
-      case Combine::kLeast:
-        b = is_nan(a) || a < b ? a : b;
-        break;
-      case Combine::kGreatest:
-        b = is_nan(a) || a > b ? a : b;
-        break;
-    }
-    if (to.dtype() == DType::kI1) b = b != 0;
-    runtime::convert_elements(wide, &b, to.dtype(), place, 1);
-  };
-  for (size_t i = 0; i < places.size(); ++i) {
-    std::byte* place = bytes.data() + static_cast<size_t>(places[i]) * size;
-    const std::byte* value = given.data() + i * size;
-    if (how == Combine::kSet)
-      std::copy_n(value, size, place);
-    else if (is_float(to.dtype()))
-      combined(place, value, double{});
-    else
-      combined(place, value, int64_t{});
-  }
+  combine(in, to.dtype(), bytes.data(), places, given.data(), how);
   checked(in,
           to.copy_from(taken(in, Tensor::from_host(to.device(), to.dtype(), to.shape(), bytes.data(), bytes.size()))));
 }
