@@ -259,8 +259,13 @@ void check_places(Interp& in, const Value& v, int64_t size, int64_t dim, bool fr
   auto* t = v.get<TensorObject>();
   if (t->device().is_cuda()) return;  // it would wait for the GPU
   const Tensor& places = t->tensor(in);
+  // Once each: what is expanded has the same ones again.
+  Shape shape = shape_vector(places);
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (places.strides()[d] == 0) shape[d] = std::min<int64_t>(shape[d], 1);
+  const Tensor once = taken(in, places.as_strided(shape, places.strides(), places.offset()));
   const int64_t reads = torch_state(in).host_reads;  // a check computes nothing
-  const std::vector<int64_t> all = load_ints(in, places, shape_vector(places));
+  const std::vector<int64_t> all = load_ints(in, once, shape);
   torch_state(in).host_reads = reads;
   for (int64_t p : all)
     if (p >= size || p < (from_end ? -size : 0))
@@ -277,7 +282,7 @@ struct Places {
 };
 
 Places places_of(Interp& in, const std::vector<Looked>& looked) {
-  Places out{{}, looked[0].dim};
+  Places out{{}, looked.empty() ? 0 : looked[0].dim};
   for (size_t i = 0; i < looked.size(); ++i) {
     auto both = broadcast_shapes(out.shape, looked[i].places.shape());
     if (!both.ok()) index_error(in, "the tensors of an index do not broadcast: " + both.error().message);
@@ -404,6 +409,12 @@ bool looks_up(const Value& v, bool by_kernels) {
 }
 
 }  // namespace
+
+Value positions_of(Interp& in, TensorObject& t, const Value& index) {
+  Shape shape;
+  const std::vector<int64_t> all = positions(in, t, normal_index(in, index), shape);
+  return wrap(store_ints(in, t.device(), DType::kI64, shape, all));
+}
 
 namespace {
 

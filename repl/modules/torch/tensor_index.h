@@ -23,6 +23,9 @@ void check_places(Interp& in, const Value& places, int64_t size, int64_t dim, bo
 /// For each dimension, where the elements are that are not 0. On the host.
 std::vector<Tensor> places_of_nonzero(Interp& in, const Tensor& t);
 
+/// The row-major positions of the elements that an index with tensors of places names. On the host.
+Value positions_of(Interp& in, TensorObject& t, const Value& index);
+
 enum class Combine : uint8_t { kSet, kAdd, kMultiply, kLeast, kGreatest };
 /// Stores values at row-major positions of `to`, in their order. On the host.
 void put_elements(Interp& in, const Tensor& to, const std::vector<int64_t>& places, const Tensor& values, Combine how);

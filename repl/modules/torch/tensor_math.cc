@@ -30,14 +30,17 @@ std::vector<T> load(Interp& in, const Tensor& t, const Shape& shape, DType as) {
   ++torch_state(in).host_reads;
   Tensor source =
       std::equal(shape.begin(), shape.end(), t.shape().begin(), t.shape().end()) ? t : expanded(in, t, shape);
-  std::vector<std::byte> bytes = taken(in, source.to_bytes());
+  // Packed elements of the host are read where they are.
+  const bool here = !source.device().is_cuda() && source.is_contiguous() && !source.is_freed();
+  const std::vector<std::byte> copied = here ? std::vector<std::byte>() : taken(in, source.to_bytes());
+  const std::byte* bytes = here ? reinterpret_cast<const std::byte*>(source.address()) : copied.data();
   size_t n = static_cast<size_t>(source.numel());
   const auto width = static_cast<size_t>(size_of(t.dtype()));
   std::vector<T> out;
   out.reserve(n);
   in.in_pieces(n, [&](size_t first, size_t last) {
     out.resize(last);
-    runtime::convert_elements(t.dtype(), bytes.data() + first * width, as, out.data() + first,
+    runtime::convert_elements(t.dtype(), bytes + first * width, as, out.data() + first,
                               static_cast<int64_t>(last - first));
   });
   return out;

@@ -127,6 +127,9 @@ Value nonzero(Interp& in, NativeArgs& a) {
   return make<Tuple>(std::move(out));
 }
 
+/// positions(input, index)
+Value positions(Interp& in, NativeArgs& a) { return positions_of(in, tensor_object(in, a[0]), a[1]); }
+
 /// put(input, places, values, how): in place, at row-major positions.
 Value put(Interp& in, NativeArgs& a) {
   const Tensor& places = tensor_of(in, a[1], "put()");
@@ -308,6 +311,7 @@ constexpr NativeDef kLibrary[] = {
     {"kernel_runs()", kernel_runs, "how often operations that are no expressions ran as kernels, for tests"},
     {"lazily(function)", lazily, "the same function, whose operations are one expression"},
     {"nonzero(input)", nonzero, "where elements are other than 0, per dimension"},
+    {"positions(input, index)", positions, "the row-major positions that tensors of places name (on the host)"},
     {"processors(input, otherwise=)", processors, "multiprocessors of the tensor's GPU, or what it is elsewhere"},
     {"promoted(type1, type2)", promoted, "the dtype that numbers of both become"},
     {"put(input, places, values, how)", put, "stores values at row-major positions (on the host)"},

@@ -293,8 +293,7 @@ def index_put_(self, indices, values, accumulate=False):
         at = kernels.positions(self, indices)
         kernels.at(self, at, values if values.numel() == 1 else values.expand(at.shape), "add")
         return self
-    # The places of a tensor are taken from one that has its own numbers as elements.
-    at = torch.arange(self.numel(), device=self.device).reshape(self.shape)[indices]
+    at = _kiln.positions(self, indices)
     _kiln.put(self, at, values.expand(at.shape), "add")
     return self
 
