@@ -356,8 +356,13 @@ std::vector<int64_t> spread(Interp& in, const std::vector<int64_t>& positions, c
   return out;
 }
 
-/// The elements of a tensor of the host that an index names, as row-major positions in the order of looked_up().
-std::vector<int64_t> positions(Interp& in, TensorObject& t, const Value& index, Shape& shape) {
+/// The elements of a tensor of the host that an index names, in the order of looked_up().
+struct Positions {
+  Shape shape;
+  Runs runs;
+};
+
+Positions positions(Interp& in, TensorObject& t, const Value& index) {
   const Device cpu = taken(in, torch_state(in).runtime().open("cpu"));
   Value on_host = index;
   auto to_host = [&](const Value& v) {
@@ -378,27 +383,31 @@ std::vector<int64_t> positions(Interp& in, TensorObject& t, const Value& index, 
   const Places at = places_of(in, p.looked);
   const int64_t count = std::accumulate(at.shape.begin(), at.shape.end(), int64_t{1}, std::multiplies<>());
   std::vector<int64_t> looked(static_cast<size_t>(count));
+  size_t behind = 0;  // the dimensions behind all that are looked up
   for (const Looked& l : p.looked) {
     const Value given = settled(in, l.places);
     const std::vector<int64_t> each = load_ints(in, given.get<TensorObject>()->tensor(in), at.shape);
     const int64_t size = view.shape()[l.dim], stride = view.strides()[l.dim];
     for (size_t i = 0; i < each.size(); ++i) looked[i] += (each[i] < 0 ? each[i] + size : each[i]) * stride;
+    behind = std::max(behind, l.dim + 1);
   }
-  std::vector<int64_t> out = {view.offset()};
-  shape.clear();
-  auto put_looked = [&] {
-    out = spread(in, out, looked);
-    shape.insert(shape.end(), at.shape.begin(), at.shape.end());
-  };
-  const auto dims = static_cast<size_t>(view.rank());
-  for (size_t d = 0; d < dims; ++d) {
-    if (d == at.first) put_looked();
+  Positions out{{}, {{view.offset()}}};
+  size_t spread_dims = static_cast<size_t>(view.rank());
+  while (spread_dims > behind && view.strides()[spread_dims - 1] == out.runs.run)
+    out.runs.run *= view.shape()[--spread_dims];
+  for (size_t d = 0; d < static_cast<size_t>(view.rank()); ++d) {
+    if (d == at.first) {
+      out.runs.first = spread(in, out.runs.first, looked);
+      out.shape.insert(out.shape.end(), at.shape.begin(), at.shape.end());
+    }
     if (std::ranges::any_of(p.looked, [&](const Looked& l) { return l.dim == d; })) continue;
+    out.shape.push_back(view.shape()[d]);
+    if (d >= spread_dims) continue;
     std::vector<int64_t> steps(static_cast<size_t>(view.shape()[d]));
     for (size_t i = 0; i < steps.size(); ++i) steps[i] = static_cast<int64_t>(i) * view.strides()[d];
-    out = spread(in, out, steps);
-    shape.push_back(view.shape()[d]);
+    out.runs.first = spread(in, out.runs.first, steps);
   }
+  if (out.runs.run == 0) out.runs.first.clear(), out.runs.run = 1;
   return out;
 }
 
@@ -409,12 +418,6 @@ bool looks_up(const Value& v, bool by_kernels) {
 }
 
 }  // namespace
-
-Value positions_of(Interp& in, TensorObject& t, const Value& index) {
-  Shape shape;
-  const std::vector<int64_t> all = positions(in, t, normal_index(in, index), shape);
-  return wrap(store_ints(in, t.device(), DType::kI64, shape, all));
-}
 
 namespace {
 
@@ -443,68 +446,71 @@ T combined(Combine how, T a, T b) {
   KILN_UNREACHABLE("a value put in way {}", static_cast<int>(how));
 }
 
-/// Calls put(place, value) for the bytes of each element and of its value.
+/// Calls put(place, value) for the bytes of each run of elements and of its values.
 template <class Put>
-void each_put(Interp& in, std::byte* elements, const std::vector<int64_t>& places, const std::byte* values, size_t size,
-              Put&& put) {
-  in.in_pieces(places.size(), [&](size_t first, size_t last) {
-    for (size_t i = first; i < last; ++i) put(elements + static_cast<size_t>(places[i]) * size, values + i * size);
+void each_put(Interp& in, std::byte* elements, const Runs& to, const std::byte* values, size_t size, Put&& put) {
+  const size_t run = static_cast<size_t>(to.run) * size;
+  in.in_pieces(to.first.size(), [&](size_t first, size_t last) {
+    for (size_t i = first; i < last; ++i) put(elements + static_cast<size_t>(to.first[i]) * size, values + i * run);
   });
 }
 
 /// Combines elements that memory holds as Stored, in doubles or 64-bit integers.
 template <class Stored>
-void combine_each(Interp& in, std::byte* elements, const std::vector<int64_t>& places, const std::byte* values,
-                  Combine how) {
+void combine_each(Interp& in, std::byte* elements, const Runs& to, const std::byte* values, Combine how) {
   using Wide = std::conditional_t<std::is_floating_point_v<Stored>, double, int64_t>;
-  each_put(in, elements, places, values, sizeof(Stored), [&](std::byte* place, const std::byte* value) {
-    Stored a, b;
-    std::memcpy(&a, place, sizeof a);
-    std::memcpy(&b, value, sizeof b);
-    a = static_cast<Stored>(combined<Wide>(how, a, b));
-    std::memcpy(place, &a, sizeof a);
+  each_put(in, elements, to, values, sizeof(Stored), [&](std::byte* place, const std::byte* value) {
+    for (int64_t i = 0; i < to.run; ++i, place += sizeof(Stored), value += sizeof(Stored)) {
+      Stored a, b;
+      std::memcpy(&a, place, sizeof a);
+      std::memcpy(&b, value, sizeof b);
+      a = static_cast<Stored>(combined<Wide>(how, a, b));
+      std::memcpy(place, &a, sizeof a);
+    }
   });
 }
 
 /// The same for a dtype that C++ has no type of, or for bool.
 template <class Wide>
-void combine_converted(Interp& in, DType dtype, std::byte* elements, const std::vector<int64_t>& places,
-                       const std::byte* values, Combine how) {
+void combine_converted(Interp& in, DType dtype, std::byte* elements, const Runs& to, const std::byte* values,
+                       Combine how) {
   const DType wide = is_float(dtype) ? DType::kF64 : DType::kI64;
   const auto size = static_cast<size_t>(size_of(dtype));
-  each_put(in, elements, places, values, size, [&](std::byte* place, const std::byte* value) {
-    Wide a{}, b{};
-    runtime::convert_elements(dtype, place, wide, &a, 1);
-    runtime::convert_elements(dtype, value, wide, &b, 1);
-    a = combined(how, a, b);
-    if (dtype == DType::kI1) a = a != 0;
-    runtime::convert_elements(wide, &a, dtype, place, 1);
+  std::vector<Wide> a(static_cast<size_t>(to.run)), b(a.size());
+  each_put(in, elements, to, values, size, [&](std::byte* place, const std::byte* value) {
+    runtime::convert_elements(dtype, place, wide, a.data(), to.run);
+    runtime::convert_elements(dtype, value, wide, b.data(), to.run);
+    for (size_t i = 0; i < a.size(); ++i) {
+      a[i] = combined(how, a[i], b[i]);
+      if (dtype == DType::kI1) a[i] = a[i] != 0;
+    }
+    runtime::convert_elements(wide, a.data(), dtype, place, to.run);
   });
 }
 
-void combine(Interp& in, DType dtype, std::byte* elements, const std::vector<int64_t>& places, const std::byte* values,
-             Combine how) {
+void combine(Interp& in, DType dtype, std::byte* elements, const Runs& to, const std::byte* values, Combine how) {
   const auto size = static_cast<size_t>(size_of(dtype));
   if (how == Combine::kSet)
-    each_put(in, elements, places, values, size,
-             [&](std::byte* place, const std::byte* value) { std::memcpy(place, value, size); });
+    each_put(in, elements, to, values, size, [&](std::byte* place, const std::byte* value) {
+      std::memcpy(place, value, static_cast<size_t>(to.run) * size);
+    });
   else if (dtype == DType::kF32)
-    combine_each<float>(in, elements, places, values, how);
+    combine_each<float>(in, elements, to, values, how);
   else if (dtype == DType::kF64)
-    combine_each<double>(in, elements, places, values, how);
+    combine_each<double>(in, elements, to, values, how);
   else if (dtype == DType::kI32)
-    combine_each<int32_t>(in, elements, places, values, how);
+    combine_each<int32_t>(in, elements, to, values, how);
   else if (dtype == DType::kI64)
-    combine_each<int64_t>(in, elements, places, values, how);
+    combine_each<int64_t>(in, elements, to, values, how);
   else if (is_float(dtype))
-    combine_converted<double>(in, dtype, elements, places, values, how);
+    combine_converted<double>(in, dtype, elements, to, values, how);
   else
-    combine_converted<int64_t>(in, dtype, elements, places, values, how);
+    combine_converted<int64_t>(in, dtype, elements, to, values, how);
 }
 
 }  // namespace
 
-void put_elements(Interp& in, const Tensor& to, const std::vector<int64_t>& places, const Tensor& values, Combine how) {
+void put_elements(Interp& in, const Tensor& to, const Runs& places, const Tensor& values, Combine how) {
   fail_if_shared(in, to);
   const std::vector<std::byte> given = taken(in, taken(in, values.to(to.dtype())).to_bytes());
   if (!to.device().is_cuda() && to.is_contiguous())
@@ -513,6 +519,12 @@ void put_elements(Interp& in, const Tensor& to, const std::vector<int64_t>& plac
   combine(in, to.dtype(), bytes.data(), places, given.data(), how);
   checked(in,
           to.copy_from(taken(in, Tensor::from_host(to.device(), to.dtype(), to.shape(), bytes.data(), bytes.size()))));
+}
+
+void add_items(Interp& in, TensorObject& t, const Value& index, const Tensor& values, Combine how) {
+  const Tensor& self = t.changing(in);
+  const Positions at = positions(in, t, normal_index(in, index));
+  put_elements(in, self, at.runs, expanded(in, values, at.shape), how);
 }
 
 namespace {
@@ -562,8 +574,12 @@ void put_recorded(Interp& in, TensorObject& t, const Value& index, const Value& 
       shape = shape_vector(found.get<TensorObject>()->tensor(in));
       places = taken(in, found.get<TensorObject>()->tensor(in).view(Shape{-1}));
     } else {
-      const std::vector<int64_t> at = positions(in, t, index, shape);
-      places = store_ints(in, t.device(), DType::kI64, {static_cast<int64_t>(at.size())}, at);
+      const Positions at = positions(in, t, index);
+      std::vector<int64_t> run(static_cast<size_t>(at.runs.run));
+      std::iota(run.begin(), run.end(), int64_t{0});
+      const std::vector<int64_t> all = spread(in, at.runs.first, run);
+      shape = at.shape;
+      places = store_ints(in, t.device(), DType::kI64, {static_cast<int64_t>(all.size())}, all);
     }
     return t.become(in, [&] { return with_put(in, t.expr(), places, fitted(shape)); });
   }
@@ -662,15 +678,14 @@ void TensorObject::set_item(Interp& in, const Value& given_index, Value value) {
     by_kernels(in, "torch._put", "put_items", arguments);
     return;
   }
-  Shape shape;
-  const std::vector<int64_t> places = positions(in, *this, index, shape);
+  const auto [shape, places] = positions(in, *this, index);
   Tensor from;
   if (source) {
     from = source->tensor(in);
     from = without_leading(in, from, shape.size());
     if (auto both = broadcast_shapes(shape, from.shape()); !both.ok() || *both != shape)
       in.fail_as("RuntimeError", "a value of shape {} does not fit into the {} elements that the index names",
-                 in.repr(size_value(from.shape())), places.size());
+                 in.repr(size_value(from.shape())), places.run * static_cast<int64_t>(places.first.size()));
     from = expanded(in, from, shape);
   } else {
     const Device cpu = taken(in, torch_state(in).runtime().open("cpu"));

@@ -23,11 +23,15 @@ void check_places(Interp& in, const Value& places, int64_t size, int64_t dim, bo
 /// For each dimension, where the elements are that are not 0. On the host.
 std::vector<Tensor> places_of_nonzero(Interp& in, const Tensor& t);
 
-/// The row-major positions of the elements that an index with tensors of places names. On the host.
-Value positions_of(Interp& in, TensorObject& t, const Value& index);
-
 enum class Combine : uint8_t { kSet, kAdd, kMultiply, kLeast, kGreatest };
-/// Stores values at row-major positions of `to`, in their order. On the host.
-void put_elements(Interp& in, const Tensor& to, const std::vector<int64_t>& places, const Tensor& values, Combine how);
+/// Elements of a tensor: row-major positions, each of `run` elements side by side.
+struct Runs {
+  std::vector<int64_t> first;
+  int64_t run = 1;
+};
+/// Stores values at these elements of `to`, in their order. On the host.
+void put_elements(Interp& in, const Tensor& to, const Runs& places, const Tensor& values, Combine how);
+/// Combines the elements that tensors of places name with values, which are expanded to them. On the host.
+void add_items(Interp& in, TensorObject& t, const Value& index, const Tensor& values, Combine how);
 
 }  // namespace kiln::script

@@ -127,8 +127,21 @@ Value nonzero(Interp& in, NativeArgs& a) {
   return make<Tuple>(std::move(out));
 }
 
-/// positions(input, index)
-Value positions(Interp& in, NativeArgs& a) { return positions_of(in, tensor_object(in, a[0]), a[1]); }
+Combine combine_of(Interp& in, const Value& v) {
+  const std::string how = in.to_text(v, "how");
+  return how == "add"    ? Combine::kAdd
+         : how == "prod" ? Combine::kMultiply
+         : how == "amin" ? Combine::kLeast
+         : how == "amax" ? Combine::kGreatest
+                         : Combine::kSet;
+}
+
+/// put_items(input, index, values, how): in place; `values` of the same dtype is expanded to the elements.
+Value put_items(Interp& in, NativeArgs& a) {
+  const Tensor values = tensor_object(in, a[2]).constant(in, "put_items() of elements");
+  add_items(in, tensor_object(in, a[0]), a[1], values, combine_of(in, a[3]));
+  return a[0];
+}
 
 /// put(input, places, values, how): in place, at row-major positions.
 Value put(Interp& in, NativeArgs& a) {
@@ -144,12 +157,7 @@ Value put(Interp& in, NativeArgs& a) {
   if (auto both = broadcast_shapes(given_values.shape(), shape); !both.ok() || *both != shape)
     in.fail(ErrorKind::kType, "put() of {} at places of {}", in.repr(size_value(given_values.shape())),
             in.repr(size_value(shape)));
-  const std::string how = in.to_text(a[3], "how");
-  const Combine combine = how == "add"    ? Combine::kAdd
-                          : how == "prod" ? Combine::kMultiply
-                          : how == "amin" ? Combine::kLeast
-                          : how == "amax" ? Combine::kGreatest
-                                          : Combine::kSet;
+  const Combine combine = combine_of(in, a[3]);
   TensorObject& self = tensor_object(in, a[0]);
   if ((self.records() || given_values.records()) && (combine == Combine::kSet || combine == Combine::kAdd)) {
     self.become(in, [&] {
@@ -162,8 +170,8 @@ Value put(Interp& in, NativeArgs& a) {
     return a[0];
   }
   if (places.device().is_cuda()) at = load_ints(in, places, shape);
-  const Tensor values = given_values.constant(in, how + " of elements"), &to = self.changing(in);
-  put_elements(in, to, at, expanded(in, values, shape), combine);
+  const Tensor values = given_values.constant(in, in.to_text(a[3], "how") + " of elements"), &to = self.changing(in);
+  put_elements(in, to, {std::move(at)}, expanded(in, values, shape), combine);
   return a[0];
 }
 
@@ -311,10 +319,10 @@ constexpr NativeDef kLibrary[] = {
     {"kernel_runs()", kernel_runs, "how often operations that are no expressions ran as kernels, for tests"},
     {"lazily(function)", lazily, "the same function, whose operations are one expression"},
     {"nonzero(input)", nonzero, "where elements are other than 0, per dimension"},
-    {"positions(input, index)", positions, "the row-major positions that tensors of places name (on the host)"},
     {"processors(input, otherwise=)", processors, "multiprocessors of the tensor's GPU, or what it is elsewhere"},
     {"promoted(type1, type2)", promoted, "the dtype that numbers of both become"},
     {"put(input, places, values, how)", put, "stores values at row-major positions (on the host)"},
+    {"put_items(input, index, values, how)", put_items, "combines values with the elements of an index (on the host)"},
     {"runs_kernels(input, *others)", runs_kernels_,
      "do operations that are no expressions run as kernels on its device?"},
     {"set_default_device(device)", set_default_device, "where tensors are made"},

@@ -238,8 +238,9 @@ def _indexed(self, dim, index, source, how):
     if isinstance(source, torch.Tensor) and list(source.shape) != shape:
         raise RuntimeError(f"elements of {tuple(source.shape)} do not fit {i.numel()} places along dimension {dim} of "
                            f"{tuple(self.shape)}")
-    # A kernel of rows; else each place is spelled out for every element.
-    if _kiln.runs_kernels(x, source) and i.numel() > 0:
+    # Rows by a kernel or on the host; with gradients each place is spelled out for every element.
+    by_kernel = _kiln.runs_kernels(x, source)
+    if i.numel() > 0 and (by_kernel or not _kiln.records(x, source)):
         if not isinstance(source, torch.Tensor):
             source = torch.full((), source, dtype=self.dtype, device=self.device)
         if source.dtype != self.dtype:
@@ -247,6 +248,9 @@ def _indexed(self, dim, index, source, how):
         if i.dtype not in (torch.int64, torch.int32):
             raise RuntimeError(f"places are of int64 or int32, not {i.dtype}")
         _kiln.check_places(i, x.shape[dim], dim, False)
+        if not by_kernel:
+            _kiln.put_items(x, (slice(None),) * dim + (i,), source, how)
+            return self
         from torch import _put as kernels
         kernels.along(x, dim, i, source, how)
         return self
@@ -293,9 +297,12 @@ def index_put_(self, indices, values, accumulate=False):
         at = kernels.positions(self, indices)
         kernels.at(self, at, values if values.numel() == 1 else values.expand(at.shape), "add")
         return self
-    at = _kiln.positions(self, indices)
-    _kiln.put(self, at, values.expand(at.shape), "add")
-    return self
+    if _kiln.records(self, values):
+        # The places of a tensor are taken from one that has its own numbers as elements.
+        at = torch.arange(self.numel(), device=self.device).reshape(self.shape)[indices]
+        _kiln.put(self, at, values.expand(at.shape), "add")
+        return self
+    return _kiln.put_items(self, indices, values, "add")
 
 
 def fill_diagonal_(self, fill_value, wrap=False):
