@@ -128,6 +128,10 @@ std::vector<Value> gather(Interp& in, const Tensor& t, const std::vector<std::ve
   }
 }
 
+std::string size_text(const Shape& shape) {
+  return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
+}
+
 }  // namespace
 
 std::string tensor_text(Interp& in, const Tensor& t, const Tensor* imag) {
@@ -140,16 +144,17 @@ std::string tensor_text(Interp& in, const Tensor& t, const Tensor* imag) {
   const std::string type(!imag ? info(t.dtype()).torch : t.dtype() == DType::kF64 ? "complex128" : "complex64");
   std::string body;
   if (t.numel() == 0) {
-    if (t.rank() != 1) {
-      std::string dims;
-      for (int64_t d : shape) dims += (dims.empty() ? "" : ", ") + std::to_string(d);
-      suffixes.push_back("size=(" + dims + (shape.size() == 1 ? ",)" : ")"));
-    }
+    if (t.rank() != 1) suffixes.push_back("size=" + size_text(shape));
     if (imag || t.dtype() != DType::kF32) suffixes.push_back("dtype=torch." + type);
     body = "[]";
   } else {
-    if (!plain) suffixes.push_back("dtype=torch." + type);
     printer.summarize = t.numel() > options.threshold;
+    if (options.edge == 0) suffixes.push_back("size=" + size_text(shape));
+    if (!plain) suffixes.push_back("dtype=torch." + type);
+  }
+  if (t.numel() > 0 && printer.summarize && options.edge == 0) {
+    body = "[...]";
+  } else if (t.numel() > 0) {
     // A summary needs the edges only: gather them into a small tensor's worth of values, dimension by dimension.
     Shape small = shape;
     std::vector<std::vector<int64_t>> kept(shape.size());

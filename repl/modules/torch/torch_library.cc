@@ -209,13 +209,12 @@ Value set_print(Interp& in, NativeArgs& a) {
     if (v.is_none()) return;
     constexpr int64_t kMost = std::numeric_limits<int>::max();
     const double asked = in.to_double(v, what);  // a threshold may be infinite
-    if (!(asked >= 0)) in.fail(ErrorKind::kValue, "set_printoptions(): {} is {}", what, in.repr(v));
+    if (!(asked >= 0)) in.fail(ErrorKind::kValue, "set_printoptions({}={}): it is a number from 0", what, in.repr(v));
     to = static_cast<std::remove_reference_t<decltype(to)>>(std::min(asked, static_cast<double>(kMost)));
   };
   constexpr double kMostDigits = 100;  // more than a float64 has
   if (!a[0].is_none() && in.to_double(a[0], "precision") > kMostDigits)
-    in.fail(ErrorKind::kValue, "set_printoptions(): precision is {}, at most {} digits are shown", in.repr(a[0]),
-            kMostDigits);
+    in.fail(ErrorKind::kValue, "set_printoptions(precision={}): it is a number up to {}", in.repr(a[0]), kMostDigits);
   take(a[0], print.precision, "precision");
   take(a[1], print.threshold, "threshold");
   take(a[2], print.edge, "edgeitems");
