@@ -16,10 +16,10 @@ def _leaves(tree, what):
 
 def _like(tree, leaves):
     """The same nesting with other leaves, which are taken one by one."""
-    if isinstance(tree, torch.Tensor):
-        return next(leaves)
     if isinstance(tree, dict):
         return {key: _like(part, leaves) for key, part in tree.items()}
+    if not isinstance(tree, (tuple, list)):
+        return next(leaves)
     parts = [_like(part, leaves) for part in tree]
     if isinstance(tree, tuple) and type(tree) is not tuple and hasattr(tree, "_fields"):
         return type(tree)(*parts)
@@ -39,26 +39,38 @@ def _settled(found, inputs):
     return iter([torch.zeros_like(x) if g is None else g for g, x in zip(found, inputs)])
 
 
+def _places(argnums):
+    """The numbers of the arguments as a tuple."""
+    places = tuple(argnums) if isinstance(argnums, (tuple, list)) else (argnums,)
+    if not places or any(isinstance(i, bool) or not isinstance(i, int) for i in places):
+        raise TypeError(f"argnums is an int or a tuple of them, not {argnums!r}")
+    return places
+
+
+def _counted(places, args, name):
+    """The same from 0 on, of a call with these arguments."""
+    for i in places:
+        if not -len(args) <= i < len(args):
+            raise RuntimeError(f"argnums has {i}, but {name}() got {len(args)} arguments by position")
+    at = [i % len(args) for i in places]
+    if len(set(at)) != len(at):
+        raise RuntimeError(f"argnums={places} names an argument twice")
+    return at
+
+
 def grad_and_value(func, argnums=0, has_aux=False):
     """The function whose result is (gradients, value) of a function that gives one number."""
     if not callable(func):
         raise TypeError(f"a gradient is of a function, not of '{type(func).__name__}'")
     name = getattr(func, "__name__", "f")
-    places = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
-    if not places or any(isinstance(i, bool) or not isinstance(i, int) for i in places):
-        raise TypeError(f"argnums is an int or a tuple of them, not {argnums!r}")
+    places = _places(argnums)
 
     def gradient(*args, **kwargs):
-        for i in places:
-            if not -len(args) <= i < len(args):
-                raise RuntimeError(f"argnums={argnums}, but {name}() got {len(args)} arguments by position")
-        at = [i % len(args) for i in places]
-        if len(set(at)) != len(at):
-            raise RuntimeError(f"argnums={argnums} names an argument twice")
+        at = _counted(places, args, name)
         scope = _kiln.GradScope()
         before = _kiln.set_no_grad(False)
         try:
-            given, trees, inputs = list(args), [], []
+            given, inputs = list(args), []
             for i in at:
                 given[i], made = _variables(scope, args[i], f"argument {i} of {name}()")
                 inputs += made
@@ -168,11 +180,7 @@ def functional_call(module, parameters_and_buffers, args=None, kwargs=None):
 
 def _jacobian(func, argnums, has_aux, *args):
     name = getattr(func, "__name__", "f")
-    places = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
-    for i in places:
-        if not -len(args) <= i < len(args):
-            raise RuntimeError(f"argnums={argnums}, but {name}() got {len(args)} arguments by position")
-    at = [i % len(args) for i in places]
+    at = _counted(_places(argnums), args, name)
 
     def of_chosen(*chosen):
         given = list(args)
@@ -204,6 +212,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
     """The function whose result is the Jacobian of a function: of shape result + argument, a row for each pullback."""
     if not callable(func):
         raise TypeError(f"a Jacobian is of a function, not of '{type(func).__name__}'")
+    _places(argnums)  # an error before the first call
     return lambda *args: _jacobian(func, argnums, has_aux, *args)
 
 
@@ -242,23 +251,11 @@ def _dims_like(dims, tree, what):
         if isinstance(tree, (tuple, list)):
             return [d for part in tree for d in _dims_like(dims, part, what)]
         return [(dims, tree)]
-    parts = list(tree.values()) if isinstance(tree, dict) else tree
-    if isinstance(dims, dict) and isinstance(tree, dict):
-        dims = [dims[key] for key in tree]
-    if not isinstance(parts, (tuple, list)) or not isinstance(dims, (tuple, list)) or len(dims) != len(parts):
-        raise ValueError(f"vmap(): {what} is not nested as the arguments are")
-    return [d for dim, part in zip(dims, parts) for d in _dims_like(dim, part, what)]
-
-
-def _rebuilt(tree, leaves):
-    if isinstance(tree, dict):
-        return {key: _rebuilt(part, leaves) for key, part in tree.items()}
-    if not isinstance(tree, (tuple, list)):
-        return next(leaves)
-    parts = [_rebuilt(part, leaves) for part in tree]
-    if isinstance(tree, tuple) and type(tree) is not tuple and hasattr(tree, "_fields"):
-        return type(tree)(*parts)
-    return tuple(parts) if isinstance(tree, tuple) else parts
+    alike = any(isinstance(dims, kind) and isinstance(tree, kind) for kind in (dict, tuple, list))
+    if not alike or len(dims) != len(tree) or (isinstance(tree, dict) and any(key not in dims for key in tree)):
+        raise ValueError(f"vmap(): {what} is {dims!r}, which is not nested as what it is of")
+    pairs = [(dims[key], tree[key]) for key in tree] if isinstance(tree, dict) else zip(dims, tree)
+    return [d for dim, part in pairs for d in _dims_like(dim, part, what)]
 
 
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
@@ -272,9 +269,8 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
         raise RuntimeError(f"vmap(randomness={randomness!r}): it is 'error', 'different' or 'same'")
 
     def mapped(*args, **kwargs):
-        given = (args, kwargs)
-        dims = tuple(in_dims) if isinstance(in_dims, (tuple, list)) else in_dims
-        found = _dims_like(dims, args, "in_dims") + _dims_like(0, kwargs, "in_dims")
+        # Arguments by name are the same for all slices.
+        found = _dims_like(tuple(in_dims) if isinstance(in_dims, list) else in_dims, args, "in_dims")
         sizes = []
         for dim, x in found:
             if dim is None:
@@ -294,11 +290,12 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
         outs = []
         for i in range(sizes[0]):
             leaves = iter([x if dim is None else x.select(dim, i) for dim, x in found])
-            positional, named = _rebuilt(given, leaves)
-            outs.append(func(*positional, **named))
+            outs.append(func(*_like(args, leaves), **kwargs))
         columns = list(zip(*[_leaves_or_error(out, name) for out in outs]))
-        where = [dim for dim, _ in _dims_like(out_dims, outs[0], "out_dims")]
-        return _rebuilt(outs[0], iter([_stacked(c, d) for c, d in zip(columns, where)]))
+        # Of one tensor a tuple of one dimension is that dimension.
+        alone = isinstance(outs[0], torch.Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1
+        where = [dim for dim, _ in _dims_like(out_dims[0] if alone else out_dims, outs[0], "out_dims")]
+        return _like(outs[0], iter([_stacked(c, d) for c, d in zip(columns, where)]))
 
     return mapped
 

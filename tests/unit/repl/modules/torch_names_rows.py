@@ -706,7 +706,12 @@ add("torch.vmap(torch.dot)(f, g)", "torch.vmap(lambda x: (x, x.sum()), in_dims=1
     "torch.func.jacfwd(torch.sin)(v)", "torch.func.jacrev(lambda x, y: (x * y, x.sum()), argnums=(0, 1))(v[:2], v[2:4])",
     "torch.func.hessian(lambda x: (x ** 3).sum() + x.prod())(v)", "torch.func.jvp(lambda x: x.sin(), (v,), (torch.ones(5),))",
     "torch.func.jvp(torch.mul, (v, v), (torch.ones(5), torch.zeros(5)))", "torch.func.jvp(torch.sin, (v,), (torch.ones(4),))",
-    "torch.func.grad(lambda a: torch.vmap(lambda x: (a * x).sum() ** 2)(f).sum())(torch.ones(4))")
+    "torch.func.grad(lambda a: torch.vmap(lambda x: (a * x).sum() ** 2)(f).sum())(torch.ones(4))",
+    "torch.vmap(lambda x, k=2: x * k)(f, k=3)", "torch.vmap(lambda x, k: x * k)(f, k=f[0])", "torch.vmap(lambda x: x, out_dims=(1,))(f)",
+    "torch.vmap(lambda x: (x, x), out_dims=[1, 0])(f)", "torch.vmap(lambda p: p['a'] + p['b'], in_dims=([0, 0],))({'a': f, 'b': g})",
+    "torch.vmap(lambda p: p[0] + p[1], in_dims=([0, 0],))([f, g])", "torch.vmap(lambda p: p[0] + p[1], in_dims=([0, 0],))((f, g))",
+    "torch.func.jacrev(lambda x, y: x * y, argnums=(0, 0))(v[:2], v[:2])", "torch.func.jacrev(lambda x, y: x * y, argnums=2)(v[:2], v[:2])",
+    "torch.func.jacrev(lambda x, y: x * y, argnums=-1)(v[:2], v[2:4])")
 # --- torch.special
 add("torch.special.entr(n)", "torch.special.entr(i)", "torch.special.ndtr(n)", "torch.special.ndtri(torch.tensor([0.1, 0.5, 0.9]))",
     "torch.special.xlog1py(f, g.abs())", "torch.special.xlog1py(f, 2)", "torch.special.expit(h)",
