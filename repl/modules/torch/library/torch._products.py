@@ -128,11 +128,16 @@ def copysign(input, other):
 @lazily
 def xlogy(input, other):
     """input * log(other), with zeros of `input` kept unless `other` is NaN."""
+    return _times_log(input, other, torch.log, "xlogy")
+
+
+def _times_log(input, other, log, function):
     dtype = _float_of(input, other)
     like = input if isinstance(input, torch.Tensor) else other
+    _needs_tensor(like, function)
     both = [x.to(dtype) if isinstance(x, torch.Tensor) else like.new_full((), x, dtype=dtype) for x in (input, other)]
     a, b = [_wide(x) for x in both]
-    return torch.where(b.isnan(), float("nan"), torch.where(a == 0, 0.0, a * b.log())).to(dtype)
+    return torch.where(b.isnan(), float("nan"), torch.where(a == 0, 0.0, a * log(b))).to(dtype)
 
 
 @lazily

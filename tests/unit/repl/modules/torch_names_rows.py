@@ -715,7 +715,11 @@ add("torch.vmap(torch.dot)(f, g)", "torch.vmap(lambda x: (x, x.sum()), in_dims=1
 # --- torch.special
 add("torch.special.entr(n)", "torch.special.entr(i)", "torch.special.ndtr(n)", "torch.special.ndtri(torch.tensor([0.1, 0.5, 0.9]))",
     "torch.special.xlog1py(f, g.abs())", "torch.special.xlog1py(f, 2)", "torch.special.expit(h)",
-    "torch.special.logsumexp(f, 1)", "torch.special.gammaln(n)", "torch.special.softmax(f, 1)")
+    "torch.special.logsumexp(f, 1)", "torch.special.gammaln(n)", "torch.special.softmax(f, 1)",
+    "torch.special.ndtri(torch.tensor([0.0, 1e-30, 1e-10, 1e-6, 0.02, 0.5, 1.0, 2.0]))", "torch.special.ndtri(n)", "torch.special.ndtri(i)",
+    "torch.special.ndtri(torch.tensor([0.0, 1e-300, 1e-10, 1e-6, 0.019, 0.02, 0.97, 1.0, -1.0], dtype=torch.float64))",
+    "torch.special.xlog1py(3, d.abs() * 1e-9) * 1e9", "torch.special.xlog1py(h, h.abs())", "torch.special.xlog1py(i, i.abs())",
+    "torch.special.xlog1py(torch.zeros(5), n)", "torch.special.xlog1py(1, 2)", "torch.xlogy(1, 2)", "torch.special.entr(h)", "torch.special.entr(b)")
 # --- modules
 add("nn.PReLU()(f)", "nn.InstanceNorm1d(3)(x3)", "nn.InstanceNorm1d(2)(f[:2])", "nn.BatchNorm2d(3)(f)", "nn.BatchNorm1d(3)(x3[None])",
     "nn.BatchNorm3d(2)(x3)", "nn.ConvTranspose2d(1, 1, 2, stride=2)(torch.ones(1, 1, 2, 2)).shape", "nn.Unflatten(1, (2, 2))(f)",
