@@ -243,27 +243,62 @@ Value to(Interp& in, NativeArgs& a) {
   apply(a[2]);
   return out;
 }
-std::string legacy_name(DType dtype) {
-  struct Row {
-    DType dtype;
-    std::string_view name;
-  };
-  constexpr Row kNames[] = {{DType::kF32, "Float"}, {DType::kF64, "Double"},    {DType::kF16, "Half"},
-                            {DType::kI64, "Long"},  {DType::kI32, "Int"},       {DType::kI16, "Short"},
-                            {DType::kI8, "Char"},   {DType::kBF16, "BFloat16"}, {DType::kU8, "Byte"},
-                            {DType::kI1, "Bool"}};
-  const auto* row = std::ranges::find(kNames, dtype, &Row::dtype);
-  std::string name(row == std::end(kNames) ? info(dtype).torch : row->name);
-  name[0] = static_cast<char>(std::toupper(name[0]));  // Float8_e4m3fn
-  return name + "Tensor";
+/// torch's old names of the types of tensors, without "Tensor" at the end.
+struct LegacyType {
+  DType dtype;
+  std::string_view name;
+};
+constexpr LegacyType kLegacyTypes[] = {
+    {DType::kF32, "Float"},
+    {DType::kF64, "Double"},
+    {DType::kF16, "Half"},
+    {DType::kBF16, "BFloat16"},
+    {DType::kI64, "Long"},
+    {DType::kI32, "Int"},
+    {DType::kI16, "Short"},
+    {DType::kI8, "Char"},
+    {DType::kU8, "Byte"},
+    {DType::kI1, "Bool"},
+    {DType::kU16, "UInt16"},
+    {DType::kU32, "UInt32"},
+    {DType::kU64, "UInt64"},
+    {DType::kF8E4M3, "Float8_e4m3fn"},
+    {DType::kF8E5M2, "Float8_e5m2"},
+    {DType::kF8E4B15, "Float8e4b15"},
+};
+static_assert(std::size(kLegacyTypes) == kNumDTypes);
+
+constexpr std::string_view kLegacyEnd = "Tensor", kLegacyGpu = "torch.cuda.", kLegacyCpu = "torch.";
+
+std::string legacy_name(const TensorObject& t) {
+  const LegacyType& type = *std::ranges::find(kLegacyTypes, t.dtype(), &LegacyType::dtype);
+  return fmt::format("{}{}{}", t.device().is_cuda() ? kLegacyGpu : kLegacyCpu, type.name, kLegacyEnd);
+}
+
+/// The tensor as one of that name's dtype, on the device that the name says.
+Value to_legacy(Interp& in, const Value& v, std::string_view asked) {
+  const bool gpu = asked.starts_with(kLegacyGpu);
+  std::string_view name = asked;
+  if (gpu || name.starts_with(kLegacyCpu)) {
+    name.remove_prefix((gpu ? kLegacyGpu : kLegacyCpu).size());
+    if (name.ends_with(kLegacyEnd)) {
+      name.remove_suffix(kLegacyEnd.size());
+      const auto* type = std::ranges::find(kLegacyTypes, name, &LegacyType::name);
+      if (type != std::end(kLegacyTypes)) {
+        const Value out = converted(in, v, type->dtype);
+        if (out.get<TensorObject>()->device().is_cuda() == gpu) return out;
+        return moved(in, out, device_of(in, Value::str(gpu ? "cuda" : "cpu")), false);
+      }
+    }
+  }
+  in.fail(ErrorKind::kValue, "type({}): it is a dtype, or a name such as 'torch.FloatTensor'",
+          in.repr(Value::str(std::string(asked))));
 }
 
 /// Without an argument torch's old name of the tensor's type.
 Value type(Interp& in, NativeArgs& a) {
-  if (!given(a[0])) {
-    const TensorObject& t = self_object(a);
-    return Value::str(std::string(t.device().is_cuda() ? "torch.cuda." : "torch.") + legacy_name(t.dtype()));
-  }
+  if (!given(a[0])) return Value::str(legacy_name(self_object(a)));
+  if (auto* name = a[0].get<Str>()) return to_legacy(in, *a.self, name->text);
   return converted(in, *a.self, dtype_of(in, a[0], self_object(a).dtype()));
 }
 Value cpu(Interp& in, NativeArgs& a) {

@@ -183,7 +183,11 @@ def mvlgamma(input, p):
 
 
 def _made(dtype, data):
-    """torch.FloatTensor(2, 3) is not initialised, torch.FloatTensor([2, 3]) has these elements."""
+    """torch.FloatTensor(2, 3) is not initialised, as of a torch.Size; torch.FloatTensor([2, 3]) has these elements."""
+    if not data:
+        return torch.empty((0,), dtype=dtype)
+    if len(data) == 1 and isinstance(data[0], torch.Size):
+        return torch.empty(data[0], dtype=dtype)
     if len(data) == 1 and not isinstance(data[0], int):
         return torch.tensor(data[0], dtype=dtype)
     return torch.empty(data, dtype=dtype)
@@ -202,6 +206,10 @@ def HalfTensor(*data):
 
 
 def LongTensor(*data):
+def BFloat16Tensor(*data):
+    return _made(torch.bfloat16, data)
+
+
     return _made(torch.int64, data)
 
 
@@ -210,6 +218,14 @@ def IntTensor(*data):
 
 
 def ByteTensor(*data):
+def ShortTensor(*data):
+    return _made(torch.int16, data)
+
+
+def CharTensor(*data):
+    return _made(torch.int8, data)
+
+
     return _made(torch.uint8, data)
 
 

@@ -696,7 +696,11 @@ add("torch.combinations(w)", "torch.combinations(v, 3)", "torch.combinations(w[:
     "v.clone().put_(torch.tensor([0, -1]), torch.tensor([8.0, 9.0]))",
     "v.clone().put_(torch.tensor([0, 0]), torch.tensor([8.0, 9.0]), accumulate=True)",
     "v.clone().put_(torch.tensor([9]), torch.tensor([8.0]))", "torch.meshgrid(f, v)", "f.type()", "h.type()", "f.type(torch.int32)",
-    "torch.LongTensor([[3, 4]])", "torch.FloatTensor(2, 3).shape", "i.requires_grad_()", "torch.tensor([1], requires_grad=True)")
+    "torch.LongTensor([[3, 4]])", "torch.FloatTensor(2, 3).shape", "i.requires_grad_()", "torch.tensor([1], requires_grad=True)",
+    "f.type(i.type())", "i.type('torch.HalfTensor')", "f.abs().to(torch.uint16).type()", "f.abs().type('torch.UInt16Tensor').type()",
+    "f.to(torch.float8_e5m2).type()", "f.type('HalfTensor')", "f.type('float32')",
+    "torch.FloatTensor()", "torch.LongTensor(torch.Size([2, 3])).shape", "torch.LongTensor((2, 3))", "torch.ShortTensor([3])",
+    "torch.CharTensor([-3])", "torch.BFloat16Tensor([3])", "torch.FloatTensor(torch.Size([])).shape")
 # --- functions of functions
 add("torch.vmap(torch.dot)(f, g)", "torch.vmap(lambda x: (x, x.sum()), in_dims=1, out_dims=(1, 0))(f)",
     "torch.vmap(lambda x, y: x * y, in_dims=(0, None))(f, s)", "torch.vmap(lambda x, y: x * y)(f, v)",
