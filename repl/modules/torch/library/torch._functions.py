@@ -144,7 +144,8 @@ def cartesian_prod(*tensors):
 def combinations(input, r=2, with_replacement=False):
     """Each way to take r elements of a vector, in order."""
     if input.ndim != 1 or r < 0:
-        raise RuntimeError(f"combinations() of {tuple(input.shape)} by {r}: it takes a vector and a number above 0")
+        raise RuntimeError(f"combinations() of {tuple(input.shape)} by {r}: it takes a vector and a number from 0")
+    import itertools  # here: most scripts take none
     if r == 0:
         return input.new_empty((0,))
     take = itertools.combinations_with_replacement if with_replacement else itertools.combinations
@@ -157,6 +158,8 @@ def unravel_index(indices, shape):
     if not isinstance(indices, torch.Tensor) or indices.is_floating_point() or indices.dtype is torch.bool:
         raise ValueError("unravel_index() takes a tensor of integers")
     shape = [shape] if isinstance(shape, int) else list(shape)
+    if indices.numel() == 0:  # there may be a dimension without elements
+        return tuple(indices.clone() for _ in shape)
     if any(n < 0 for n in shape):
         raise ValueError(f"unravel_index(): {shape} is no shape")
     out = []

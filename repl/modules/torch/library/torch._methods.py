@@ -38,11 +38,14 @@ def put_(self, index, source, accumulate=False):
         raise RuntimeError(f"put_() of {source.numel()} elements at {index.numel()} places")
     if source.dtype != self.dtype:
         raise RuntimeError(f"put_() of {source.dtype} in a tensor of {self.dtype}")
-    at, n = index.reshape(-1), self.numel()
-    if not at.is_cuda and bool(((at < -n) | (at >= n)).any()):  # what a GPU holds is not looked at
-        raise IndexError(f"put_(): a place is out of bounds of {n} elements")
-    at = torch.where(at < 0, at + n, at)
-    self.index_put_(torch.unravel_index(at, self.shape), source.reshape(-1), accumulate)
+    at = index.reshape(-1)
+    _kiln.check_places(at, self.numel(), 0, True)
+    target = self
+    if self.ndim == 0:
+        _kiln.runs_kernels(self)  # before it is viewed
+        target = self.unsqueeze(0)
+    # Of a place from the end too: its quotients and remainders are rounded down.
+    target.index_put_(torch.unravel_index(at, target.shape), source.reshape(-1), accumulate)
     return self
 
 
