@@ -753,13 +753,17 @@ class set_grad_enabled(_GradMode):
     def __init__(self, mode):
         super().__init__()
         self.mode = bool(mode)
-        self.before.append(_kiln.set_no_grad(not mode))
+        self.before.append(_kiln.set_no_grad(not mode))  # stays: one object is for any number of blocks and functions
 
     def __enter__(self):
         _kiln.set_no_grad(not self.mode)
+    def __exit__(self, *args):
+        _kiln.set_no_grad(self.before[-1])
+        return False
+
 
     def __call__(self, func):
-        _kiln.set_no_grad(self.before.pop())  # a function that it decorates sets the mode alone
+        _kiln.set_no_grad(self.before[-1])  # a function that it decorates sets the mode alone
         return super().__call__(func)
 
 
