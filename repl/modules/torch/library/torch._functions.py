@@ -1,6 +1,4 @@
 """Functions of torch that are no methods, made of others, and its settings."""
-import functools
-import itertools
 import math
 
 import torch
@@ -145,9 +143,9 @@ def combinations(input, r=2, with_replacement=False):
     """Each way to take r elements of a vector, in order."""
     if input.ndim != 1 or r < 0:
         raise RuntimeError(f"combinations() of {tuple(input.shape)} by {r}: it takes a vector and a number from 0")
-    import itertools  # here: most scripts take none
     if r == 0:
         return input.new_empty((0,))
+    import itertools  # here: most scripts take none
     take = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     places = [list(c) for c in take(range(input.numel()), r)]
     return input[torch.tensor(places, device=input.device)] if places else input.new_empty((0, r))
@@ -158,10 +156,10 @@ def unravel_index(indices, shape):
     if not isinstance(indices, torch.Tensor) or indices.is_floating_point() or indices.dtype is torch.bool:
         raise ValueError("unravel_index() takes a tensor of integers")
     shape = [shape] if isinstance(shape, int) else list(shape)
-    if indices.numel() == 0:  # there may be a dimension without elements
-        return tuple(indices.clone() for _ in shape)
     if any(n < 0 for n in shape):
         raise ValueError(f"unravel_index(): {shape} is no shape")
+    if indices.numel() == 0:  # there may be a dimension without elements
+        return tuple(indices.clone() for _ in shape)
     out = []
     for n in reversed(shape):
         out.append(indices % n)
@@ -181,7 +179,7 @@ def mvlgamma(input, p):
     """The logarithm of the gamma function of p dimensions."""
     if p < 1:
         raise RuntimeError(f"mvlgamma() of {p} dimensions")
-    x = input if input.is_floating_point() else input.float()
+    x = _tensor._floats(input)
     return sum(torch.lgamma(x - 0.5 * j) for j in range(p)) + p * (p - 1) / 4 * math.log(math.pi)
 
 
@@ -208,11 +206,11 @@ def HalfTensor(*data):
     return _made(torch.float16, data)
 
 
-def LongTensor(*data):
 def BFloat16Tensor(*data):
     return _made(torch.bfloat16, data)
 
 
+def LongTensor(*data):
     return _made(torch.int64, data)
 
 
@@ -220,7 +218,6 @@ def IntTensor(*data):
     return _made(torch.int32, data)
 
 
-def ByteTensor(*data):
 def ShortTensor(*data):
     return _made(torch.int16, data)
 
@@ -229,6 +226,7 @@ def CharTensor(*data):
     return _made(torch.int8, data)
 
 
+def ByteTensor(*data):
     return _made(torch.uint8, data)
 
 
@@ -714,6 +712,7 @@ class _GradMode:
         return False
 
     def __call__(self, func):
+        import functools  # here: most scripts decorate nothing
         mode = self.mode
 
         @functools.wraps(func)
@@ -757,10 +756,10 @@ class set_grad_enabled(_GradMode):
 
     def __enter__(self):
         _kiln.set_no_grad(not self.mode)
+
     def __exit__(self, *args):
         _kiln.set_no_grad(self.before[-1])
         return False
-
 
     def __call__(self, func):
         _kiln.set_no_grad(self.before[-1])  # a function that it decorates sets the mode alone
