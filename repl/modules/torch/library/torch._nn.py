@@ -119,6 +119,10 @@ class Module:
         self._made()
         self._parameters[name] = param
 
+    def _empty_parameter(self, name, shape, device, dtype, wanted=True):
+        """A parameter that is not filled yet. One that is not wanted is None, which keeps its name readable."""
+        self.register_parameter(name, Parameter(torch.empty(shape, device=device, dtype=dtype)) if wanted else None)
+
     def register_buffer(self, name, tensor, persistent=True):
         self._made()
         self._buffers[name] = tensor
@@ -301,30 +305,37 @@ class Module:
 
 
 class _InOrder(Module):
-    """What Sequential and ModuleList have in common: modules by their places."""
+    """What Sequential, ModuleList and ParameterList have in common: modules or parameters by their places."""
+
+    _held = property(lambda self: self._modules)
 
     def _name_at(self, i):
         if not -len(self) <= i < len(self):
             raise IndexError(f"index {i} is out of range")
-        return list(self._modules)[i]
+        return list(self._held)[i]
 
     def __len__(self):
-        return len(self._modules)
+        return len(self._held)
 
     def __iter__(self):
         # A copy, since a loop may append to the container that it goes through.
-        return iter(list(self._modules.values()))
+        return iter(list(self._held.values()))
+
+    def __getitem__(self, i):
+        if isinstance(i, slice):
+            return type(self)(list(self._held.values())[i])
+        return self._held[self._name_at(i)]
 
     def __setitem__(self, i, module):
-        self._modules[self._name_at(i)] = module
+        self._held[self._name_at(i)] = module
 
     def __delitem__(self, i):
-        held = list(self._modules.values())
+        held = list(self._held.values())
         del held[i]
         self._renumber(held)
 
     def _renumber(self, held):
-        self._modules.clear()
+        self._held.clear()
         for m in held:
             self.append(m)
 
@@ -341,7 +352,7 @@ class _InOrder(Module):
         return self.extend(modules)
 
     def insert(self, i, module):
-        held = list(self._modules.values())
+        held = list(self._held.values())
         held.insert(i, module)
         self._renumber(held)
         return self
@@ -378,54 +389,54 @@ class Sequential(_InOrder):
 class ModuleList(_InOrder):
     def __init__(self, modules=None):
         super().__init__()
-        for m in modules or []:
-            self.append(m)
-
-    def __getitem__(self, i):
-        if isinstance(i, slice):
-            return ModuleList(list(self._modules.values())[i])
-        return self._modules[self._name_at(i)]
+        self.extend(modules or [])
 
 
-class ModuleDict(Module):
-    def __init__(self, modules=None):
-        super().__init__()
-        for name, m in (modules or {}).items():
-            self.add_module(name, m)
+class _ByName(Module):
+    """What ModuleDict and ParameterDict have in common: modules or parameters by names."""
+
+    _held = property(lambda self: self._modules)
 
     def __getitem__(self, name):
-        return self._modules[name]
+        return self._held[name]
+
+    def __contains__(self, name):
+        return name in self._held
+
+    def __len__(self):
+        return len(self._held)
+
+    def __iter__(self):
+        return iter(list(self._held))
+
+    def __delitem__(self, name):
+        del self._held[name]
+
+    def update(self, given):
+        """Of a mapping, or of pairs of a name and what it names."""
+        for name, value in list(given.items() if hasattr(given, "items") else given):
+            self[name] = value
+
+    def pop(self, name):
+        return self._held.pop(name)
+
+    def keys(self):
+        return self._held.keys()
+
+    def values(self):
+        return self._held.values()
+
+    def items(self):
+        return self._held.items()
+
+
+class ModuleDict(_ByName):
+    def __init__(self, modules=None):
+        super().__init__()
+        self.update(modules or {})
 
     def __setitem__(self, name, module):
         self.add_module(name, module)
-
-    def __contains__(self, name):
-        return name in self._modules
-
-    def __len__(self):
-        return len(self._modules)
-
-    def __iter__(self):
-        return iter(list(self._modules))
-
-    def __delitem__(self, name):
-        del self._modules[name]
-
-    def update(self, modules):
-        for name, m in modules.items():
-            self.add_module(name, m)
-
-    def pop(self, name):
-        return self._modules.pop(name)
-
-    def keys(self):
-        return self._modules.keys()
-
-    def values(self):
-        return self._modules.values()
-
-    def items(self):
-        return self._modules.items()
 
 
 class Identity(Module):
@@ -436,24 +447,28 @@ class Identity(Module):
         return input
 
 
-class Linear(Module):
+class _Uniform(Module):
+    """A module whose parameters are drawn evenly from -bound to bound, all with the same one."""
+
+    def _inputs(self):
+        """The inputs of one output."""
+        return math.prod(self.weight.shape[1:])
+
+    def reset_parameters(self):
+        # torch's kaiming_uniform_ with a = sqrt(5) is this bound too.
+        n = self._inputs()
+        bound = 1 / math.sqrt(n) if n > 0 else 0.0
+        for p in self.parameters(recurse=False):
+            p.uniform_(-bound, bound)
+
+
+class Linear(_Uniform):
     def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
-        self.weight = Parameter(torch.empty((out_features, in_features), device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(torch.empty((out_features,), device=device, dtype=dtype))
-        else:
-            # A name that is None counts as no bias everywhere, and keeps `self.bias` readable.
-            self.register_parameter("bias", None)
+        self._empty_parameter("weight", (out_features, in_features), device, dtype)
+        self._empty_parameter("bias", (out_features,), device, dtype, bias)
         self.reset_parameters()
-
-    def reset_parameters(self):
-        # torch's kaiming_uniform_ with a = sqrt(5) is this bound: 1 / sqrt(inputs).
-        bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
-        self.weight.uniform_(-bound, bound)
-        if self.bias is not None:
-            self.bias.uniform_(-bound, bound)
 
     def forward(self, input):
         return F.linear(input, self.weight, self.bias)
@@ -520,8 +535,8 @@ class GroupNorm(Module):
     def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None):
         super().__init__()
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
-        ones, zeros = torch.ones((num_channels,), device=device, dtype=dtype), torch.zeros((num_channels,), device=device,
-                                                                                            dtype=dtype)
+        ones = torch.ones((num_channels,), device=device, dtype=dtype)
+        zeros = torch.zeros((num_channels,), device=device, dtype=dtype)
         self.register_parameter("weight", Parameter(ones) if affine else None)
         self.register_parameter("bias", Parameter(zeros) if affine else None)
 
@@ -533,6 +548,8 @@ class GroupNorm(Module):
 
 
 class _BatchNorm(Module):
+    dims = ()  # of the inputs that it takes
+
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None,
                  dtype=None, *, bias=True):
         super().__init__()
@@ -549,8 +566,6 @@ class _BatchNorm(Module):
         # An int64 of no dimensions on the device: it is a buffer and moves with the others.
         batches = torch.zeros((), dtype=torch.int64, device=device) if track_running_stats else None
         self.register_buffer("num_batches_tracked", batches)
-
-    dims = ()  # of the inputs that it takes
 
     def _check(self, input):
         if input.ndim not in self.dims:

@@ -1,17 +1,15 @@
 """Modules of torch.nn with parameters whose operation is a function of torch.nn.functional: convolutions, further norms
 and pads; and lists of parameters."""
-import math
-
 import torch
 import torch.nn.functional as F
-from torch._nn import Module, Parameter, _BatchNorm, _Function
+from torch._nn import Module, Parameter, _BatchNorm, _ByName, _InOrder, _Uniform
 
 
 def _tuple(n, x):
     return tuple(x) if isinstance(x, (tuple, list)) else (x,) * n
 
 
-class _Conv(Module):
+class _Conv(_Uniform):
     """What convolutions of one to three dimensions and their transposes have in common."""
 
     rank, transposed, output_padding = 0, False, ()
@@ -28,12 +26,9 @@ class _Conv(Module):
         self.kernel_size, self.stride, self.dilation = _tuple(n, kernel_size), _tuple(n, stride), _tuple(n, dilation)
         self.padding, self.padding_mode = padding if isinstance(padding, str) else _tuple(n, padding), padding_mode
         channels = (in_channels, out_channels // groups) if self.transposed else (out_channels, in_channels // groups)
-        weight = torch.empty(channels + self.kernel_size, device=device, dtype=dtype)
-        # The bound of Linear, for the inputs of one output: the channels of its group times the window.
-        bound = 1 / math.sqrt(channels[1] * math.prod(self.kernel_size))
-        self.weight = Parameter(weight.uniform_(-bound, bound))
-        made = torch.empty((out_channels,), device=device, dtype=dtype).uniform_(-bound, bound) if bias else None
-        self.register_parameter("bias", None if made is None else Parameter(made))
+        self._empty_parameter("weight", channels + self.kernel_size, device, dtype)
+        self._empty_parameter("bias", (out_channels,), device, dtype, bias)
+        self.reset_parameters()
 
     def _convolved(self, function, input):
         padding = self.padding
@@ -81,10 +76,10 @@ class Conv3d(_Conv):
 class _ConvTranspose(_Conv):
     transposed, function = True, None
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True,
-                 dilation=1, padding_mode="zeros", device=None, dtype=None):
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1,
+                 bias=True, dilation=1, padding_mode="zeros", device=None, dtype=None):
         if padding_mode != "zeros":
-            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
+            raise ValueError(f"{type(self).__name__}(padding_mode={padding_mode!r}): it is 'zeros'")
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode,
                          device, dtype)
         self.output_padding = _tuple(self.rank, output_padding)
@@ -150,15 +145,16 @@ class PReLU(Module):
         return f"num_parameters={self.num_parameters}"
 
 
-class Bilinear(Module):
+class Bilinear(_Uniform):
     def __init__(self, in1_features, in2_features, out_features, bias=True, device=None, dtype=None):
         super().__init__()
         self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
-        bound = 1 / math.sqrt(in1_features)
-        weight = torch.empty((out_features, in1_features, in2_features), device=device, dtype=dtype)
-        self.weight = Parameter(weight.uniform_(-bound, bound))
-        made = torch.empty((out_features,), device=device, dtype=dtype).uniform_(-bound, bound) if bias else None
-        self.register_parameter("bias", None if made is None else Parameter(made))
+        self._empty_parameter("weight", (out_features, in1_features, in2_features), device, dtype)
+        self._empty_parameter("bias", (out_features,), device, dtype, bias)
+        self.reset_parameters()
+
+    def _inputs(self):
+        return self.in1_features  # as torch draws them
 
     def forward(self, input1, input2):
         return F.bilinear(input1, input2, self.weight, self.bias)
@@ -180,10 +176,10 @@ class Unflatten(Module):
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
 
-class Softmax2d(_Function):
+class Softmax2d(Module):
     def forward(self, input):
         if input.ndim not in (3, 4):
-            raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.ndim}D instead")
+            raise ValueError(f"Softmax2d takes an input of 3 or 4 dimensions, got {input.ndim}")
         return F.softmax(input, -3)
 
 
@@ -240,60 +236,31 @@ class ConstantPad2d(ConstantPad1d):
     rank = 2
 
 
-class ParameterList(Module):
+def _parameter(value):
+    return value if value.is_parameter else Parameter(value)
+
+
+class ParameterList(_InOrder):
+    _held = property(lambda self: self._parameters)
+
     def __init__(self, values=None):
         super().__init__()
         self.extend(values or [])
 
     def append(self, value):
-        self._parameters[str(len(self))] = value if value.is_parameter else Parameter(value)
+        self._parameters[str(len(self))] = _parameter(value)
         return self
-
-    def extend(self, values):
-        for value in values:
-            self.append(value)
-        return self
-
-    def __getitem__(self, i):
-        values = list(self._parameters.values())
-        return ParameterList(values[i]) if isinstance(i, slice) else values[i]
 
     def __setitem__(self, i, value):
-        self._parameters[list(self._parameters)[i]] = value if value.is_parameter else Parameter(value)
-
-    def __len__(self):
-        return len(self._parameters)
-
-    def __iter__(self):
-        return iter(list(self._parameters.values()))
+        self._parameters[self._name_at(i)] = _parameter(value)
 
 
-class ParameterDict(Module):
+class ParameterDict(_ByName):
+    _held = property(lambda self: self._parameters)
+
     def __init__(self, parameters=None):
         super().__init__()
-        for key, value in (parameters or {}).items():
-            self[key] = value
-
-    def __getitem__(self, key):
-        return self._parameters[key]
+        self.update(parameters or {})
 
     def __setitem__(self, key, value):
-        self._parameters[key] = value if value.is_parameter else Parameter(value)
-
-    def __contains__(self, key):
-        return key in self._parameters
-
-    def __len__(self):
-        return len(self._parameters)
-
-    def __iter__(self):
-        return iter(list(self._parameters))
-
-    def keys(self):
-        return self._parameters.keys()
-
-    def values(self):
-        return self._parameters.values()
-
-    def items(self):
-        return self._parameters.items()
+        self._parameters[key] = _parameter(value)
