@@ -3,82 +3,97 @@ import math
 
 import torch
 import torch.nn.functional as F
-from torch._nn import Linear, Module, Parameter
+from torch._nn import Linear, Module, _Uniform
 
 
-def _tanh(x, h, w, u, b, c):
-    return torch.tanh(F.linear(x, w, b) + F.linear(h[0], u, c)),
+# A step takes W x + b (one product for all steps), the states, and the weights and biases of the first state.
 
 
-def _relu(x, h, w, u, b, c):
-    return torch.relu(F.linear(x, w, b) + F.linear(h[0], u, c)),
+def _tanh(given, h, u, c):
+    return torch.tanh(given + F.linear(h[0], u, c)),
 
 
-def _gru(x, h, w, u, b, c):
-    given, kept = F.linear(x, w, b).chunk(3, -1), F.linear(h[0], u, c).chunk(3, -1)
-    reset, update = torch.sigmoid(given[0] + kept[0]), torch.sigmoid(given[1] + kept[1])
-    new = torch.tanh(given[2] + reset * kept[2])
+def _relu(given, h, u, c):
+    return torch.relu(given + F.linear(h[0], u, c)),
+
+
+def _gru(given, h, u, c):
+    x, kept = given.chunk(3, -1), F.linear(h[0], u, c).chunk(3, -1)
+    reset, update = torch.sigmoid(x[0] + kept[0]), torch.sigmoid(x[1] + kept[1])
+    new = torch.tanh(x[2] + reset * kept[2])
     return (1 - update) * new + update * h[0],
 
 
-def _lstm(x, h, w, u, b, c):
-    i, f, g, o = (F.linear(x, w, b) + F.linear(h[0], u, c)).chunk(4, -1)
+def _lstm(given, h, u, c):
+    i, f, g, o = (given + F.linear(h[0], u, c)).chunk(4, -1)
     cell = torch.sigmoid(f) * h[1] + torch.sigmoid(i) * torch.tanh(g)
     return torch.sigmoid(o) * torch.tanh(cell), cell
 
 
-class _Recurrent(Module):
+class _Recurrent(_Uniform):
     """The parameters of one step are weight_ih, weight_hh, bias_ih and bias_hh, with the layer in their names."""
 
-    gates, states, step = 1, 1, _tanh
+    gates, states, step, nonlinearity = 1, 1, _tanh, "tanh"
+
+    def _set_nonlinearity(self, nonlinearity):
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"{type(self).__name__}(nonlinearity={nonlinearity!r}): it is 'tanh' or 'relu'")
+        self.nonlinearity = nonlinearity
+
+    def _inputs(self):
+        return self.hidden_size  # as torch draws all of them
 
     def _add(self, suffix, inputs, hidden, bias, device, dtype):
-        bound = 1 / math.sqrt(hidden) if hidden > 0 else 0.0
         rows = self.gates * hidden
-        for name, shape in (("weight_ih", (rows, inputs)), ("weight_hh", (rows, hidden)), ("bias_ih", (rows,)),
-                            ("bias_hh", (rows,))):
-            made = None
-            if bias or name.startswith("weight"):
-                made = Parameter(torch.empty(shape, device=device, dtype=dtype).uniform_(-bound, bound))
-            self.register_parameter(name + suffix, made)
+        self._empty_parameter("weight_ih" + suffix, (rows, inputs), device, dtype)
+        self._empty_parameter("weight_hh" + suffix, (rows, hidden), device, dtype)
+        self._empty_parameter("bias_ih" + suffix, (rows,), device, dtype, bias)
+        self._empty_parameter("bias_hh" + suffix, (rows,), device, dtype, bias)
 
-    def _stepped(self, x, h, suffix):
-        parts = [getattr(self, name + suffix) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
-        return type(self).step(x, h, *parts)
+    def _given(self, x, suffix):
+        """What the input adds to a step, or to all of them at once."""
+        return F.linear(x, getattr(self, "weight_ih" + suffix), getattr(self, "bias_ih" + suffix))
+
+    def _stepped(self, given, h, suffix):
+        step = _relu if self.nonlinearity == "relu" else type(self).step
+        return step(given, h, getattr(self, "weight_hh" + suffix), getattr(self, "bias_hh" + suffix))
 
     def _starting(self, hx, shape, like):
         """The states as a tuple, zeros unless given."""
+        name = type(self).__name__
         if hx is None:
             return (torch.zeros(shape, dtype=like.dtype, device=like.device),) * self.states
         states = tuple(hx) if self.states == 2 else (hx,)
         for h in states:
             if list(h.shape) != list(shape):
-                raise RuntimeError(f"{type(self).__name__}: a hidden state of {tuple(h.shape)}, expected {tuple(shape)}")
+                raise RuntimeError(f"{name}: a hidden state of {tuple(h.shape)}, expected {tuple(shape)}")
         return states
 
 
 class _Layers(_Recurrent):
-    def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False,
-                 device=None, dtype=None):
+    def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0,
+                 bidirectional=False, device=None, dtype=None):
         super().__init__()
         self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
         self.batch_first, self.dropout, self.bidirectional = batch_first, dropout, bidirectional
         if num_layers <= 0 or hidden_size <= 0:
-            raise ValueError("hidden_size and num_layers must be greater than zero")
+            raise ValueError(f"{type(self).__name__} of {num_layers} layers and a hidden size of {hidden_size}: both "
+                             "are above 0")
         for layer in range(num_layers):
             for suffix in self._suffixes(layer):
                 inputs = input_size if layer == 0 else hidden_size * (2 if bidirectional else 1)
                 self._add(suffix, inputs, hidden_size, bias, device, dtype)
+        self.reset_parameters()
 
     def _suffixes(self, layer):
         return [f"_l{layer}"] + ([f"_l{layer}_reverse"] if self.bidirectional else [])
 
     def forward(self, input, hx=None):
+        name = type(self).__name__
         if input.ndim not in (2, 3):
-            raise ValueError(f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.ndim}D instead")
+            raise ValueError(f"{name} takes an input of 2 or 3 dimensions, got {input.ndim}")
         if input.shape[-1] != self.input_size:
-            raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, "
-                               f"got {input.shape[-1]}")
+            raise RuntimeError(f"{name} takes {self.input_size} elements at each step, got {input.shape[-1]}")
         alone = input.ndim == 2
         x = input.unsqueeze(1) if alone else input.transpose(0, 1) if self.batch_first else input
         ways = 2 if self.bidirectional else 1
@@ -89,7 +104,7 @@ class _Layers(_Recurrent):
         for layer in range(self.num_layers):
             outs = []
             for way, suffix in enumerate(self._suffixes(layer)):
-                h, steps = tuple(s[layer * ways + way] for s in start), list(x.unbind(0))
+                h, steps = tuple(s[layer * ways + way] for s in start), list(self._given(x, suffix).unbind(0))
                 made = []
                 for one in reversed(steps) if way else steps:
                     h = self._stepped(one, h, suffix)
@@ -117,14 +132,8 @@ class _Layers(_Recurrent):
 
 class RNN(_Layers):
     def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", *args, **kwargs):
-        if nonlinearity not in ("tanh", "relu"):
-            raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
         super().__init__(input_size, hidden_size, num_layers, *args, **kwargs)
-        self.nonlinearity = nonlinearity
-
-    def _stepped(self, x, h, suffix):
-        parts = [getattr(self, name + suffix) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
-        return (_tanh if self.nonlinearity == "tanh" else _relu)(x, h, *parts)
+        self._set_nonlinearity(nonlinearity)
 
 
 class GRU(_Layers):
@@ -140,19 +149,24 @@ class _Cell(_Recurrent):
         super().__init__()
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         self._add("", input_size, hidden_size, bias, device, dtype)
+        self.reset_parameters()
 
     def forward(self, input, hx=None):
         if input.ndim not in (1, 2):
-            raise ValueError(f"{type(self).__name__}: Expected input to be 1D or 2D, got {input.ndim}D instead")
-        h = self._stepped(input, self._starting(hx, list(input.shape[:-1]) + [self.hidden_size], input), "")
+            raise ValueError(f"{type(self).__name__} takes an input of 1 or 2 dimensions, got {input.ndim}")
+        start = self._starting(hx, list(input.shape[:-1]) + [self.hidden_size], input)
+        h = self._stepped(self._given(input, ""), start, "")
         return h if self.states == 2 else h[0]
 
     def extra_repr(self):
-        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
+        text = f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
+        return text + ("" if self.nonlinearity == "tanh" else f", nonlinearity={self.nonlinearity}")
 
 
 class RNNCell(_Cell):
-    pass
+    def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None):
+        super().__init__(input_size, hidden_size, bias, device, dtype)
+        self._set_nonlinearity(nonlinearity)
 
 
 class GRUCell(_Cell):
@@ -163,50 +177,61 @@ class LSTMCell(_Cell):
     gates, states, step = 4, 2, _lstm
 
 
+def _added(mask, dtype):
+    """A mask of bools, true where nothing is looked at, as what is added to the scores."""
+    if mask.dtype is not torch.bool:
+        return mask.to(dtype)
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(mask, -math.inf)
+
+
 class MultiheadAttention(Module):
-    def __init__(self, embed_dim, num_heads, dropout=0.0, bias=True, batch_first=False, device=None, dtype=None):
+    def __init__(self, embed_dim, num_heads, dropout=0.0, bias=True, add_bias_kv=False, add_zero_attn=False, kdim=None,
+                 vdim=None, batch_first=False, device=None, dtype=None):
         super().__init__()
         if embed_dim % num_heads:
-            raise AssertionError("embed_dim must be divisible by num_heads")
+            raise AssertionError(f"MultiheadAttention: {embed_dim} elements do not split into {num_heads} heads")
+        if add_bias_kv or add_zero_attn or kdim not in (None, embed_dim) or vdim not in (None, embed_dim):
+            raise NotImplementedError("MultiheadAttention: add_bias_kv, add_zero_attn and a kdim or vdim other than "
+                                      "embed_dim are not supported")
         self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
         self.dropout, self.batch_first = dropout, batch_first
         bound = math.sqrt(6 / (4 * embed_dim))
-        weight = torch.empty((3 * embed_dim, embed_dim), device=device, dtype=dtype)
-        self.in_proj_weight = Parameter(weight.uniform_(-bound, bound))
-        made = torch.zeros((3 * embed_dim,), device=device, dtype=dtype) if bias else None
-        self.register_parameter("in_proj_bias", None if made is None else Parameter(made))
+        self._empty_parameter("in_proj_weight", (3 * embed_dim, embed_dim), device, dtype)
+        self._empty_parameter("in_proj_bias", (3 * embed_dim,), device, dtype, bias)
+        self.in_proj_weight.uniform_(-bound, bound)
         self.out_proj = Linear(embed_dim, embed_dim, bias, device, dtype)
         if bias:
+            self.in_proj_bias.zero_()
             self.out_proj.bias.zero_()
 
     def forward(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None,
                 average_attn_weights=True, is_causal=False):
         if is_causal and attn_mask is None:
-            raise RuntimeError("need attn_mask if specifying the is_causal hint")
+            raise RuntimeError("MultiheadAttention: is_causal=True says that attn_mask is causal, and needs one")
         if query.ndim not in (2, 3) or key.ndim != query.ndim or value.ndim != query.ndim:
-            raise AssertionError(f"query, key and value are all of 2 or of 3 dimensions, got {query.ndim}, {key.ndim} and "
-                                 f"{value.ndim}")
+            raise AssertionError(f"query, key and value are all of 2 or of 3 dimensions, got {query.ndim}, {key.ndim} "
+                                 f"and {value.ndim}")
         alone = query.ndim == 2
         if alone:
             query, key, value = query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0)
         elif not self.batch_first:
             query, key, value = query.transpose(0, 1), key.transpose(0, 1), value.transpose(0, 1)
         if query.shape[-1] != self.embed_dim:
-            raise AssertionError(f"was expecting embedding dimension of {self.embed_dim}, but got {query.shape[-1]}")
+            raise AssertionError(f"MultiheadAttention takes {self.embed_dim} elements a row, got {query.shape[-1]}")
         weights = self.in_proj_weight.chunk(3)
         biases = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
         n, rows = query.shape[0], query.shape[1]
 
         def heads(x, w, b):
-            return F.linear(x, w, b).reshape(n, -1, self.num_heads, self.head_dim).transpose(1, 2)
+            return F.linear(x, w, b).reshape(n, x.shape[1], self.num_heads, self.head_dim).transpose(1, 2)
 
         q, k, v = (heads(x, w, b) for x, w, b in zip((query, key, value), weights, biases))
         mask = None
         if attn_mask is not None:
             mask = attn_mask if attn_mask.ndim == 2 else attn_mask.reshape(n, self.num_heads, rows, k.shape[2])
-            mask = self._added(mask, q.dtype)
+            mask = _added(mask, q.dtype)
         if key_padding_mask is not None:
-            padding = self._added(key_padding_mask, q.dtype).reshape(n, 1, 1, -1)
+            padding = _added(key_padding_mask, q.dtype).reshape(n, 1, 1, k.shape[2])
             mask = padding if mask is None else mask + padding
         drop = self.dropout if self.training else 0.0
         scores = None
@@ -223,9 +248,3 @@ class MultiheadAttention(Module):
         if alone:
             return out.squeeze(0), scores if scores is None else scores.squeeze(0)
         return out if self.batch_first else out.transpose(0, 1), scores
-
-    def _added(self, mask, dtype):
-        """A mask of bools, true where nothing is looked at, as what is added to the scores."""
-        if mask.dtype is not torch.bool:
-            return mask.to(dtype)
-        return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(mask, -math.inf)
