@@ -618,44 +618,56 @@ class Flatten(Module):
         return input.flatten(self.start_dim, self.end_dim)
 
 
+_NEEDED = object()  # in place of the default of an argument that has none
+
+
 class _Function(Module):
-    """A module without parameters: its arguments go to the function."""
+    """A module without parameters: its arguments are attributes, and go to the function by their names."""
 
     function = None
-    shown = {}  # arguments with their defaults, as torch's repr has them
+    takes = None  # arguments with their defaults, in torch's order; None: they go to the function as they are given
+    hidden = ()  # arguments that torch's repr leaves out
 
     def __init__(self, *args, **kwargs):
         super().__init__()
         self.args, self.kwargs = args, kwargs
-        for (name, default), value in zip(self.shown.items(), args):
-            setattr(self, name, value)
-        for name in list(self.shown)[len(args):]:
-            setattr(self, name, kwargs.get(name, self.shown[name]))
+        if self.takes is None:
+            return
+        name, names = type(self).__name__, list(self.takes)
+        if len(args) > len(names):
+            raise TypeError(f"{name}() takes at most {len(names)} arguments, got {len(args)}")
+        given = dict(zip(names, args))
+        for key, value in kwargs.items():
+            if key not in self.takes or key in given:
+                raise TypeError(f"{name}() has no argument {key!r}" if key not in self.takes else
+                                f"{name}() got the argument {key!r} twice")
+            given[key] = value
+        for key, default in self.takes.items():
+            if key not in given and default is _NEEDED:
+                raise TypeError(f"{name}() needs the argument {key!r}")
+            setattr(self, key, given.get(key, default))
 
     def extra_repr(self):
-        given = {name: getattr(self, name) for name in self.shown}
-        if "stride" in given and given["stride"] is None:
-            given["stride"] = given["kernel_size"]
-        return ", ".join([f"{name}={value!r}" for name, value in given.items() if value is not False or name != "inplace"])
+        given = [(key, getattr(self, key)) for key in self.takes or {} if key not in self.hidden]
+        return ", ".join([f"{key}={value!r}" for key, value in given if key != "inplace" or value])
 
     def forward(self, *inputs):
         # Through the class: of the instance it would be a method and get the module as its input.
-        return type(self).function(*inputs, *self.args, **self.kwargs)
+        if self.takes is None:
+            return type(self).function(*inputs, *self.args, **self.kwargs)
+        return type(self).function(*inputs, **{key: getattr(self, key) for key in self.takes})
 
 
 class ReLU(_Function):
-    function = F.relu
-    shown = {"inplace": False}
+    function, takes = F.relu, {"inplace": False}
 
 
 class GELU(_Function):
-    function = F.gelu
-    shown = {"approximate": "none"}
+    function, takes = F.gelu, {"approximate": "none"}
 
 
 class SiLU(_Function):
-    function = F.silu
-    shown = {"inplace": False}
+    function, takes = F.silu, {"inplace": False}
 
 
 class Sigmoid(_Function):
@@ -669,104 +681,118 @@ class Tanh(_Function):
 
 
 class Softplus(_Function):
-    function = F.softplus
+    function, takes = F.softplus, {"beta": 1.0, "threshold": 20.0}
 
 
 class LeakyReLU(_Function):
-    function = F.leaky_relu
-    shown = {"negative_slope": 0.01, "inplace": False}
+    function, takes = F.leaky_relu, {"negative_slope": 0.01, "inplace": False}
 
 
 class ELU(_Function):
-    function = F.elu
-    shown = {"alpha": 1.0, "inplace": False}
+    function, takes = F.elu, {"alpha": 1.0, "inplace": False}
 
 
 class Softmax(_Function):
-    function = F.softmax
+    function, takes = F.softmax, {"dim": None}
 
 
 class LogSoftmax(_Function):
-    function = F.log_softmax
+    function, takes = F.log_softmax, {"dim": None}
 
 
-class MaxPool1d(_Function):
+class _Pool(_Function):
+    """A pool whose windows are side by side unless a stride is given."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        if self.stride is None:
+            self.stride = self.kernel_size
+
+
+class _MaxPool(_Pool):
+    takes = {"kernel_size": _NEEDED, "stride": None, "padding": 0, "dilation": 1, "return_indices": False,
+             "ceil_mode": False}
+    hidden = "return_indices",
+
+
+class MaxPool1d(_MaxPool):
     function = F.max_pool1d
-    shown = {"kernel_size": None, "stride": None, "padding": 0, "dilation": 1, "ceil_mode": False}
 
 
-class MaxPool2d(_Function):
+class MaxPool2d(_MaxPool):
     function = F.max_pool2d
-    shown = {"kernel_size": None, "stride": None, "padding": 0, "dilation": 1, "ceil_mode": False}
 
 
-class MaxPool3d(_Function):
+class MaxPool3d(_MaxPool):
     function = F.max_pool3d
-    shown = {"kernel_size": None, "stride": None, "padding": 0, "dilation": 1, "ceil_mode": False}
 
 
-class AvgPool1d(_Function):
+class AvgPool1d(_Pool):
     function = F.avg_pool1d
-    shown = {"kernel_size": None, "stride": None, "padding": 0}
+    takes = {"kernel_size": _NEEDED, "stride": None, "padding": 0, "ceil_mode": False, "count_include_pad": True}
+    hidden = "ceil_mode", "count_include_pad"
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        for key in ("kernel_size", "stride", "padding"):  # torch keeps them as tuples here alone
+            value = getattr(self, key)
+            setattr(self, key, (value,) if isinstance(value, int) else tuple(value))
 
 
-class AvgPool2d(_Function):
+class _AvgPool(_Pool):
+    takes = {"kernel_size": _NEEDED, "stride": None, "padding": 0, "ceil_mode": False, "count_include_pad": True,
+             "divisor_override": None}
+    hidden = "ceil_mode", "count_include_pad", "divisor_override"
+
+
+class AvgPool2d(_AvgPool):
     function = F.avg_pool2d
-    shown = {"kernel_size": None, "stride": None, "padding": 0}
 
 
-class AvgPool3d(_Function):
+class AvgPool3d(_AvgPool):
     function = F.avg_pool3d
-    shown = {"kernel_size": None, "stride": None, "padding": 0}
 
 
-class LPPool1d(_Function):
+class _LPPool(_Function):
+    takes = {"norm_type": _NEEDED, "kernel_size": _NEEDED, "stride": None, "ceil_mode": False}
+
+
+class LPPool1d(_LPPool):
     function = F.lp_pool1d
 
 
-class LPPool2d(_Function):
+class LPPool2d(_LPPool):
     function = F.lp_pool2d
 
 
-class AdaptiveAvgPool1d(_Function):
+class _AdaptiveAvgPool(_Function):
+    takes = {"output_size": _NEEDED}
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPool):
     function = F.adaptive_avg_pool1d
 
 
-class AdaptiveAvgPool2d(_Function):
+class AdaptiveAvgPool2d(_AdaptiveAvgPool):
     function = F.adaptive_avg_pool2d
 
 
-class AdaptiveAvgPool3d(_Function):
+class AdaptiveAvgPool3d(_AdaptiveAvgPool):
     function = F.adaptive_avg_pool3d
 
 
-class AdaptiveMaxPool1d(_Function):
+class _AdaptiveMaxPool(_Function):
+    takes = {"output_size": _NEEDED, "return_indices": False}
+    hidden = "return_indices",
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPool):
     function = F.adaptive_max_pool1d
 
 
-class AdaptiveMaxPool2d(_Function):
+class AdaptiveMaxPool2d(_AdaptiveMaxPool):
     function = F.adaptive_max_pool2d
 
 
-class AdaptiveMaxPool3d(_Function):
+class AdaptiveMaxPool3d(_AdaptiveMaxPool):
     function = F.adaptive_max_pool3d
-
-
-class CrossEntropyLoss(_Function):
-    function = F.cross_entropy
-
-
-class MSELoss(_Function):
-    function = F.mse_loss
-
-
-class L1Loss(_Function):
-    function = F.l1_loss
-
-
-class NLLLoss(_Function):
-    function = F.nll_loss
-
-
-class BCEWithLogitsLoss(_Function):
-    function = F.binary_cross_entropy_with_logits

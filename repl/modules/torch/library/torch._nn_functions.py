@@ -1,6 +1,6 @@
 """Modules of torch.nn without parameters, whose arguments go to the function of torch.nn.functional."""
 import torch.nn.functional as F
-from torch._nn import _Function
+from torch._nn import _NEEDED, _Function
 
 
 class LogSigmoid(_Function):
@@ -8,35 +8,41 @@ class LogSigmoid(_Function):
 
 
 class SELU(_Function):
-    function = F.selu
+    function, takes = F.selu, {"inplace": False}
 
 
 class CELU(_Function):
-    function = F.celu
+    function, takes = F.celu, {"alpha": 1.0, "inplace": False}
 
 
 class ReLU6(_Function):
-    function = F.relu6
+    function, takes = F.relu6, {"inplace": False}
 
 
 class Hardtanh(_Function):
-    function = F.hardtanh
+    function, takes = F.hardtanh, {"min_val": -1.0, "max_val": 1.0, "inplace": False}
 
 
 class Hardsigmoid(_Function):
-    function = F.hardsigmoid
+    function, takes = F.hardsigmoid, {"inplace": False}
 
 
 class Hardswish(_Function):
-    function = F.hardswish
+    function, takes = F.hardswish, {"inplace": False}
 
 
 class Hardshrink(_Function):
-    function = F.hardshrink
+    function, takes = F.hardshrink, {"lambd": 0.5}
+
+    def extra_repr(self):
+        return f"{self.lambd}"
 
 
 class Softshrink(_Function):
-    function = F.softshrink
+    function, takes = F.softshrink, {"lambd": 0.5}
+
+    def extra_repr(self):
+        return f"{self.lambd}"
 
 
 class Softsign(_Function):
@@ -44,7 +50,7 @@ class Softsign(_Function):
 
 
 class Softmin(_Function):
-    function = F.softmin
+    function, takes = F.softmin, {"dim": None}
 
 
 class Tanhshrink(_Function):
@@ -52,31 +58,34 @@ class Tanhshrink(_Function):
 
 
 class Threshold(_Function):
-    function = F.threshold
+    function, takes = F.threshold, {"threshold": _NEEDED, "value": _NEEDED, "inplace": False}
 
 
 class Mish(_Function):
-    function = F.mish
+    function, takes = F.mish, {"inplace": False}
 
 
 class GLU(_Function):
-    function = F.glu
+    function, takes = F.glu, {"dim": -1}
 
 
 class PixelShuffle(_Function):
-    function = F.pixel_shuffle
+    function, takes = F.pixel_shuffle, {"upscale_factor": _NEEDED}
 
 
 class PixelUnshuffle(_Function):
-    function = F.pixel_unshuffle
+    function, takes = F.pixel_unshuffle, {"downscale_factor": _NEEDED}
 
 
 class ChannelShuffle(_Function):
-    function = F.channel_shuffle
+    function, takes = F.channel_shuffle, {"groups": _NEEDED}
 
 
 class LocalResponseNorm(_Function):
-    function = F.local_response_norm
+    function, takes = F.local_response_norm, {"size": _NEEDED, "alpha": 1e-4, "beta": 0.75, "k": 1.0}
+
+    def extra_repr(self):
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
 class Upsample(_Function):
@@ -85,18 +94,21 @@ class Upsample(_Function):
 
 class Fold(_Function):
     function = F.fold
+    takes = {"output_size": _NEEDED, "kernel_size": _NEEDED, "dilation": 1, "padding": 0, "stride": 1}
 
 
 class Unfold(_Function):
     function = F.unfold
+    takes = {"kernel_size": _NEEDED, "dilation": 1, "padding": 0, "stride": 1}
 
 
 class CosineSimilarity(_Function):
-    function = F.cosine_similarity
+    function, takes, hidden = F.cosine_similarity, {"dim": 1, "eps": 1e-8}, ("dim", "eps")
 
 
 class PairwiseDistance(_Function):
-    function = F.pairwise_distance
+    function, takes = F.pairwise_distance, {"p": 2.0, "eps": 1e-6, "keepdim": False}
+    hidden = "p", "eps", "keepdim"
 
 
 class BCELoss(_Function):
@@ -149,3 +161,23 @@ class PoissonNLLLoss(_Function):
 
 class GaussianNLLLoss(_Function):
     function = F.gaussian_nll_loss
+
+
+class CrossEntropyLoss(_Function):
+    function = F.cross_entropy
+
+
+class MSELoss(_Function):
+    function = F.mse_loss
+
+
+class L1Loss(_Function):
+    function = F.l1_loss
+
+
+class NLLLoss(_Function):
+    function = F.nll_loss
+
+
+class BCEWithLogitsLoss(_Function):
+    function = F.binary_cross_entropy_with_logits

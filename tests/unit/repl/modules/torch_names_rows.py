@@ -736,3 +736,13 @@ add("nn.PReLU()(f)", "nn.InstanceNorm1d(3)(x3)", "nn.InstanceNorm1d(2)(f[:2])", 
     "repr(nn.MaxPool2d(2))", "repr(nn.AvgPool2d(2, 1))", "repr(nn.GELU())", "repr(nn.ReLU(inplace=True))", "nn.Conv2d(3, 6, 3).kernel_size",
     "nn.utils.parameters_to_vector([f, g]) + 0", "nn.ParameterList([nn.Parameter(v)])[0]", "len(nn.ParameterDict({'a': nn.Parameter(v)}))",
     "nn.init.eye_(f.clone()) + 0", "nn.init.eye_(v.clone())")
+for name in ("MaxPool1d(2)", "MaxPool2d(2)", "MaxPool2d(3, 2, 1, 1, False, True)", "AvgPool1d(2)", "AvgPool2d(2, ceil_mode=True)", "AvgPool3d((1, 2, 2))",
+             "LPPool1d(2, 3)", "AdaptiveAvgPool2d(output_size=1)", "AdaptiveMaxPool1d(2, True)", "Softmax(dim=1)", "Softmax()", "LogSoftmax(1)",
+             "Softmin(0)", "Softplus()", "Hardtanh()", "Hardtanh(0, 2, True)", "Threshold(1, 2)", "Threshold(1, 2, True)", "GLU()", "CELU()",
+             "CELU(2, True)", "PixelShuffle(2)", "PixelUnshuffle(2)", "SELU(True)", "ReLU6()", "Hardshrink()", "Softshrink(0.3)", "ELU(2)",
+             "GELU('tanh')", "ChannelShuffle(2)", "LocalResponseNorm(2)", "CosineSimilarity()", "PairwiseDistance()", "CrossEntropyLoss()",
+             "RNNCell(2, 3, True, 'relu')", "RNN(2, 3, 1, 'relu')", "GLU(1, dim=2)", "MaxPool2d()", "ReLU(slope=1)", "Softmax(1, 2)"):
+    add(f"repr(nn.{name})")
+add("nn.MaxPool2d(2).stride", "nn.AvgPool1d(2).stride", "nn.MaxPool2d(2, 2, 0, 1, True)(x3[:, :2])", "nn.AvgPool2d(2, ceil_mode=True)(x3)",
+    "nn.Softmin(1)(f)", "nn.Threshold(1, 2)(f)", "nn.Hardtanh(max_val=2.0)(f)", "nn.PixelShuffle(2)(x3.reshape(1, 4, 2, 3))", "nn.PairwiseDistance()(f, g)",
+    "nn.LocalResponseNorm(2)(x3)", "nn.Unfold(2)(x3[:, None])", "nn.Softmax2d()(f)")
