@@ -25,11 +25,11 @@ class _Keys(tuple):
 
 class _Handle:
     def __init__(self, hooks, hook):
-        self.hooks = hooks
-        hooks[id(self)] = hook
+        self.hooks, self.key = hooks, object()  # an id() may come again once the handle is dropped
+        hooks[self.key] = hook
 
     def remove(self):
-        self.hooks.pop(id(self), None)
+        self.hooks.pop(self.key, None)
 
     def __enter__(self):
         return self
@@ -94,6 +94,8 @@ class Module:
 
     def __call__(self, *args, **kwargs):
         d = self.__dict__
+        if not d.get("_forward_pre_hooks") and not d.get("_forward_hooks"):
+            return self.forward(*args, **kwargs)
         for hook in list(d.get("_forward_pre_hooks", {}).values()):
             changed = hook(self, args)
             if changed is not None:
