@@ -22,7 +22,7 @@ class TensorDataset(Dataset):
 
     def __init__(self, *tensors):
         if any(t.shape[0] != tensors[0].shape[0] for t in tensors):
-            raise AssertionError("Size mismatch between tensors")
+            raise AssertionError(f"TensorDataset takes tensors of as many rows, got {[t.shape[0] for t in tensors]}")
         self.tensors = tensors
 
     def __getitem__(self, index):
@@ -49,11 +49,11 @@ class ConcatDataset(Dataset):
     def __init__(self, datasets):
         self.datasets = list(datasets)
         if not self.datasets:
-            raise AssertionError("datasets should not be an empty iterable")
+            raise AssertionError("ConcatDataset takes at least one dataset")
 
     def __getitem__(self, idx):
         if not -len(self) <= idx < len(self):
-            raise ValueError("absolute value of index should not exceed dataset length")
+            raise ValueError(f"index {idx} of a dataset of {len(self)} elements")
         idx %= len(self)
         for dataset in self.datasets:
             if idx < len(dataset):
@@ -66,21 +66,17 @@ class ConcatDataset(Dataset):
 
 def random_split(dataset, lengths, generator=None):
     """Parts of a dataset without an element in two of them; lengths are numbers of elements, or parts of 1."""
-    n = len(dataset)
-    if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
-        sizes = [math.floor(n * part) for part in lengths]
-        for i in range(n - sum(sizes)):
-            sizes[i % len(sizes)] += 1
-    else:
-        sizes = list(lengths)
-    if sum(sizes) != n:
-        raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
-    order = torch.randperm(n, generator=generator).tolist()
-    parts, at = [], 0
-    for size in sizes:
-        parts.append(Subset(dataset, order[at:at + size]))
-        at += size
-    return parts
+    total, whole = len(dataset), sum(lengths)
+    counts = list(lengths)
+    if whole <= 1 and math.isclose(whole, 1):
+        counts = [math.floor(total * part) for part in lengths]
+        # What rounding down left over goes to the first parts, one to each.
+        left = total - sum(counts)
+        counts = [c + left // len(counts) + (1 if i < left % len(counts) else 0) for i, c in enumerate(counts)]
+    if sum(counts) != total:
+        raise ValueError(f"random_split() of {total} elements into parts of {sum(counts)} in all")
+    order = iter(torch.randperm(total, generator=generator).tolist())
+    return [Subset(dataset, [next(order) for _ in range(count)]) for count in counts]
 
 
 class Sampler:
@@ -105,9 +101,13 @@ class RandomSampler(Sampler):
     def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
         self.data_source, self.replacement, self.generator = data_source, replacement, generator
         self.num_samples = len(data_source) if num_samples is None else num_samples
+        if self.num_samples <= 0:
+            raise ValueError(f"RandomSampler of {self.num_samples} samples: it is a number above 0")
 
     def __iter__(self):
         n = len(self.data_source)
+        if n == 0:
+            raise ValueError(f"RandomSampler of {self.num_samples} samples of no elements")
         if self.replacement:
             order = torch.randint(n, (self.num_samples,), generator=self.generator).tolist()
         else:
@@ -148,30 +148,34 @@ def default_collate(batch):
         return torch.tensor(batch, dtype=torch.float64)
     if isinstance(first, int):
         return torch.tensor(batch)
-    if isinstance(first, str):
+    if isinstance(first, (str, bytes)):
         return batch
     if isinstance(first, dict):
         return {key: default_collate([d[key] for d in batch]) for key in first}
     if isinstance(first, (tuple, list)):
         if any(len(e) != len(first) for e in batch):
-            raise RuntimeError("each element in list of batch should be of equal size")
+            raise RuntimeError(f"default_collate: elements of a batch have {sorted({len(e) for e in batch})} parts")
         parts = [default_collate(list(part)) for part in zip(*batch)]
         return type(first)(*parts) if hasattr(first, "_fields") else parts
-    raise TypeError("default_collate: batch must contain tensors, numbers, dicts or lists; "
-                    f"found {type(first).__name__}: give collate_fn=")
+    raise TypeError("default_collate: a batch is of tensors, numbers, texts, dicts or lists, "
+                    f"not of '{type(first).__name__}': give collate_fn=")
 
 
 class DataLoader:
-    """Batches of a dataset. `num_workers`, `pin_memory` and `persistent_workers` change no value and have no effect."""
+    """Batches of a dataset. What says how workers make them (`num_workers`, `timeout`, `worker_init_fn`,
+    `multiprocessing_context`, `prefetch_factor`, `persistent_workers`, `in_order`) and `pin_memory` change no value and
+    have no effect."""
 
     def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0,
-                 collate_fn=None, pin_memory=False, drop_last=False, *, generator=None, persistent_workers=False):
+                 collate_fn=None, pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None,
+                 multiprocessing_context=None, generator=None, *, prefetch_factor=None, persistent_workers=False,
+                 pin_memory_device="", in_order=True):
         if shuffle and sampler is not None:
-            raise ValueError("sampler option is mutually exclusive with shuffle")
+            raise ValueError("DataLoader takes a sampler or shuffle=True")
         if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
-            raise ValueError("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last")
+            raise ValueError("DataLoader takes a batch_sampler, or batch_size, shuffle, sampler and drop_last")
         if batch_size is not None and batch_size <= 0:
-            raise ValueError(f"batch_size should be a positive integer value, but got batch_size={batch_size}")
+            raise ValueError(f"DataLoader(batch_size={batch_size}): it is a number above 0")
         self.dataset, self.batch_size, self.drop_last, self.num_workers = dataset, batch_size, drop_last, num_workers
         self.collate_fn, self.generator = collate_fn, generator
         self.sampler = self.batch_sampler = None
@@ -185,26 +189,26 @@ class DataLoader:
         if batch_sampler is None and batch_size is not None:
             self.batch_sampler = BatchSampler(sampler, batch_size, drop_last)
 
-    def _collated(self, batch):
-        return (self.collate_fn or default_collate)(batch)
-
     def __iter__(self):
-        if isinstance(self.dataset, IterableDataset):
-            if self.batch_size is None:
-                yield from self.dataset
-                return
-            for batch in BatchSampler(self.dataset, self.batch_size, self.drop_last):
-                yield self._collated(batch)
+        dataset, collate = self.dataset, self.collate_fn
+        if self.batch_size is None and self.batch_sampler is None:  # single elements, as they are
+            for one in dataset if self.sampler is None else (dataset[i] for i in self.sampler):
+                yield one if collate is None else collate(one)
             return
-        if self.batch_sampler is None:  # single elements, as they are
-            for i in self.sampler:
-                yield self.dataset[i] if self.collate_fn is None else self.collate_fn(self.dataset[i])
+        collate = default_collate if collate is None else collate
+        if self.batch_sampler is None:
+            for batch in BatchSampler(dataset, self.batch_size, self.drop_last):
+                yield collate(batch)
             return
-        for batch in self.batch_sampler:
-            yield self._collated([self.dataset[i] for i in batch])
+        for places in self.batch_sampler:
+            yield collate([dataset[i] for i in places])
 
     def __len__(self):
-        if isinstance(self.dataset, IterableDataset):
-            n = len(self.dataset)
-            return n if self.batch_size is None else -(-n // self.batch_size)
-        return len(self.sampler) if self.batch_sampler is None else len(self.batch_sampler)
+        if self.batch_sampler is not None:
+            return len(self.batch_sampler)
+        if self.sampler is not None:
+            return len(self.sampler)
+        # An IterableDataset, which is what its batches are taken from.
+        if self.batch_size is None:
+            return len(self.dataset)
+        return len(BatchSampler(self.dataset, self.batch_size, self.drop_last))
