@@ -152,10 +152,9 @@ Value spread(Interp& in, NativeArgs& a, bool root) {
 Value var(Interp& in, NativeArgs& a) { return spread(in, a, false); }
 Value std_dev(Interp& in, NativeArgs& a) { return spread(in, a, true); }
 
-/// The dimensions of an extreme, which have elements: torch has an error of its own for those that have none.
+/// The dimensions of a[0], which have elements: torch has an error of its own for those that have none.
 ExprAttributes along_elements(Interp& in, NativeArgs& a, std::string_view what) {
   ExprAttributes along = along_axes(in, a, a[0], a[1]);
-  if (!given(a[0]) && what.starts_with("am")) return along;  // amax and amin of all elements: an error as that of max()
   const auto shape = self_object(a).shape();
   for (size_t d = 0; d < shape.size(); ++d)
     if (shape[d] == 0 && is_along(along, static_cast<int>(d)))
@@ -193,8 +192,12 @@ Value extreme_or_pair(Interp& in, NativeArgs& a, bool largest) {
 }
 Value max(Interp& in, NativeArgs& a) { return extreme_or_pair(in, a, true); }
 Value min(Interp& in, NativeArgs& a) { return extreme_or_pair(in, a, false); }
-Value amax(Interp& in, NativeArgs& a) { return compute(in, ExprOp::kMax, {*a.self}, along_elements(in, a, "amax")); }
-Value amin(Interp& in, NativeArgs& a) { return compute(in, ExprOp::kMin, {*a.self}, along_elements(in, a, "amin")); }
+/// Of all elements the error is that of max() and min().
+Value extreme(Interp& in, NativeArgs& a, ExprOp op, std::string_view what) {
+  return compute(in, op, {*a.self}, given(a[0]) ? along_elements(in, a, what) : along_axes(in, a, a[0], a[1]));
+}
+Value amax(Interp& in, NativeArgs& a) { return extreme(in, a, ExprOp::kMax, "amax"); }
+Value amin(Interp& in, NativeArgs& a) { return extreme(in, a, ExprOp::kMin, "amin"); }
 /// torch has no argmax of bools, but the positions of max(dim).
 Value place_of_number(Interp& in, NativeArgs& a, bool largest) {
   if (self_object(a).dtype() == DType::kI1)

@@ -322,7 +322,7 @@ void flatten(Interp& in, const Value& v, size_t depth, Shape& shape, std::vector
     if (auto* t = v.get<TensorObject>()) return out.push_back(item_of(in, t->constant(in, "torch.tensor()")));
     if (v.get<WideInt>()) in.fail_as("RuntimeError", "the element {} does not fit into 64 bits", in.repr(v));
     if (!v.is_float() && !v.small_int_or_bool()) {
-      // As torch: what stands first decides the dtype, and a text is a sequence without an end of them.
+      // As torch: the first element decides the dtype, and a str is read as a sequence whose elements are strs again.
       const bool text = v.get<Str>() != nullptr;
       const std::string_view kind = !out.empty() || (text && depth == 0) ? "TypeError"
                                     : text                               ? "ValueError"

@@ -48,7 +48,7 @@ def zeros_(tensor):
 
 def eye_(tensor):
     if tensor.ndim != 2:
-        raise ValueError("Only tensors with 2 dimensions are supported")
+        raise ValueError(f"eye_() takes a matrix, got a tensor of {tensor.ndim} dimensions")
     return tensor.copy_(torch.eye(tensor.shape[0], tensor.shape[1], dtype=tensor.dtype, device=tensor.device))
 
 
