@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "repl/script/interp/function_generator.h"
+#include "repl/script/value/bytes.h"
 #include "repl/script/value/classes.h"
 #include "repl/script/value/complex.h"
 #include "repl/script/value/text.h"
@@ -110,8 +111,8 @@ Value max(Interp& in, NativeArgs& a) { return extreme(in, a, true); }
 Value sum(Interp& in, NativeArgs& a) {
   Value total = a[1].missing() ? Value::integer(0) : a[1];
   // Python's rule: each addition would copy all that is there.
-  if (total.get<Str>() || in.type_name(total) == "bytes" || in.type_name(total) == "bytearray")
-    in.fail(with_note(error(ErrorKind::kType, "sum() does not add {}s", in.type_name(total)),
+  if (total.get<Str>() || byte_data(total))
+    in.fail(with_note(error(ErrorKind::kType, "sum() does not add values of '{}'", in.type_name(total)),
                       "help: use ''.join(parts), or b''.join(parts)"));
   in.for_each(a[0], [&](const Value& v) {
     total = in.binary(ast::BinaryOp::kAdd, total, v);
@@ -197,8 +198,7 @@ Value is_subclass(Interp& in, NativeArgs& a) {
   // Classes of the language that need a test of their own (abstract base classes) bring it along.
   if (Value* test = base->of_kind ? nullptr : base->find("__class_subclasscheck__"))
     return Value::boolean(in.truth(in.call(bound(in, Value(*test), nullptr, Ref<TypeObject>(base)), {a[0]})));
-  const bool of_int = t->of_kind == Kind::kBool && base->of_kind == Kind::kInt;
-  return Value::boolean(t->derives_from(base) || of_int || base->of_kind == Kind::kInstance);
+  return Value::boolean(t->derives_from(base) || base->of_kind == Kind::kInstance);
 }
 
 Value get_attr(Interp& in, NativeArgs& a) {
@@ -425,8 +425,10 @@ class CallIterator : public IteratorObject {
     in.check_stack();
     in.check_interrupt();
     if (fn_.missing()) return false;
+    // Held by value: the function may ask for the next element itself, and end this iterator.
+    const Value fn = fn_;
     try {
-      out = in.call(fn_, {});
+      out = in.call(fn, {});
     } catch (ScriptError& e) {
       // As Python: one that raises StopIteration has ended too.
       if (!is_stop_iteration(in, e)) throw;

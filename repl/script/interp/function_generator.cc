@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "repl/script/interp/generator.h"
+#include "repl/script/value/classes.h"
 
 namespace kiln::script {
 
@@ -97,16 +98,7 @@ bool FunctionGenerator::resume(Interp& in, const Value& sent, const ScriptError*
     while (step == Step::kGoOn) step = blocks_.empty() ? Step::kEnded : advance(in, out);
     running.ended = step == Step::kEnded;
   } catch (const ScriptError& e) {
-    auto* raised = e.exception.get<Instance>();
-    // As PEP 479 has it: StopIteration within would else end the caller's loop in silence.
-    if (!raised || !raised->type->derives_from(in.exception_type("StopIteration").get())) throw;
-    try {
-      in.fail_as("RuntimeError", "generator raised StopIteration");
-    } catch (ScriptError& error) {
-      for (const char* link : {"__cause__", "__context__"})
-        error.exception.get<Instance>()->fields.set(link, e.exception);
-      throw;
-    }
+    throw_out_of_generator(in, e);
   }
   return !running.ended;
 }
@@ -467,6 +459,17 @@ constexpr NativeDef kIteratorMethods[] = {
 };
 
 }  // namespace
+
+void throw_out_of_generator(Interp& in, const ScriptError& e) {
+  if (!is_stop_iteration(in, e)) throw ScriptError(e);
+  try {
+    in.fail_as("RuntimeError", "generator raised StopIteration");
+  } catch (ScriptError& error) {
+    for (const char* link : {"__cause__", "__context__"})
+      error.exception.get<Instance>()->fields.set(link, e.exception);
+    throw;
+  }
+}
 
 void stop_iteration(Interp& in, const Value& result) {
   in.raise(result.is_none() ? in.call(in.exception_type("StopIteration"), {})

@@ -69,6 +69,9 @@ class FunctionGenerator : public IteratorObject {
   bool started_ = false, running_ = false;
 };
 
+/// What left a generator, thrown again. As PEP 479 has it, a StopIteration is a RuntimeError: it would end the caller's
+/// loop in silence.
+[[noreturn]] void throw_out_of_generator(Interp& in, const ScriptError& e);
 /// Raises the StopIteration of an iterator that has ended.
 [[noreturn]] void stop_iteration(Interp& in, const Value& result);
 /// send(), throw(), close().

@@ -1,5 +1,7 @@
 #include "repl/script/interp/generator.h"
 
+#include "repl/script/interp/function_generator.h"
+
 namespace kiln::script {
 
 Generator::Generator(const Frame& around, const Code& code, const ast::Comprehension& e, Ref<IteratorObject> outermost)
@@ -32,7 +34,11 @@ bool Generator::next(Interp& in, Value& out) {
   } run{in, *this};
   running_ = started_ = true;
   in.check_stack();
-  run.ended = !advance(in, out);
+  try {
+    run.ended = !advance(in, out);
+  } catch (const ScriptError& e) {
+    throw_out_of_generator(in, e);
+  }
   in.set_where(run.site);
   return !run.ended;
 }

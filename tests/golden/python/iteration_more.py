@@ -18,6 +18,13 @@ show(lambda: list(iter(lambda: next(values), 0)))
 show(lambda: next(values))
 show(lambda: list(iter(lambda: next(iter([])), 0)))
 show(lambda: iter(5, 0))
+show(lambda: list(next(iter([])) for _ in range(3)))
+show(lambda: [x for x in (next(iter([x])) if x else next(iter([])) for x in (2, 1, 0))])
+
+# A function that nothing but its own iterator holds, which it ends.
+calls = []
+own = iter(lambda: 7 if calls else [calls.append(1), next(own, None), calls, [x for x in range(3)]][2], 7)
+print(next(own, "ended"), next(own, "ended"), calls)
 ended = iter([1, 2].pop, 1)
 print(list(ended), list(ended))
 
