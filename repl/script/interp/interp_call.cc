@@ -542,13 +542,40 @@ void Interp::set_context(Instance& exception) {
   exception.fields.set("__context__", around);
 }
 
+namespace {
+
+/// What Instance::caught points to, with the arguments that the message was made of.
+struct CaughtReport : Diagnostic {
+  CaughtReport(Diagnostic d, Value a) : Diagnostic(std::move(d)), args(std::move(a)) {}
+  const Value args;
+};
+
+Value args_of(Instance& exception) {
+  const Value* args = exception.fields.find("args");
+  return args ? *args : Value();
+}
+
+std::string message_of(Interp& in, Instance& exception) {
+  const std::string text = in.str(Value(&exception));
+  return exception.type->name + (text.empty() ? "" : ": " + text);
+}
+
+/// The message of an exception that was caught. Its handler may have changed it: the args, or whatever the __str__ of
+/// a class of the script's shows.
+std::string message_now(Interp& in, Instance& exception) {
+  const auto& caught = static_cast<const CaughtReport&>(*exception.caught);
+  const bool is_same = !exception.type->def && caught.args.same(args_of(exception));
+  return is_same ? caught.message : message_of(in, exception);
+}
+
+}  // namespace
+
 void Interp::raise(Value exception, SourceRange where) {
   auto* instance = exception.get<Instance>();
   set_context(*instance);
-  std::string text = str(exception);
   ScriptError e;
   e.diagnostic = Diagnostic{instance->type->error.value_or(ErrorKind::kValue),
-                            instance->type->name + (text.empty() ? "" : ": " + text),
+                            message_of(*this, *instance),
                             place_of(is_library(where) ? blamed() : where),
                             {}};
   for (Note& n : stack_notes()) e.diagnostic.notes.push_back(std::move(n));
@@ -558,15 +585,27 @@ void Interp::raise(Value exception, SourceRange where) {
 
 void Interp::keep_report(const ScriptError& error) {
   if (auto* instance = error.exception.get<Instance>())
-    instance->caught = std::make_shared<const Diagnostic>(error.diagnostic);
+    instance->caught = std::make_shared<const CaughtReport>(error.diagnostic, args_of(*instance));
 }
 
 void Interp::raise_again(const Value& exception, SourceRange where, bool named) {
-  const auto caught = exception.get<Instance>()->caught;
+  constexpr size_t kMostNotes = 32;  // of an object that is raised time after time
+  auto* instance = exception.get<Instance>();
+  // Held: a __str__ may raise and catch the exception itself.
+  const auto caught = instance->caught;
   if (!caught) raise(exception, where);
-  set_context(*exception.get<Instance>());
+  set_context(*instance);
+  std::string message = message_now(*this, *instance);
   ScriptError e{*caught, exception};
-  if (named) e.diagnostic.notes.push_back({"raised again here", place_of(where)});
+  e.diagnostic.message = std::move(message);
+  std::vector<Note>& notes = e.diagnostic.notes;
+  if (named && notes.size() < kMostNotes) {
+    const Note again{"raised again here", place_of(where)};
+    const bool is_told = std::any_of(notes.begin(), notes.end(), [&](const Note& n) {
+      return n.message == again.message && n.place.file == again.place.file && n.place.line == again.place.line;
+    });
+    if (!is_told) notes.push_back(again);
+  }
   throw e;
 }
 
@@ -580,16 +619,11 @@ void Interp::add_causes(ScriptError& error) {
     auto* before = cause ? cause->get<Instance>() : context ? context->get<Instance>() : nullptr;
     if (!before) return;  // also `from None`
     Note note{std::string(cause ? "caused by " : "raised while this was handled: "), {}};
-    if (before->caught) {
-      note.message += before->caught->message;
-      note.place = before->caught->place;
-    } else {
-      try {
-        const std::string text = str(Value(before));
-        note.message += before->type->name + (text.empty() ? "" : ": " + text);
-      } catch (ScriptError&) {  // of a __str__ of the script's
-        note.message += before->type->name;
-      }
+    if (before->caught) note.place = before->caught->place;
+    try {
+      note.message += before->caught ? message_now(*this, *before) : message_of(*this, *before);
+    } catch (ScriptError&) {  // of a __str__ of the script's
+      note.message += before->type->name;
     }
     error.diagnostic.notes.push_back(std::move(note));
     at = Value(before);

@@ -54,3 +54,19 @@ try:
     try: raise a
     except ValueError: {}["x"]
 except KeyError as k: print(k.__context__ is a)
+class Failed(Exception):
+    def __init__(self, why): self.why = why
+    def __str__(self): return f"failed: {self.why}"
+e = Failed("first")
+for text in ("first", "second"):
+    try:
+        try: raise e
+        except Failed:
+            e.why = text
+            raise
+    except Failed as k: print(k)
+same = ValueError("same")
+for _ in range(20000):
+    try: raise same
+    except ValueError: pass
+print(same)
