@@ -132,9 +132,9 @@ ModuleObject::Text library_module(std::string_view path) {
 }
 
 std::string help_without(std::string_view path, bool in_general) {
-  const std::string_view top = path.substr(0, path.find('.'));
+  // What a module lacks says nothing of the module: a script may have a queue.py of its own.
   for (const NearestWay& w : kNearestWays)
-    if (w.module == top || w.module == path || path.starts_with(std::string(w.module) + "."))
+    if (path == w.module || (in_general && path.starts_with(fmt::format("{}.", w.module))))
       return fmt::format("help: Kiln runs without Python and has no {}: {}", w.module, w.way);
   if (!in_general) return "";
   return "help: Kiln runs without Python: it has modules of its own (docs/scripts.md), and imports .py files beside "

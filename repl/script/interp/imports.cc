@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "compiler/parse/parser.h"
-#include "repl/script/interp/interp.h"
+#include "repl/script/interp/missing_name.h"
 
 namespace kiln::script {
 
@@ -40,6 +40,14 @@ ScriptModule* loading(const Ref<ModuleObject>& m) {
 }
 
 }  // namespace
+
+std::string help_of_missing(ModuleHelp help, std::string_view module, std::string_view name,
+                            const std::vector<std::string>& names) {
+  if (help)
+    if (std::string known = help(fmt::format("{}.{}", module, name), false); !known.empty()) return known;
+  const std::string near = nearest_name(name, names);
+  return near.empty() ? "" : fmt::format("help: did you mean '{}'?", near);
+}
 
 bool Interp::is_library_module(std::string_view path) const {
   for (auto table : module_tables_)
@@ -139,10 +147,9 @@ Value Interp::imported(const Ref<ModuleObject>& m, const Import::Alias& a) {
                              a.name));
   std::vector<std::string> names;
   m->attribute_names(names);
-  const std::string near = nearest_name(a.name, names);
   try {
     fail_as_type("ImportError", fmt::format("the module '{}' has no attribute '{}'", m->path, a.name),
-                 near.empty() ? "" : fmt::format("help: did you mean '{}'?", near));
+                 help_of_missing(module_help_, m->path, a.name, names));
   } catch (ScriptError& e) {
     e.exception.get<Instance>()->fields.set("name", Value::str(m->path));
     throw;

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "repl/script/interp/interp.h"
+#include "repl/script/interp/missing_name.h"
 #include "repl/script/value/classes.h"
 #include "repl/script/value/complex.h"
 
@@ -514,12 +515,8 @@ Value Interp::attribute(const Value& base, std::string_view name) {
   const std::string what = module ? fmt::format("the module '{}'", module->path)
                            : type ? fmt::format("the class '{}'", type->name)
                                   : fmt::format("'{}'", type_name(base));
-  if (module && module_help_)
-    if (std::string help = module_help_(module->path + "." + std::string(name), false); !help.empty())
-      fail_as_type("AttributeError", fmt::format("{} has no attribute '{}'", what, name), std::move(help));
-  std::string near = nearest_name(name, names);
   fail_as_type("AttributeError", fmt::format("{} has no attribute '{}'", what, name),
-               near.empty() ? "" : fmt::format("help: did you mean '{}'?", near));
+               help_of_missing(module ? module_help_ : nullptr, module ? module->path : "", name, names));
 }
 
 void Interp::set_attribute(const Value& base, std::string_view name, Value value) {

@@ -82,6 +82,20 @@ TEST_F(Modules, BesideTheScriptHaveVariablesOfTheirOwn) {
             "mine mine.py\n7 7 5 7 True 7 True\n9\n9 False __main__\n");
 }
 
+TEST_F(Modules, OfAScriptAreNotTheLibrarysThatHaveNoSuchModule) {
+  write("queue.py", "def push(x): return x\n");
+  EXPECT_EQ(run("import queue\nqueue.pussh(1)\n"),
+            "main.py:2:1: error: the module 'queue' has no attribute 'pussh'\n"
+            "  2 | queue.pussh(1)\n"
+            "    | ^^^^^^^^^^^\n"
+            "  help: did you mean 'push'?\n");
+  EXPECT_EQ(run("from queue import pussh\n"),
+            "main.py:1:19: error: the module 'queue' has no attribute 'pussh'\n"
+            "  1 | from queue import pussh\n"
+            "    |                   ^^^^^\n"
+            "  help: did you mean 'push'?\n");
+}
+
 TEST_F(Modules, Packages) {
   write("pkg/__init__.py", "from .a import one\nfrom . import b\n__all__ = ['one', 'two']\ntwo = 2\nthree = 3\n");
   write("pkg/a.py", "def one(): return 1\n");
