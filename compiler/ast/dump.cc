@@ -131,11 +131,31 @@ class Dumper {
     }
   }
 
+  static std::string_view name_of(Pattern::Kind kind) {
+    switch (kind) {
+      case Pattern::Kind::kAny:
+        return "any";
+      case Pattern::Kind::kValue:
+        return "value";
+      case Pattern::Kind::kSingleton:
+        return "singleton";
+      case Pattern::Kind::kSequence:
+        return "sequence";
+      case Pattern::Kind::kStar:
+        return "star";
+      case Pattern::Kind::kMapping:
+        return "mapping";
+      case Pattern::Kind::kClass:
+        return "class";
+      case Pattern::Kind::kOr:
+        return "or";
+    }
+    KILN_UNREACHABLE("a kind of pattern");
+  }
+
   void pattern(std::string_view label, const Pattern& p) {
-    constexpr std::string_view kNames[] = {"any", "value", "singleton", "sequence", "star", "mapping", "class", "or"};
     Indent in(*this);
-    line("{}{}pattern {}{}{}", label, label.empty() ? "" : " ", kNames[static_cast<size_t>(p.kind)],
-         p.name.empty() ? "" : " as ", p.name);
+    line("{}{}pattern {}{}{}", label, label.empty() ? "" : " ", name_of(p.kind), p.name.empty() ? "" : " as ", p.name);
     child("", p.value);
     const size_t positional = p.parts.size() - p.attributes.size();
     for (size_t i = 0; i < p.parts.size(); ++i) {

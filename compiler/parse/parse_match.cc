@@ -135,8 +135,6 @@ Pattern Parser::whole_pattern() {
   const Token word = expect_identifier("a name after 'as'");
   const std::string name = captured_name(word);
   if (name.empty()) fail(error_at(range(word), ErrorKind::kSyntax, "'_' binds nothing: leave 'as _' out"));
-  if (p.kind == Pattern::Kind::kAny)
-    fail(error_at(since(first.begin), ErrorKind::kSyntax, "this pattern matches everything: write '{}' alone", name));
   // A name of its own stays: `(x as y)` has both.
   if (!p.name.empty()) {
     Pattern around;
@@ -190,6 +188,7 @@ ExprPtr Parser::pattern_constant() {
     sum->op = at(Tok::kPlus) ? BinaryOp::kAdd : BinaryOp::kSub;
     sum->op_range = range(advance());
     sum->left = std::move(e);
+    if (!at(Tok::kImaginary)) fail_expected("an imaginary number");
     sum->right = atom();
     sum->range = since(first.begin);
     e = std::move(sum);

@@ -81,6 +81,8 @@ void add_definitions(const ast::Body& body, std::vector<std::string>& out) {
     if (const auto* n = ast::dyn_as<ast::If>(s.get()))
       add_definitions(n->body, out), add_definitions(n->else_body, out);
     if (const auto* n = ast::dyn_as<ast::Try>(s.get())) add_definitions(n->body, out);
+    if (const auto* n = ast::dyn_as<ast::Match>(s.get()))
+      for (const ast::Match::Case& c : n->cases) add_definitions(c.body, out);
   }
 }
 

@@ -124,16 +124,20 @@ class Matcher {
     if (!in_.is_instance(v, type)) return false;
     const size_t positional = p.parts.size() - p.attributes.size();
     size_t first = 0;
+    std::vector<std::string> names;  // of the attributes that the patterns are for
     // Of the types of the language the one pattern is for the value itself.
     if (positional > 0 && is_plain(*t)) {
       if (positional > 1) fail_positional(*t, 1, positional);
       if (!matches(p.parts[0], v)) return false;
       first = 1;
+      names.emplace_back();
+    } else if (positional > 0) {
+      names = match_arguments(*t, positional);
     }
+    names.insert(names.end(), p.attributes.begin(), p.attributes.end());
     for (size_t i = first; i < p.parts.size(); ++i) {
-      const std::string name = i < positional ? match_argument(*t, i, positional) : p.attributes[i - positional];
       in_.set_where(p.range);
-      const auto member = in_.find_attribute(v, name);
+      const auto member = in_.find_attribute(v, names[i]);
       if (!member || !matches(p.parts[i], *member)) return false;
     }
     return true;
@@ -148,13 +152,17 @@ class Matcher {
            *kind == Bytes::kKind || *kind == ByteArray::kKind;
   }
 
-  std::string match_argument(TypeObject& t, size_t i, size_t positional) {
+  /// The attributes that so many patterns without a name are for; more than the class names fail before any is tried.
+  std::vector<std::string> match_arguments(TypeObject& t, size_t positional) {
     const Value* given = t.find("__match_args__");
     auto* names = given ? given->get<Tuple>() : nullptr;
     if (given && !names)
       in_.fail(ErrorKind::kType, "{}.__match_args__ must be a tuple, got '{}'", t.name, in_.type_name(*given));
-    if (i >= (names ? names->items.size() : 0)) fail_positional(t, names ? names->items.size() : 0, positional);
-    return in_.to_text(names->items[i], "an element of __match_args__");
+    const size_t most = names ? names->items.size() : 0;
+    if (positional > most) fail_positional(t, most, positional);
+    std::vector<std::string> out;
+    for (size_t i = 0; i < positional; ++i) out.push_back(in_.to_text(names->items[i], "an element of __match_args__"));
+    return out;
   }
 
   [[noreturn]] void fail_positional(TypeObject& t, size_t most, size_t given) {

@@ -248,3 +248,22 @@ def no_class():
 error(many)
 error(int_of_two)
 error(no_class)
+
+
+def many_of_another_kind():
+    match Shape("b", 1):  # the first pattern does not match
+        case Shape("a", 1, 2):
+            pass
+
+
+error(many_of_another_kind)
+for value in (1, "x"):
+    match value:
+        case int(_ as n) | (_ as n):
+            print(n)
+match [1, 2]:
+    case [a as b, _ as c]:
+        print(a, b, c)
+match 1 + 2j:
+    case 1 + 2j:
+        print("complex")
