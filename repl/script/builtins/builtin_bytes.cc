@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "repl/script/builtins/builtins.h"
+#include "repl/script/builtins/limits.h"
 #include "repl/script/value/bytes.h"
 
 namespace kiln::script {
@@ -25,9 +26,8 @@ std::string made_bytes(Interp& in, NativeArgs& a) {
     return encode_text(in, s->text, in.to_text(a[1], "the encoding"), text_or(in, a[2], "strict", "errors"));
   }
   if (!a[0].small_int_or_bool()) return gather_bytes(in, a[0]);
-  constexpr int64_t kMost = int64_t{1} << 30;
-  if (a[0].integer() < 0 || a[0].integer() > kMost)
-    in.fail(ErrorKind::kValue, "the number of bytes must be from 0 to {}, got {}", kMost, a[0].integer());
+  if (a[0].integer() < 0 || a[0].integer() > static_cast<int64_t>(kMostBytes))
+    in.fail(ErrorKind::kValue, "the number of bytes must be from 0 to {}, got {}", kMostBytes, a[0].integer());
   return std::string(static_cast<size_t>(a[0].integer()), '\0');
 }
 Value make_bytes(Interp& in, NativeArgs& a) {
@@ -242,8 +242,11 @@ Value byte_join(Interp& in, NativeArgs& a) {
   std::string out;
   bool first = true;
   in.for_each(a[0], [&](const Value& v) {
-    if (!std::exchange(first, false)) out += bytes_of(a);
-    out += to_bytes(in, v, "an element of join()");
+    const std::string_view between = std::exchange(first, false) ? std::string_view() : bytes_of(a);
+    const std::string& part = to_bytes(in, v, "an element of join()");
+    if (out.size() + between.size() + part.size() > kMostBytes)
+      in.fail(ErrorKind::kMemory, "join() would make more than {} bytes", kMostBytes);
+    out.append(between).append(part);
     return true;
   });
   return alike(a, std::move(out));
@@ -273,9 +276,9 @@ Value byte_removesuffix(Interp& in, NativeArgs& a) {
 
 /// Padded to a width, with `before` of what is missing on the left.
 Value byte_padded(Interp& in, NativeArgs& a, size_t (*before)(size_t missing, size_t width)) {
-  constexpr int64_t kMost = int64_t{1} << 30;
   const int64_t given = in.to_int(a[0], "the width");
-  if (given > kMost) in.fail(ErrorKind::kMemory, "the width is at most {}, got {}", kMost, given);
+  if (given > static_cast<int64_t>(kMostBytes))
+    in.fail(ErrorKind::kMemory, "the width is at most {}, got {}", kMostBytes, given);
   const std::string fill = a[1].missing() ? " " : to_bytes(in, a[1], "the fill");
   if (fill.size() != 1) in.fail(ErrorKind::kType, "the fill is one byte, got {}", in.repr(a[1]));
   const std::string& data = bytes_of(a);
@@ -296,8 +299,8 @@ Value byte_center(Interp& in, NativeArgs& a) {
 Value byte_zfill(Interp& in, NativeArgs& a) {
   const std::string& data = bytes_of(a);
   const int64_t width = in.to_int(a[0], "zfill()'s width");
-  constexpr int64_t kMost = int64_t{1} << 30;
-  if (width > kMost) in.fail(ErrorKind::kMemory, "the width is at most {}, got {}", kMost, width);
+  if (width > static_cast<int64_t>(kMostBytes))
+    in.fail(ErrorKind::kMemory, "the width is at most {}, got {}", kMostBytes, width);
   const size_t sign = !data.empty() && (data[0] == '-' || data[0] == '+') ? 1 : 0;
   std::string out = data;
   if (width > static_cast<int64_t>(data.size())) out.insert(sign, static_cast<size_t>(width) - data.size(), '0');

@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "repl/script/builtins/builtins.h"
+#include "repl/script/builtins/limits.h"
 #include "repl/script/value/text.h"
 #include "support/text_width.h"
 #include "support/unicode.h"
@@ -202,12 +203,11 @@ Value splitlines(Interp& in, NativeArgs& a) {
 Value join(Interp& in, NativeArgs& a) {
   const std::vector<Value> parts = in.to_vector(a[0]);
   // Known before anything is written: a text that does not fit would take the machine's memory first.
-  constexpr size_t kMost = size_t{1} << 30;
   size_t size = 0;
   for (const Value& v : parts) {
     size += in.to_text(v, "an element of join()").size() + self(a).size();
-    if (size > kMost + self(a).size())
-      in.fail(ErrorKind::kMemory, "join() would make a text of more than {} bytes", kMost);
+    if (size > kMostBytes + self(a).size())
+      in.fail(ErrorKind::kMemory, "join() would make a text of more than {} bytes", kMostBytes);
   }
   std::string out;
   out.reserve(size);

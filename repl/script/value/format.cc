@@ -91,6 +91,10 @@ std::string Interp::percent_format(const std::string& text, const Value& args, b
     if (used++ > 0) fail(ErrorKind::kType, "the '%' format needs more than one value");
     return args;
   };
+  // A width or a precision within the limit of all formats.
+  auto columns = [&](const std::string& number) {
+    return number.empty() ? 0 : take(format_constant(std::string(), ">" + number)).size();
+  };
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '%') {
@@ -114,7 +118,10 @@ std::string Interp::percent_format(const std::string& text, const Value& args, b
     while (i < text.size() && std::string_view("-+ #0").find(text[i]) != std::string_view::npos) flags += text[i++];
     auto number = [&](std::string& to) {
       if (i < text.size() && text[i] == '*') {
-        to = std::to_string(to_int(next(), "a width of '%'"));
+        const int64_t n = to_int(next(), "a width of '%'");
+        // As in C: a width below 0 aligns to the left, a precision below 0 counts as 0.
+        if (n < 0 && &to == &width) flags += '-';
+        to = n >= 0 ? std::to_string(n) : &to == &width ? std::to_string(n).substr(1) : "0";
         ++i;
       } else {
         while (i < text.size() && text[i] >= '0' && text[i] <= '9') to += text[i++];
@@ -145,10 +152,9 @@ std::string Interp::percent_format(const std::string& text, const Value& args, b
     spec += width;
     if (bytes && (type == 's' || type == 'b' || type == 'c')) {
       std::string shown = shown_bytes(*this, type, value);
-      if (type != 'c' && !precision.empty())
-        shown.resize(std::min<size_t>(shown.size(), static_cast<size_t>(std::atoi(precision.c_str()))));
+      if (type != 'c' && !precision.empty()) shown.resize(std::min(shown.size(), columns(precision)));
       // Each byte is a column here, whatever the bytes encode.
-      const size_t wide = width.empty() ? 0 : static_cast<size_t>(std::min(100000, std::atoi(width.c_str())));
+      const size_t wide = columns(width);
       if (shown.size() < wide) shown.insert(left ? shown.size() : 0, wide - shown.size(), ' ');
       out += shown;
       continue;
@@ -182,11 +188,11 @@ std::string Interp::percent_format(const std::string& text, const Value& args, b
       const bool prefix = flags.find('#') != std::string::npos && !decimal;
       std::string digits = take(format_constant(*c, signs + (prefix ? "#" : "") + as));
       const size_t at = digits.find_first_of("0123456789abcdefABCDEF") + (prefix ? 2 : 0);
-      const auto least = static_cast<size_t>(std::min(1000, std::atoi(precision.c_str())));
+      const size_t least = columns(precision);
       if (digits.size() - at < least) digits.insert(at, least - (digits.size() - at), '0');
       // Zeros of the width go behind the sign too.
       const bool zeros = !left && flags.find('0') != std::string::npos;
-      const size_t wide = width.empty() ? 0 : static_cast<size_t>(std::min(100000, std::atoi(width.c_str())));
+      const size_t wide = columns(width);
       if (zeros && digits.size() < wide) digits.insert(at, wide - digits.size(), '0');
       out += take(format_constant(digits, (left ? "<" : ">") + width));
     } else if (std::string_view("eEfFgG").find(type) != std::string_view::npos) {

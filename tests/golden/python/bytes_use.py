@@ -46,3 +46,8 @@ with open(name, "rb") as f:
     print(f.readlines(), f.mode)
 print([line for line in open(name, "rb")], open(name, "rb").read()[:4])
 os.remove(name)
+print(len(b"%200000s" % b"x"), len(b"%-200000b" % b"x"), len(b"%.200000d" % 1), len("%0200000.3d" % 1))
+print(b"%*s|%.*s|" % (-4, b"a", 2, b"abc"), "%*d|%-*d|" % (-4, 1, 4, 2))
+for f in (lambda: sum([b"a"], b""), lambda: sum([], bytearray()), lambda: b",".join([b"a", "b"])):
+    try: print(f())
+    except TypeError: print("TypeError")
