@@ -59,6 +59,14 @@ std::string path_argument(Interp& in, NativeArgs& a) {
 
 bool stat_of(const std::string& path, struct stat& s) { return ::stat(path.c_str(), &s) == 0; }
 
+/// Of a path that must be there.
+struct stat required_stat(Interp& in, const Value& v) {
+  const std::string path = path_text(in, v);
+  struct stat s;
+  if (!stat_of(path, s)) fail_errno(in, errno, path);
+  return s;
+}
+
 Value path_exists(Interp& in, NativeArgs& a) {
   struct stat s;
   return Value::boolean(stat_of(path_text(in, a[0]), s));
@@ -72,30 +80,21 @@ Value isdir(Interp& in, NativeArgs& a) {
   return Value::boolean(stat_of(path_text(in, a[0]), s) && S_ISDIR(s.st_mode));
 }
 Value samefile(Interp& in, NativeArgs& a) {
-  struct stat s[2];
-  for (size_t i : {size_t{0}, size_t{1}})
-    if (const std::string path = path_text(in, a[i]); !stat_of(path, s[i])) fail_errno(in, errno, path);
-  return Value::boolean(s[0].st_dev == s[1].st_dev && s[0].st_ino == s[1].st_ino);
+  const struct stat one = required_stat(in, a[0]), other = required_stat(in, a[1]);
+  return Value::boolean(one.st_dev == other.st_dev && one.st_ino == other.st_ino);
 }
 Value islink(Interp& in, NativeArgs& a) {
   struct stat s;
   return Value::boolean(::lstat(path_text(in, a[0]).c_str(), &s) == 0 && S_ISLNK(s.st_mode));
 }
-Value getsize(Interp& in, NativeArgs& a) {
-  struct stat s;
-  const std::string path = path_text(in, a[0]);
-  if (!stat_of(path, s)) fail_errno(in, errno, path);
-  return Value::integer(s.st_size);
-}
+Value getsize(Interp& in, NativeArgs& a) { return Value::integer(required_stat(in, a[0]).st_size); }
 /// With nanoseconds, as far as a double has them.
 double seconds_of(const struct timespec& t) {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
 Value os_stat(Interp& in, NativeArgs& a) {
-  struct stat s;
-  const std::string path = path_text(in, a[0]);
-  if (!stat_of(path, s)) fail_errno(in, errno, path);
+  const struct stat s = required_stat(in, a[0]);
   auto out = make<Opaque>("os.stat_result");
   auto set = [&](const char* name, auto v) { out->members.set(name, Value::integer(static_cast<int64_t>(v))); };
   set("st_mode", s.st_mode), set("st_ino", s.st_ino), set("st_dev", s.st_dev), set("st_nlink", s.st_nlink);
@@ -105,12 +104,7 @@ Value os_stat(Interp& in, NativeArgs& a) {
   out->members.set("st_ctime", Value::real(seconds_of(s.st_ctim)));
   return out;
 }
-Value getmtime(Interp& in, NativeArgs& a) {
-  struct stat s;
-  const std::string path = path_text(in, a[0]);
-  if (!stat_of(path, s)) fail_errno(in, errno, path);
-  return Value::real(seconds_of(s.st_mtim));
-}
+Value getmtime(Interp& in, NativeArgs& a) { return Value::real(seconds_of(required_stat(in, a[0]).st_mtim)); }
 Value path_join(Interp& in, NativeArgs& a) {
   std::string out;
   bool first = true;
@@ -399,6 +393,7 @@ class TextFile : public Object {
 
   const std::string path, mode;
   int fd = -1;
+  std::optional<int> known_as = {};  // the number that scripts see, where it is another
   bool can_read = false, can_write = false, binary = false;
   Value content(std::string s) const { return binary ? Value(make<Bytes>(std::move(s))) : Value::str(std::move(s)); }
   // Of texts, as open() takes them.
@@ -621,7 +616,7 @@ Value file_isatty(Interp&, NativeArgs& a) {
 Value file_fileno(Interp& in, NativeArgs& a) {
   auto* f = a.self->get<TextFile>();
   if (f->fd < 0) in.fail(ErrorKind::kValue, "I/O operation on closed file");
-  return Value::integer(f->fd);
+  return Value::integer(f->known_as.value_or(f->fd));
 }
 Value file_readable(Interp&, NativeArgs& a) { return Value::boolean(a.self->get<TextFile>()->can_read); }
 Value file_writable(Interp&, NativeArgs& a) { return Value::boolean(a.self->get<TextFile>()->can_write); }
@@ -699,7 +694,7 @@ Value open_file(Interp& in, NativeArgs& a) {
   ::fcntl(f->fd, F_SETFL, ::fcntl(f->fd, F_GETFL) & ~O_NONBLOCK);
   return f;
 }
-/// What input() and sys.stdin read, with one place that both have read to.
+/// What sys.stdin reads, and input() with it.
 struct StandardInput {
   explicit StandardInput(Interp&) {
     // Of its own: a script that closes it leaves the number 0 as it is.
@@ -707,6 +702,7 @@ struct StandardInput {
     if (fd < 0) return;
     file = make<TextFile>("<stdin>", "r");
     file->fd = fd;
+    file->known_as = STDIN_FILENO;
     file->can_read = true;
   }
   Ref<TextFile> file;  // null: the process has no standard input
@@ -715,10 +711,12 @@ struct StandardInput {
 Value input_line(Interp& in, NativeArgs& a) {
   if (!a[0].missing()) in.print(in.str(a[0]));
   std::fflush(stdout);
-  TextFile* f = in.state<StandardInput>().file.get();
-  std::string line;
-  if (!f || f->fd < 0) in.fail_as("RuntimeError", "input(): there is no standard input");
-  if (!read_line(in, *f, line)) in.fail_as("EOFError", "input(): the end of standard input");
+  // Whatever a script has put in its place reads the line.
+  const std::optional<Value> from = in.find_attribute(in.import_module("sys"), "stdin");
+  if (!from || from->is_none()) in.fail_as("RuntimeError", "input(): there is no standard input");
+  std::string line =
+      in.to_text(in.call(in.attribute(*from, "readline"), {}), "the line that sys.stdin.readline() gave");
+  if (line.empty()) in.fail_as("EOFError", "input(): the end of standard input");
   if (line.ends_with('\n')) line.pop_back();
   return Value::str(std::move(line));
 }

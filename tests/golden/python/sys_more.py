@@ -1,8 +1,10 @@
 """What sys, os.environ, errors of imports and classes tell."""
 import enum
+import io
 import os
 import pathlib
 import sys
+import tempfile
 import time
 
 
@@ -14,7 +16,13 @@ def show(f):
 
 
 print(sys.float_info.max_exp, sys.float_info.radix, sys.hexversion >= 0x030B0000, sys.intern("a") == "a")
-print(sys.stdin is sys.__stdin__, sys.stdin.readable(), sys.stdin.isatty() in (True, False))
+print(sys.stdin is sys.__stdin__, sys.stdin.readable(), sys.stdin.fileno())
+sys.stdin = io.StringIO("one\ntwo")
+print(repr(input()), repr(input("? ")))
+show(input)
+sys.stdin = None
+show(input)
+sys.stdin = sys.__stdin__
 
 os.environ["KILN_TEST_ONE"] = "1"
 print("KILN_TEST_ONE" in list(os.environ), os.environ.copy()["KILN_TEST_ONE"], type(os.environ.copy()).__name__)
@@ -23,12 +31,12 @@ print(len(os.environ) == len(list(os.environ.values())), dict(os.environ)["KILN_
 del os.environ["KILN_TEST_ONE"]
 print("KILN_TEST_ONE" in dict(os.environ))
 
-name = "kiln_stat_test.tmp"
-with open(name, "w") as f:
-    f.write("12345")
-    print(f.writable(), f.readable(), f.isatty(), f.fileno() > 2)
-print(os.stat(name).st_size, pathlib.Path(name).stat().st_size, os.stat(name).st_mtime == os.path.getmtime(name))
-os.remove(name)
+with tempfile.TemporaryDirectory() as folder:
+    name = os.path.join(folder, "file")
+    with open(name, "w") as f:
+        f.write("12345")
+        print(f.writable(), f.readable(), f.isatty(), f.fileno() > 2)
+    print(os.stat(name).st_size, pathlib.Path(name).stat().st_size, os.stat(name).st_mtime == os.path.getmtime(name))
 show(lambda: os.stat("no such file"))
 
 try:
