@@ -196,9 +196,9 @@ std::optional<Value> TypeObject::binary(Interp& in, BinaryOp op, const Value& ot
   return Value(make<Tuple>(std::move(types), "typing.Union"));
 }
 
-std::string TypeObject::repr(Interp&) {
-  // Of the module enum, whose classes Python shows in another way.
-  return find("__members__") ? fmt::format("<enum '{}'>", name) : fmt::format("<class '{}'>", full_name());
+std::string TypeObject::repr(Interp& in) {
+  if (auto v = class_special(in, this, "__class_repr__", {})) return in.to_text(*v, "the value of __class_repr__");
+  return fmt::format("<class '{}'>", full_name());
 }
 
 }  // namespace kiln::script

@@ -12,3 +12,8 @@ class S(str, Enum):
     X = "x"
 print(S.X == "x", S.X.value, isinstance(S.X, str))
 print({Color.RED: 1}[Color.RED], Color.RED == Color.RED, Color.RED in Color)
+class Held:
+    __members__ = {}
+class Permission(Flag):
+    READ = 1
+print(Color, Permission, Enum, Flag, Held)

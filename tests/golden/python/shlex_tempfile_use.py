@@ -54,3 +54,9 @@ os.rmdir(made)
 print(importlib.import_module("math").pi, importlib.import_module("os.path").basename("a/b"))
 show(lambda: importlib.import_module("no_such_module"))
 show(lambda: importlib.import_module(".x"))
+
+with tempfile.NamedTemporaryFile("r") as f:
+    print(repr(f.read()))
+with tempfile.NamedTemporaryFile("a+") as f:
+    print(f.write("more"), f.seek(0), f.read())
+show(lambda: tempfile.NamedTemporaryFile("q"))

@@ -115,6 +115,10 @@ class Enum:
         return cls.__members__[name]
 
     @classmethod
+    def __class_repr__(cls):
+        return f"<enum {cls.__name__!r}>"
+
+    @classmethod
     def __class_iter__(cls):
         return iter(cls._member_list)
 
@@ -200,6 +204,10 @@ class Flag(Enum):
     def _singles(cls):
         """The members of one bit; the others are names for several, or for none."""
         return [m for m in cls._member_list if m._value_ > 0 and m._value_ & (m._value_ - 1) == 0]
+
+    @classmethod
+    def __class_repr__(cls):
+        return f"<flag {cls.__name__!r}>"
 
     @classmethod
     def __class_iter__(cls):

@@ -90,8 +90,8 @@ class _TemporaryFile:
 
 def NamedTemporaryFile(mode="w+b", buffering=-1, encoding=None, newline=None, suffix=None, prefix=None, dir=None,
                        delete=True, *, errors=None):
-    if "r" in mode.replace("r+", "") or "a" in mode:
-        raise ValueError(f"a temporary file is new: its mode has a w, got {mode!r}")
+    if "x" in mode:
+        raise ValueError(f"the file is made before it is opened: its mode has no x, got {mode!r}")
     for name in _names(suffix, prefix, dir):
         try:
             _create_private(name)
