@@ -140,7 +140,7 @@ Status emit_launcher(const CompileArgs& args, const frontend::JitFunction& funct
       put(stderr, fmt::format("no assembler was found for {}: the driver will compile its PTX when it is loaded\n",
                               compiled.back().target));
   }
-  KILN_TRY(std::string text, c_launcher(compiled, args.file));
+  KILN_TRY(std::string text, c_launcher(compiled, function.name(), args.file));
   return emit(args, text, false);
 }
 

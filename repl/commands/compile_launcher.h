@@ -10,9 +10,10 @@
 namespace kiln::repl {
 
 /// The source is complete in one file, a header too: other files include it with NAME_DECLARATIONS_ONLY defined, where
-/// NAME is the kernel's. `compiled` are kernels of one function and signature, for GPUs. kUnsupported: the parameters
-/// that are left differ.
-Result<std::string> c_launcher(std::span<const CompiledKernel> compiled, const std::string& file);
+/// NAME is the function's, with '_' for the '.' behind a class. `compiled` are kernels of one function and signature,
+/// for GPUs. kUnsupported: the parameters that are left differ.
+Result<std::string> c_launcher(std::span<const CompiledKernel> compiled, const std::string& function,
+                               const std::string& file);
 
 /// The value of a HostExpression (support/tensor_map.h), an int64_t, as a C expression over variables with the
 /// parameters' names and types.

@@ -143,7 +143,7 @@ TEST(CompileLauncher, ParametersHaveNamesOfC) {
     kernel.params.push_back({name, {}});
     kernel.params.back().type.dtype = DType::kF32;
   }
-  auto text = c_launcher({&kernel, 1}, "k.py");
+  auto text = c_launcher({&kernel, 1}, "k", "k.py");
   ASSERT_TRUE(text.ok());
   EXPECT_NE(text->find("float x, float double_, float double__, float NULL_, float int32_t_, float CUstream_, "
                        "float cuLaunchKernelEx_, float a_0_, float a_1_)"),
@@ -151,12 +151,17 @@ TEST(CompileLauncher, ParametersHaveNamesOfC) {
       << *text;
 }
 
-TEST(CompileLauncher, RefusesTheHost) {
-  CompiledKernel host;
-  host.target = "host";
-  auto text = c_launcher({&host, 1}, "k.py");
-  ASSERT_FALSE(text.ok());
-  EXPECT_EQ(text.error().message, "--emit c is for GPUs, and host is none");
+// Programs link the kernels of several classes, which often have one name.
+TEST(CompileLauncher, KernelsOfClassesAreNamedWithTheClass) {
+  CompiledKernel kernel;
+  kernel.name = "forward", kernel.target = "sm_80", kernel.ptx = "x";
+  auto text = c_launcher({&kernel, 1}, "Relu.forward", "k.py");
+  ASSERT_TRUE(text.ok());
+  for (const char* part : {"kernel Relu.forward for sm_80", "CUresult Relu_forward_load(Relu_forward_kernel* kernel)",
+                           "unsigned char Relu_forward_sm_80[]", "#ifndef Relu_forward_DECLARED",
+                           "cuModuleGetFunction(&kernel->function, kernel->module, \"forward\")"})
+    EXPECT_NE(text->find(part), std::string::npos) << part << "\n" << *text;
+  EXPECT_EQ(text->find(" forward_"), std::string::npos) << *text;
 }
 
 }  // namespace
