@@ -85,9 +85,9 @@ TEST_F(Modules, BesideTheScriptHaveVariablesOfTheirOwn) {
 TEST_F(Modules, OfAScriptAreNotTheLibrarysThatHaveNoSuchModule) {
   write("queue.py", "def push(x): return x\n");
   EXPECT_EQ(run("import queue\nqueue.pussh(1)\n"),
-            "main.py:2:1: error: the module 'queue' has no attribute 'pussh'\n"
+            "main.py:2:7: error: the module 'queue' has no attribute 'pussh'\n"
             "  2 | queue.pussh(1)\n"
-            "    | ^^^^^^^^^^^\n"
+            "    |       ^^^^^\n"
             "  help: did you mean 'push'?\n");
   EXPECT_EQ(run("from queue import pussh\n"),
             "main.py:1:19: error: the module 'queue' has no attribute 'pussh'\n"
