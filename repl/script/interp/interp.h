@@ -317,14 +317,14 @@ class Interp {
   Ref<ModuleObject> import_source(std::string_view path);
   void exec_assert(const ast::Assert& s, Frame& f);
   void exec_raise(const ast::Raise& s, Frame& f);
-  static void keep_report(const ScriptError& error);
+  static void keep_report(const Value& exception, Diagnostic report);
   /// The body of the first case that matches, whose names are bound; null: none does.
   const ast::Body* chosen_case(const ast::Match& s, Frame& f);
   void exec_del(const ast::Expr& target, Frame& f);
   void exec_class(const ast::ClassDef& s, Frame& f);
   void exec_augmented(const ast::AugAssign& s, Frame& f);
   Value combine(const ast::AugAssign& s, const Value& old, const Value& right);
-  const ast::Try::Handler* handler_of(const ast::Try& s, const ScriptError& error, Frame& f);
+  const ast::Try::Handler* handler_of(const ast::Try& s, ScriptError& error, Frame& f);
   /// The name of a handler's exception has no value behind the handler.
   void forget_name(const ast::Try::Handler& h, Frame& f);
   Value enter_context(const ast::With::Item& item, std::vector<Value>& exits, Frame& f);

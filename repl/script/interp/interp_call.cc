@@ -544,12 +544,6 @@ void Interp::set_context(Instance& exception) {
 
 namespace {
 
-/// What Instance::caught points to, with the arguments that the message was made of.
-struct CaughtReport : Diagnostic {
-  CaughtReport(Diagnostic d, Value a) : Diagnostic(std::move(d)), args(std::move(a)) {}
-  const Value args;
-};
-
 Value args_of(Instance& exception) {
   const Value* args = exception.fields.find("args");
   return args ? *args : Value();
@@ -563,9 +557,8 @@ std::string message_of(Interp& in, Instance& exception) {
 /// The message of an exception that was caught. Its handler may have changed it: the args, or whatever the __str__ of
 /// a class of the script's shows.
 std::string message_now(Interp& in, Instance& exception) {
-  const auto& caught = static_cast<const CaughtReport&>(*exception.caught);
-  const bool is_same = !exception.type->def && caught.args.same(args_of(exception));
-  return is_same ? caught.message : message_of(in, exception);
+  const bool is_same = !exception.type->def && exception.caught->args.same(args_of(exception));
+  return is_same ? exception.caught->report.message : message_of(in, exception);
 }
 
 }  // namespace
@@ -583,21 +576,19 @@ void Interp::raise(Value exception, SourceRange where) {
   throw e;
 }
 
-void Interp::keep_report(const ScriptError& error) {
-  if (auto* instance = error.exception.get<Instance>())
-    instance->caught = std::make_shared<const CaughtReport>(error.diagnostic, args_of(*instance));
+void Interp::keep_report(const Value& exception, Diagnostic report) {
+  if (auto* instance = exception.get<Instance>())
+    instance->caught.reset(new Instance::Caught{std::move(report), args_of(*instance)});
 }
 
 void Interp::raise_again(const Value& exception, SourceRange where, bool named) {
   constexpr size_t kMostNotes = 32;  // of an object that is raised time after time
   auto* instance = exception.get<Instance>();
-  // Held: a __str__ may raise and catch the exception itself.
-  const auto caught = instance->caught;
-  if (!caught) raise(exception, where);
+  if (!instance->caught) raise(exception, where);
   set_context(*instance);
-  std::string message = message_now(*this, *instance);
-  ScriptError e{*caught, exception};
-  e.diagnostic.message = std::move(message);
+  // Copied first: a __str__ may raise and catch the exception itself.
+  ScriptError e{instance->caught->report, exception};
+  e.diagnostic.message = message_now(*this, *instance);
   std::vector<Note>& notes = e.diagnostic.notes;
   if (named && notes.size() < kMostNotes) {
     const Note again{"raised again here", place_of(where)};
@@ -619,7 +610,7 @@ void Interp::add_causes(ScriptError& error) {
     auto* before = cause ? cause->get<Instance>() : context ? context->get<Instance>() : nullptr;
     if (!before) return;  // also `from None`
     Note note{std::string(cause ? "caused by " : "raised while this was handled: "), {}};
-    if (before->caught) note.place = before->caught->place;
+    if (before->caught) note.place = before->caught->report.place;
     try {
       note.message += before->caught ? message_now(*this, *before) : message_of(*this, *before);
     } catch (ScriptError&) {  // of a __str__ of the script's

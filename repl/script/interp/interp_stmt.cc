@@ -409,7 +409,7 @@ void Interp::exec_raise(const Raise& s, Frame& f) {
   raise(v, s.range);
 }
 
-const Try::Handler* Interp::handler_of(const Try& s, const ScriptError& error, Frame& f) {
+const Try::Handler* Interp::handler_of(const Try& s, ScriptError& error, Frame& f) {
   for (const Try::Handler& h : s.handlers) {
     if (h.type) {
       Value type = eval(*h.type, f);
@@ -417,7 +417,7 @@ const Try::Handler* Interp::handler_of(const Try& s, const ScriptError& error, F
       if (!is_instance(error.exception, type)) continue;
     }
     if (!h.name.empty()) store(binding_key(h.name), error.exception, f);
-    keep_report(error);
+    keep_report(error.exception, std::move(error.diagnostic));
     return &h;
   }
   return nullptr;
@@ -464,7 +464,7 @@ Flow Interp::exec_try(const Try& s, Frame& f) {
       ~Handled() { all.resize(size); }
     } around{handled_};
     handled_.push_back(e.exception);
-    keep_report(e);
+    keep_report(e.exception, e.diagnostic);
     const Cleanup cleanup(*this);
     // `return`, `break` or `continue` in a finally block swallows the exception, as in Python.
     if (Flow last = exec(s.finally_body, f); last != Flow::kNormal) return last;

@@ -539,8 +539,10 @@ Ref<TypeObject> class_of_instance(Interp& in, const Ref<TypeObject>& type, const
 Value new_instance(Interp& in, const Ref<TypeObject>& type, CallArgs& args) {
   if (type->base_kind) return derived_instance(in, type, args);
   auto instance = make<Instance>(class_of_instance(in, type, args));
-  if (!type->find("__init__") && is_exception(in, type.get())) {
-    if (!args.keywords.empty()) in.fail(ErrorKind::kType, "{}() takes no keyword arguments", type->name);
+  if (is_exception(in, type.get())) {
+    if (!args.keywords.empty() && !type->find("__init__"))
+      in.fail(ErrorKind::kType, "{}() takes no keyword arguments", type->name);
+    // As Python's BaseException.__new__, whatever an __init__ of the class's does.
     instance->fields.set("args", make<Tuple>(std::vector<Value>(args.args.begin(), args.args.end())));
   }
   return instance;

@@ -11,6 +11,7 @@
 
 #include "compiler/ast/constant.h"
 #include "kiln/dtype.h"
+#include "kiln/result.h"
 
 namespace kiln::ast {
 struct ClassDef;
@@ -501,8 +502,12 @@ class Instance : public Object {
   const Ref<TypeObject> type;
   const Ref<Dict> dict = make<Dict>();  // __dict__
   Table& fields = dict->table;
-  /// Of an exception that was caught: as it would have been reported.
-  std::shared_ptr<const Diagnostic> caught;
+  /// Of an exception that was caught: as it would have been reported, and the arguments that its message is made of.
+  struct Caught {
+    Diagnostic report;
+    Value args;
+  };
+  std::unique_ptr<const Caught> caught;
 };
 
 /// Asked before a function runs, with the receiver of a native method: what the call gives, or nullopt for the function

@@ -64,9 +64,15 @@ for text in ("first", "second"):
         except Failed:
             e.why = text
             raise
-    except Failed as k: print(k)
+    except Failed as k: print(k, k.args)
 same = ValueError("same")
 for _ in range(20000):
     try: raise same
     except ValueError: pass
 print(same)
+class Own(ValueError):
+    def __init__(self, code, *, kept=1): self.code = code
+print(Own(3), Own(3, kept=2).args, repr(Own("x")))
+class Through(ValueError):
+    def __init__(self, code): super().__init__(f"code {code}")
+print(Through(3), Through(4).args)
