@@ -286,7 +286,7 @@ constexpr NativeDef kMath[] = {
     {"fsum(iterable)", fsum, "a sum whose rounding errors are kept"},
     {"gamma(x)", real_function<gamma_of>, ""},
     {"gcd(*ints)", gcd, ""},
-    {"hypot(*coordinates)", hypot, "of the root of the sum of squares"},
+    {"hypot(*coordinates)", hypot, "the root of the sum of squares"},
     {"isclose(a, b, *, rel_tol=1e-9, abs_tol=0.0)", isclose, ""},
     {"isfinite(x)", isfinite, ""},
     {"isinf(x)", isinf, ""},
@@ -470,13 +470,16 @@ Value write(Interp& in, NativeArgs& a) {
   in.print(in.to_text(a[0], "write()'s text"));
   return Value::integer(in.length(a[0]));
 }
-Value write_lines(Interp& in, NativeArgs& a) {
-  in.for_each(a[0], [&](const Value& line) {
-    in.print(in.to_text(line, "an element of writelines()"));
+Value write_each(Interp& in, NativeArgs& a, NativeFunction write_one) {
+  in.for_each(a[0], [&](Value line) {
+    Value slots[] = {std::move(line)};
+    NativeArgs one{slots, a.self};
+    write_one(in, one);
     return true;
   });
   return Value::none();
 }
+Value write_lines(Interp& in, NativeArgs& a) { return write_each(in, a, write); }
 Value out_number(Interp&, NativeArgs&) { return Value::integer(STDOUT_FILENO); }
 Value flush(Interp&, NativeArgs&) {
   std::fflush(stdout);
@@ -493,13 +496,7 @@ Value write_error(Interp& in, NativeArgs& a) {
   in.error_output(in.to_text(a[0], "write()'s text"));
   return Value::integer(in.length(a[0]));
 }
-Value write_error_lines(Interp& in, NativeArgs& a) {
-  in.for_each(a[0], [&](const Value& line) {
-    in.error_output(in.to_text(line, "an element of writelines()"));
-    return true;
-  });
-  return Value::none();
-}
+Value write_error_lines(Interp& in, NativeArgs& a) { return write_each(in, a, write_error); }
 Value error_number(Interp&, NativeArgs&) { return Value::integer(STDERR_FILENO); }
 Value flush_error(Interp&, NativeArgs&) { return Value::none(); }
 Value error_is_terminal(Interp&, NativeArgs&) { return Value::boolean(isatty(STDERR_FILENO) != 0); }

@@ -11,11 +11,11 @@ std::span<const NativeDef> os_path_functions();
 /// A path: a str, or an object with __fspath__.
 std::string path_text(Interp& in, const Value& v);
 void fill_json(Interp& in, ModuleObject& m);
-/// The value that a JSON text is; ValueError says where it is none.
 /// Functions that make the values of a text of JSON; a missing one leaves its values as they are.
 struct JsonHooks {
   Value object, real, integer, constant, pairs;
 };
+/// The value that a JSON text is; ValueError says where it is none.
 Value parse_json(Interp& in, const std::string& text, const JsonHooks& hooks = {});
 /// _kiln: what Kiln's own modules that are written in the language need of the interpreter.
 void fill_kiln(Interp& in, ModuleObject& m);

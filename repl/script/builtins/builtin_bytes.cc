@@ -85,8 +85,7 @@ Bounded bounded(Interp& in, NativeArgs& a) {
   const std::string_view all = bytes_of(a);
   const auto n = static_cast<int64_t>(all.size());
   auto bound = [&](const Value& v, int64_t otherwise, std::string_view what) {
-    const int64_t at = v.missing() || v.is_none() ? otherwise : in.to_int(v, what);
-    return std::max<int64_t>(0, at < 0 ? at + n : at);
+    return place_within(in, v.is_none() ? Value() : v, n, otherwise, what);
   };
   const int64_t begin = bound(a[1], 0, "the start"), end = std::min(n, bound(a[2], n, "the end"));
   if (begin > n || begin > end) return {};

@@ -58,12 +58,9 @@ Value remove(Interp& in, NativeArgs& a) {
 }
 Value index(Interp& in, NativeArgs& a) {
   const auto n = static_cast<int64_t>(sequence(a).size());
-  auto bound = [&](const Value& v, int64_t otherwise, std::string_view what) {
-    const int64_t at = v.missing() ? otherwise : in.to_int(v, what);
-    return static_cast<size_t>(std::max<int64_t>(0, at < 0 ? at + n : at));
-  };
-  const size_t begin = bound(a[1], 0, "index()'s start"), end = bound(a[2], INT64_MAX, "index()'s end");
-  const size_t i = find_in(in, a, begin, end);
+  const int64_t begin = place_within(in, a[1], n, 0, "index()'s start"),
+                end = place_within(in, a[2], n, INT64_MAX, "index()'s end");
+  const size_t i = find_in(in, a, static_cast<size_t>(begin), static_cast<size_t>(end));
   if (i == sequence(a).size())
     in.fail(ErrorKind::kValue, "the {} does not hold {}", in.type_name(*a.self), in.repr(a[0]));
   return Value::integer(static_cast<int64_t>(i));

@@ -249,9 +249,7 @@ std::optional<std::pair<size_t, size_t>> window(Interp& in, NativeArgs& a, size_
   if (a[at].missing() && a[at + 1].missing()) return std::pair{size_t{0}, s.size()};
   const auto n = static_cast<int64_t>(count_characters(s));
   auto place = [&](const Value& v, int64_t otherwise) {
-    if (v.missing() || v.is_none()) return otherwise;
-    const int64_t i = in.to_int(v, "a position in the text");
-    return std::max<int64_t>(0, i < 0 ? i + n : i);
+    return place_within(in, v.is_none() ? Value() : v, n, otherwise, "a position in the text");
   };
   const int64_t start = place(a[at], 0), end = std::min(n, place(a[at + 1], n));
   if (start > end) return std::nullopt;

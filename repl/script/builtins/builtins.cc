@@ -631,6 +631,11 @@ constexpr NativeDef kBuiltins[] = {
 
 }  // namespace
 
+int64_t place_within(Interp& in, const Value& v, int64_t n, int64_t otherwise, std::string_view what) {
+  const int64_t at = v.missing() ? otherwise : in.to_int(v, what);
+  return std::max<int64_t>(0, at < 0 ? at + n : at);
+}
+
 void add_functions(ModuleObject& module, std::span<const NativeDef> defs) {
   for (const NativeDef& d : defs) {
     auto native = make<Native>(d);

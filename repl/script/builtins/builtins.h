@@ -47,6 +47,9 @@ Value power_modulo(Interp& in, const Value& base, const Value& exponent, const V
 /// Visits keys and values of a dict, or of an object that has keys() and elements by them; false: it is no mapping.
 bool visit_mapping(Interp& in, const Value& v, const std::function<void(const Value&, Value)>& visit);
 
+/// A bound of a search among n elements: counted from the end where it is below 0, `otherwise` where it is missing.
+int64_t place_within(Interp& in, const Value& v, int64_t n, int64_t otherwise, std::string_view what);
+
 /// Sorts in place, stably; `key` may be none.
 void sort_values(Interp& in, std::vector<Value>& items, const Value& key, bool reverse);
 
