@@ -7,16 +7,12 @@ import importlib.util
 import math
 import os
 import pickle
-import signal
-import subprocess
 import sys
 import tempfile
 import threading
-import time
 import types
 import unittest
 import unittest.mock
-import warnings
 import weakref
 
 import kiln
@@ -143,14 +139,6 @@ def reads_globals(out, v):
 @kiln.jit
 def put_f(out, x, f: tl.constexpr, at: tl.int64, nothing):
     if nothing is None: tl.store(out, f(tl.load(x + at)))
-
-
-@kiln.jit
-def spin(out, n):
-    total = 0.0
-    for i in range(n):
-        total = total * 0.5 + i
-    tl.store(out + tl.program_id(0), total)
 
 
 @kiln.jit
@@ -313,57 +301,6 @@ class Launches(unittest.TestCase):
         # The three kinds of values that there are among 0 to 39.
         self.assertEqual((wrong, kernel.variants), ([], 3))
 
-    def test_interrupts(self):
-        out = zeros(1000)
-
-        def later(work):
-            timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-            timer.start()
-            work()
-            timer.join()
-
-        begin = time.perf_counter()
-        for _ in range(2):
-            with self.assertRaises(KeyboardInterrupt): later(lambda: spin[(1000, )](out, 2**31 - 1))
-        # A handler of the program's own is called too; what was to be computed is lost all the same.
-        heard = []
-        before = signal.signal(signal.SIGINT, lambda *_: heard.append(1))
-        try:
-            with self.assertRaisesRegex(KeyboardInterrupt, "'spin' was stopped; what it wrote is incomplete"):
-                later(lambda: spin[(1000, )](out, 2**31 - 1))
-        finally:
-            signal.signal(signal.SIGINT, before)
-        self.assertEqual(heard, [1])
-        self.assertLess(time.perf_counter() - begin, 60)  # they would take hours
-        put[1](out, 2.5)
-        self.assertEqual(float(out[0]), 2.5)
-
-    def test_interrupts_of_a_launch_that_has_just_begun(self):
-        # In a process of its own, whose handler of SIGINT nobody has set yet.
-        text = """
-import os, signal, sys, threading, time
-sys.path.insert(0, sys.argv[1])
-from jit_test import kiln, spin, zeros
-out, begins = zeros(1000), threading.Event()
-spin[(0, )](out, 2**31 - 1)  # compiles
-def interrupt():
-    begins.wait()
-    time.sleep(0.002)
-    os.kill(os.getpid(), signal.SIGINT)
-for _ in range(5):
-    begins.clear()
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    try:
-        begins.set()
-        spin[(1000, )](out, 2**31 - 1)
-        sys.exit("no interrupt")
-    except KeyboardInterrupt:
-        pass
-    thread.join()
-"""
-        subprocess.run([sys.executable, "-c", text, os.path.dirname(__file__)], check=True, timeout=60)
-
     def test_faults_are_errors(self):
         far = 1 << 46  # outside of all memory, and an address all the same
         out = zeros(64)
@@ -416,51 +353,6 @@ for _ in range(5):
             scale[1](np.zeros(10, np.complex64).view(np.float32), out, 64, check=True)
         out.flags.writeable = False
         with self.assertRaisesRegex(ValueError, "may not be written to"): scale[1](x, out, 1, check=True)
-
-    @unittest.skipUnless(hasattr(os, "fork"), "no fork")
-    def test_children_of_a_fork_launch(self):
-        # Also where another thread was in a launch, which the child then has not: of kernels with and without scratch.
-        x, out, ends, squared = zeros(1 << 16) + 1, zeros(1 << 16), False, kiln.jit(square.fn)
-
-        def launch(out):
-            scale[1024](x, out, 1 << 16)
-            squared[100](x, out)
-
-        def work():
-            mine = zeros(1 << 16)
-            while not ends: launch(mine)
-
-        thread = threading.Thread(target=work)
-        thread.start()
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # of Python's, about threads
-                for _ in range(10):
-                    child = os.fork()
-                    if child == 0:
-                        signal.alarm(30)
-                        launch(out)
-                        os._exit(0 if out.tolist()[-1] == 2 and out.tolist()[0] == 16 else 3)
-                    self.assertEqual(os.waitpid(child, 0)[1], 0)
-        finally:
-            ends = True
-            thread.join()
-
-    def test_daemon_threads_do_not_stop_the_end(self):
-        code = f"""
-import importlib.util, sys, threading, time
-spec = importlib.util.spec_from_file_location("jit_test", {__file__!r})
-test = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(test)
-def work():
-    x, out = test.zeros(1 << 16), test.zeros(1 << 16)
-    while True: test.scale[1 << 10](x, out, 1 << 16)
-for _ in range(4): threading.Thread(target=work, daemon=True).start()
-time.sleep(0.3)
-"""
-        for _ in range(3):
-            done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_launches_keep_their_grids(self):
         kernel, out = kiln.jit(count.fn), zeros(8)
@@ -790,37 +682,6 @@ class Gpu(unittest.TestCase):
         self.assertEqual(out.tolist(), [2.5, 0, 0, 0])
         with self.assertRaisesRegex(ValueError, "'out' is on the CPU, and 'x' is on cuda:0"):
             scale[1](out, torch.zeros(4), 4)
-
-
-class Scale:
-    """What kernels call by the class's name, or by its module's and the class's."""
-
-    @staticmethod
-    @kiln.jit
-    def twice(v):
-        return v * 2
-
-
-shapes = types.ModuleType("shapes")
-shapes.Scale = Scale
-
-
-class Scaled:
-
-    @staticmethod
-    @kiln.jit
-    def forward(x, out, BLOCK: tl.constexpr):
-        i = tl.arange(0, BLOCK)
-        tl.store(out + i, Scale.twice(tl.load(x + i)) + shapes.Scale.twice(1.0))
-
-
-@unittest.skipUnless(np, "needs numpy")
-class FunctionsOfClasses(unittest.TestCase):
-
-    def test_a_kernel_of_a_class_calls_those_of_others(self):
-        x, out = np.arange(16, dtype=np.float32), np.zeros(16, np.float32)
-        Scaled.forward[1](x, out, 16)
-        self.assertTrue((out == 2 * x + 2).all())
 
 
 @unittest.skipUnless(importlib.util.find_spec("triton") and torch, "no triton")
