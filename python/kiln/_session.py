@@ -170,8 +170,11 @@ class Session:
             except (ValueError, SyntaxError):
                 pass  # nan or inf among them
         if value.type == "Tensor":  # of complex numbers, which leave as pairs
-            self._session.define("import torch as _kiln_torch\n", "<kiln.Session>", 1)
-            return _complex_tensor(self._with({"_kiln_z": value}, "_kiln_torch.view_as_real(_kiln_z)"))
+            self._session.define("from torch import view_as_real as _kiln_view\n", "<kiln.Session>", 1)
+            try:
+                return _complex_tensor(self._with({"_kiln_z": value}, "_kiln_view(_kiln_z)"))
+            finally:
+                self._session.remove("_kiln_view")
         if value.type == "complex": return complex(value.repr)
         if value.type == "bytes": return ast.literal_eval(value.repr)
         if value.type == "range": return range(*(int(n) for n in re.findall(r"-?\d+", value.repr)))

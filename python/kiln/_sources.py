@@ -94,7 +94,8 @@ class _Plan:
         if _is_tensor(value):
             if not _is_complex(value): return Step(name, tensor=lambda: _capsule(value))
             self._steps.append(Step("_kiln_parts", tensor=lambda: _capsule(_parts(value))))
-            return Step(name, text=f"import torch as _kiln_torch\n{name} = _kiln_torch.view_as_complex(_kiln_parts)\n")
+            return Step(name, text=f"import torch as _kiln_torch\n{name} = _kiln_torch.view_as_complex(_kiln_parts)\n"
+                                   "del _kiln_parts\n")
         if (home := _home_of(value)) is not None:
             return Step(name, key=home, text=f"import {home[0]} as _kiln_home\n{name} = _kiln_home.{home[1]}\n")
         if (function := _function_of(value)) is not None: return self._definition(name, value, function)

@@ -161,21 +161,26 @@ std::optional<DType> dlpack_dtype(uint8_t code, uint8_t bits) {
   return std::nullopt;
 }
 
+namespace {
+/// What is wrong with a tensor whose layout has no strides; empty: it has them.
+std::string other_layout(PyObject* tensor) {
+  PyObject* layout = PyObject_GetAttrString(tensor, "layout");
+  if (!layout) return PyErr_Clear(), "";
+  const Ref shown = Ref::take(PyObject_Str(Ref::take(layout).get()));
+  const std::string_view name = text_of(shown.get());
+  if (name == "torch.strided") return "";
+  return "a tensor of the layout " + std::string(name) + ", which is no memory with strides: x.to_dense() is one";
+}
+}  // namespace
+
 TorchMemory torch_memory(PyObject* tensor) {
   TorchMemory out;
-  if (PyObject* layout = PyObject_GetAttrString(tensor, "layout")) {
-    const Ref shown = Ref::take(PyObject_Str(Ref::take(layout).get()));
-    if (text_of(shown.get()) != "torch.strided")
-      return out.problem = "a tensor of the layout " + std::string(text_of(shown.get())) +
-                           ", which is no memory with strides: x.to_dense() is one",
-             out;
-  } else {
-    PyErr_Clear();
-  }
   PyObject* found = PyObject_CallMethodObjArgs(tensor, foreign_words().data_ptr, nullptr);
   if (found) {
     out.address = PyLong_AsUnsignedLongLong(Ref::take(found).get());
     if (PyErr_Occurred()) throw Raised();
+    // Only where there is no memory is the reason asked for: each launch comes by here.
+    if (out.address == 0) out.problem = other_layout(tensor);
     return out;
   }
   // Tensors that stand for others, as torch.vmap makes them.
@@ -183,6 +188,8 @@ TorchMemory torch_memory(PyObject* tensor) {
   PyObject *type = nullptr, *error = nullptr, *trace = nullptr;
   PyErr_Fetch(&type, &error, &trace);
   const Ref kept[] = {Ref::take(type), error ? Ref::take(error) : none(), trace ? Ref::take(trace) : none()};
+  out.problem = other_layout(tensor);
+  if (!out.problem.empty()) return out;
   const Ref said = Ref::take(PyObject_Str(kept[1].get()));
   out.problem =
       "a tensor without memory, as within torch.vmap or while torch traces: " + std::string(text_of(said.get()));

@@ -499,6 +499,9 @@ class Sessions(unittest.TestCase):
             self.session.run("z *= w", {"z": z, "w": w})
             self.assertTrue(np.array_equal(np.asarray(z), before * np.asarray(w)))
             self.assertTrue(np.array_equal(np.asarray(self.session["z"]), np.asarray(z)))
+        # Nothing that made them stays.
+        self.assertEqual(self.session.evaluate("[n in globals() for n in ('_kiln_parts', '_kiln_view', 'z')]"),
+                         [False, False, True])
         if torch:
             with self.assertRaisesRegex(TypeError, r"conjugate bit.*x\.resolve_conj\(\)"): self.session["z"] = z.conj()
 
