@@ -153,7 +153,8 @@ class Collector {
     return name == "is_cuda" || name == "is_nvidia" ? std::optional<bool>(true) : std::nullopt;
   }
 
-  /// Whether statements import Triton, perhaps with torch, and nothing else: then no handler behind them runs.
+  /// Whether all imports of a `try` are Triton's or torch's, and found; its other statements are taken not to fail, so
+  /// no handler runs.
   bool imports_triton(const ast::Body& body) {
     bool any = false;
     for (const ast::StmtPtr& s : body) {
@@ -412,7 +413,7 @@ class Collector {
     for (const ast::StmtPtr& s : c.body) {
       const auto* def = ast::dyn_as<ast::FunctionDef>(s.get());
       JitFunction* f = def && !def->decorators.empty() ? function(*def) : nullptr;
-      if (!f || f->plain) continue;
+      if (!f) continue;
       f->class_name = c.name;
       members.items.emplace_back(FunctionPtr(FunctionPtr{}, f));
       members.fields.push_back(def->name);

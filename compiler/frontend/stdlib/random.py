@@ -43,7 +43,9 @@ def philox(seed, c0, c1, c2, c3, n_rounds: tl.constexpr = 10):
 def randint4x(seed, offset, n_rounds: tl.constexpr = 10):
     offset = tl.to_tensor(offset)
     # As in Triton, floats count as the integers that they convert to.
-    tl.static_assert(offset.dtype.is_int() or (offset.dtype.is_floating() and offset.dtype.primitive_bitwidth <= 32), "the offset of a random function must be integers, or floats of at most 32 bits")
+    narrow: tl.constexpr = offset.dtype.is_floating() and offset.dtype.primitive_bitwidth <= 32
+    tl.static_assert(offset.dtype.is_int() or narrow,
+                     "the offset of a random function must be integers, or floats of at most 32 bits")
     low = offset.to(tl.uint32)
     zero = low * 0
     if offset.dtype.primitive_bitwidth > 32:
