@@ -119,7 +119,8 @@ torch.cuda.synchronize()
 
 TEST_F(FakeGpuTest, OnlyAnAnswerIsReadOfAComparison) {
   run("import torch\nx, n = torch.ones(9000, 20), torch.ones(9000, dtype=torch.int64)\ntorch.cuda.synchronize()\n");
-  for (const char* line : {"torch.equal(x, x)", "torch.allclose(x, x)", "torch.histc(x, 5)", "x.repeat_interleave(n, 0)"}) {
+  for (const char* line :
+       {"torch.equal(x, x)", "torch.allclose(x, x)", "torch.histc(x, 5)", "x.repeat_interleave(n, 0)"}) {
     const int before = fake->count("cuMemcpyDtoHAsync");
     run((std::string(line) + "\n").c_str());
     EXPECT_EQ(fake->count("cuMemcpyDtoHAsync") - before, 1) << line;
