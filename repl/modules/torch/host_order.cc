@@ -83,7 +83,8 @@ class Sorter {
         next_(words.second) {}
 
   void first(const std::byte* line, size_t length, std::span<int64_t> places) {
-    if (places.size() < length / 4) {
+    // Few enough to be sorted between two pauses.
+    if (places.size() < std::min(length / 4, kPause)) {
       select(line, length, places.size());
       std::sort(words_.begin(), words_.end());
     } else {
@@ -224,7 +225,8 @@ struct LineOrder::Implementation {
 
   std::pair<uint64_t, uint64_t> range_of(const std::byte* line, size_t length) const {
     uint64_t least = ~uint64_t{0}, most = 0;
-    keys<uint64_t>(dtype, least_of(dtype), line, length, false, [&](size_t, std::span<const uint64_t> piece) {
+    keys<uint64_t>(dtype, least_of(dtype), line, length, false, [&](size_t first, std::span<const uint64_t> piece) {
+      if (first % kPause == 0) pause();
       for (const uint64_t key : piece) least = std::min(least, key), most = std::max(most, key);
     });
     return {least, most};
