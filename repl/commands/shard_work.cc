@@ -26,6 +26,11 @@ std::string time_now() {
   return text;
 }
 
+/// Of a tuning the launch as it stands counts too: a shard may hold nothing but configurations that do not run.
+bool is_measured(const ShardRecord& record) {
+  return std::ranges::any_of(record.cells, [](const profiler::SweepCell& c) { return c.problem.empty(); });
+}
+
 }  // namespace
 
 int ShardWork::failed(const Diagnostic& d, int code) const {
@@ -146,7 +151,10 @@ int ShardWork::finish(bool interrupted) {
     table.add_note(note);
     print_list(lists[0], table, options_.json);
   }
-  return interrupted ? kExitError : kExitOk;
+  // A job whose every measurement failed (no memory, a name that is missing) must not look like one that went well.
+  const bool failed = !lists.empty() && std::ranges::none_of(lists[0].records, is_measured);
+  if (failed) put(stderr, fmt::format("error: none of the {} could be measured\n", what));
+  return interrupted || failed ? kExitError : kExitOk;
 }
 
 void print_list(const profiler::MergedList& list, const report::Table& table, bool json) {

@@ -149,6 +149,18 @@ TEST_F(ShardCommands, WhatIsThereIsNotMeasuredAgain) {
   EXPECT_NE(merged.out.find("5 of 6 missing: 1–5"), std::string::npos) << merged.out;
 }
 
+TEST_F(ShardCommands, AShardThatMeasuredNothingIsAnError) {
+  const Said none = kiln({"sweep", "undefined_name + n", "n=[1, 2]", "budget=50ms", "--out", out_});
+  EXPECT_EQ(none.code, 1);
+  EXPECT_NE(none.err.find("none of the points could be measured"), std::string::npos) << none.err;
+  // The table is there none the less, with the reason of each.
+  EXPECT_NE(none.out.find("undefined_name"), std::string::npos) << none.out;
+  EXPECT_EQ(numbers(), up_to(2));
+  // One of two is what a sweep that reaches for the limits of a device looks like.
+  const Said some = kiln({"sweep", "1 // (n - 1)", "n=[1, 2]", "budget=50ms"});
+  EXPECT_EQ(some.code, 0) << some.err;
+}
+
 TEST_F(ShardCommands, AnotherScriptIsAnotherList) {
   const std::string script = scratch_.path + "/s.py";
   for (const char* text : {"def f(): return 1\n", "def f(): return 2\n"}) {
