@@ -285,7 +285,7 @@ Value to_legacy(Interp& in, const Value& v, std::string_view asked) {
       name.remove_suffix(kLegacyEnd.size());
       const auto* type = std::ranges::find(kLegacyTypes, name, &LegacyType::name);
       if (type != std::end(kLegacyTypes)) {
-        const Value out = converted(in, v, type->dtype);
+        Value out = converted(in, v, type->dtype);
         if (out.get<TensorObject>()->device().is_cuda() == gpu) return out;
         return moved(in, out, device_of(in, Value::str(gpu ? "cuda" : "cpu")), false);
       }

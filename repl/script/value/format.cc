@@ -111,7 +111,7 @@ std::string Interp::percent_format(const std::string& text, const Value& args, b
       size_t close = text.find(')', i);
       if (!dict || close == std::string::npos) fail(ErrorKind::kType, "'%(name)' needs a dict on the right of '%'");
       std::string key = text.substr(i + 1, close - i - 1);
-      value = item(args, bytes ? Value(make<Bytes>(std::move(key))) : Value::str(std::move(key)));
+      value = item(args, bytes ? Value(make<Bytes>(std::move(key))) : Value::str(key));
       i = close + 1;
     }
     std::string flags, width, precision;
