@@ -95,6 +95,8 @@ LinearLayout element_layout(const ir::Shape& shape, int num_warps, AlongK along_
   return layout::blocked(shape.span(), own, lanes, warps, order);
 }
 
+int k_width(const Op& dot) { return static_cast<int>(dot.int_or(ir::AttrName::kKWidth, 0)); }
+
 int operand_bits(const Op& dot) { return dot.operand(0)->type.element_bits(); }
 
 }  // namespace
@@ -119,14 +121,14 @@ LinearLayout dot_result_layout(const Op& dot, int num_warps, AlongK along_k) {
 LinearLayout dot_operand_layout(const Op& dot, int index, const LinearLayout& result) {
   const auto side = index == 0 ? layout::DotSide::kA : layout::DotSide::kB;
   const auto shape = dot.operand(index)->type.shape.span();
-  return uses_mma(dot) ? layout::mma_operand(side, shape, operand_bits(dot), result)
+  return uses_mma(dot) ? layout::mma_operand(side, shape, operand_bits(dot), result, k_width(dot))
                        : layout::fma_operand(side, shape, result);
 }
 
 std::optional<layout::DotPlan> plan_dot(const Op& dot) {
   const LinearLayout &a = *dot.operand(0)->type.layout, &b = *dot.operand(1)->type.layout,
                      &c = *dot.result()->type.layout;
-  return uses_mma(dot) ? layout::plan_mma(a, b, c, operand_bits(dot)) : layout::plan_fma(a, b, c);
+  return uses_mma(dot) ? layout::plan_mma(a, b, c, operand_bits(dot), k_width(dot)) : layout::plan_fma(a, b, c);
 }
 
 }  // namespace kiln::analysis

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "compiler/ir/builder.h"
 #include "compiler/ir/inline_asm.h"
@@ -381,7 +382,15 @@ Wrong check_product(const Op& op) {
 Wrong check_dot(const Op& op) {
   for (int i = 0; i < 2; ++i)
     if (!operand_type(op, i).is_tile()) return wrong_type("an operand", operand_type(op, i), "a tile");
-  return check_product(op);
+  if (Wrong w = check_product(op); !w.empty()) return w;
+  if (!op.has(AttrName::kKWidth)) return "";
+  constexpr int64_t kLanesAlongK = 4;
+  const Shape& a = operand_type(op, 0).shape;
+  const int64_t width = op.int_attr(AttrName::kKWidth);
+  if (width > 0 && std::has_single_bit(static_cast<uint64_t>(width)) && width <= a[a.rank - 1] / kLanesAlongK)
+    return "";
+  return fmt::format("has k_width {}, which is no power of two up to {}, a quarter of its elements along k", width,
+                     a[a.rank - 1] / kLanesAlongK);
 }
 
 Wrong check_wgmma(const Op& op) {

@@ -1,5 +1,6 @@
 #include "compiler/layout/dot_plan.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "compiler/layout/algebra.h"
@@ -50,6 +51,21 @@ Coord placed(const LinearLayout& layout, const Coord& in_tile) {
   return c;
 }
 
+/// What the first instruction takes of a tile whose threads hold runs of `k_width` neighbours along k.
+LinearLayout operand_tile(DotSide side, int element_bits, int k_width) {
+  const LinearLayout tile = mma_operand_tile(side, element_bits);
+  const int k = side == DotSide::kA ? 1 : 0;
+  std::vector<int32_t> shape(tile.shape().begin(), tile.shape().end());
+  shape[static_cast<size_t>(k)] = std::max(shape[static_cast<size_t>(k)], 4 * k_width);
+  LinearLayout spread(shape);
+  for (In in : {In::kRegister, In::kLane})
+    for (Coord basis : tile.bases(in)) {
+      basis[k] = mma_depth_index(basis[k], element_bits, k_width);
+      spread.push(in, basis);
+    }
+  return spread;
+}
+
 bool has_lanes_of(const LinearLayout& layout, const LinearLayout& tile) {
   if (layout.bits(In::kLane) != tile.bits(In::kLane)) return false;
   for (size_t i = 0; i < tile.bases(In::kLane).size(); ++i)
@@ -77,23 +93,24 @@ std::vector<int> copies(const LinearLayout& layout, const Registers& registers) 
 
 }  // namespace
 
-std::optional<DotPlan> plan_mma(const LinearLayout& a, const LinearLayout& b, const LinearLayout& c, int element_bits) {
+std::optional<DotPlan> plan_mma(const LinearLayout& a, const LinearLayout& b, const LinearLayout& c, int element_bits,
+                                int k_width) {
   const int m = c.rank() - 2, n = c.rank() - 1;
-  const LinearLayout tile_a = mma_operand_tile(DotSide::kA, element_bits),
-                     tile_b = mma_operand_tile(DotSide::kB, element_bits), tile_c = mma_accumulator_tile();
+  const LinearLayout tile_a = operand_tile(DotSide::kA, element_bits, k_width),
+                     tile_b = operand_tile(DotSide::kB, element_bits, k_width), tile_c = mma_accumulator_tile();
   if (!has_lanes_of(a, tile_a) || !has_lanes_of(b, tile_b) || !has_lanes_of(c, tile_c)) return std::nullopt;
   if (!follows(a, c, In::kWarp, n) || !follows(b, c, In::kWarp, m)) return std::nullopt;
   const Registers of_a(a), of_b(b), of_c(c);
   DotPlan plan;
   plan.copy_of = copies(c, of_c);
   std::vector<bool> covered(plan.copy_of.size());
-  const int32_t rows = tile_c.shape()[0], columns = tile_c.shape()[1], depth = tile_a.shape()[1];
+  const int32_t rows = tile_c.shape()[0], columns = tile_c.shape()[1], depth = mma_depth(element_bits);
   for (int32_t k = 0; k < a.shape()[static_cast<size_t>(n)]; k += depth)
     for (int r = 0; r < c.num_registers(); ++r) {
       const Coord at = c.apply(In::kRegister, static_cast<uint32_t>(r));
       if (plan.copy_of[static_cast<size_t>(r)] != r || at[m] % rows != 0 || at[n] % columns != 0) continue;
       Coord at_a = at, at_b = at;
-      at_a[n] = at_b[m] = k;
+      at_a[n] = at_b[m] = mma_depth_index(k, element_bits, k_width);
       DotStep& step = plan.steps.emplace_back();
       if (!fragment(a, of_a, tile_a, at_a, step.a) || !fragment(b, of_b, tile_b, at_b, step.b) ||
           !fragment(c, of_c, tile_c, at, step.c))

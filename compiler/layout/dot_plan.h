@@ -20,8 +20,10 @@ struct DotPlan {
   std::vector<int> copy_of;    // of each register of c the one that the steps compute: itself, unless it is a copy
 };
 
-/// With mma.sync of operands of `element_bits`; nothing when the layouts are no fragments of it.
-std::optional<DotPlan> plan_mma(const LinearLayout& a, const LinearLayout& b, const LinearLayout& c, int element_bits);
+/// With mma.sync of operands of `element_bits` in runs of `k_width` along k (mma_operand); nothing when the layouts are
+/// no fragments of it.
+std::optional<DotPlan> plan_mma(const LinearLayout& a, const LinearLayout& b, const LinearLayout& c, int element_bits,
+                                int k_width = 0);
 /// With one multiplication at a time; nothing when a thread lacks an element.
 std::optional<DotPlan> plan_fma(const LinearLayout& a, const LinearLayout& b, const LinearLayout& c);
 

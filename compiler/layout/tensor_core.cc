@@ -72,14 +72,16 @@ void push_accumulator(Fragment& f, int m, int n) {
                {In::kLane, m, 4}});
 }
 
-/// One instruction's operand: `own` is the dimension of rows (a) or columns (b).
-void push_operand(Fragment& f, DotSide side, int own, int k, int element_bits) {
+/// The operand of one instruction, or of as many as take a run of `k_width` neighbours, which is one register at least:
+/// `own` is the dimension of rows (a) or columns (b).
+void push_operand(Fragment& f, DotSide side, int own, int k, int element_bits, int32_t k_width) {
   const int32_t packed = kRegisterBits / element_bits;  // elements of a 32-bit register
   for (int32_t i = 1; i < packed; i *= 2) f.push(In::kRegister, k, i);
   if (side == DotSide::kA) f.push(In::kRegister, own, 8);
-  push_all(f, {{In::kRegister, k, 4 * packed},
-               {In::kLane, k, packed},
-               {In::kLane, k, 2 * packed},
+  for (int32_t i = packed; i < k_width; i *= 2) f.push(In::kRegister, k, i);
+  if (k_width == packed) f.push(In::kRegister, k, 4 * packed);
+  push_all(f, {{In::kLane, k, k_width},
+               {In::kLane, k, 2 * k_width},
                {In::kLane, own, 1},
                {In::kLane, own, 2},
                {In::kLane, own, 4}});
@@ -102,8 +104,17 @@ LinearLayout mma_operand_tile(DotSide side, int element_bits) {
   const int32_t depth = mma_depth(element_bits);
   Fragment f(side == DotSide::kA ? std::array<int32_t, 2>{kInstructionRows, depth}
                                  : std::array<int32_t, 2>{depth, kInstructionColumns});
-  push_operand(f, side, side == DotSide::kA ? 0 : 1, side == DotSide::kA ? 1 : 0, element_bits);
+  push_operand(f, side, side == DotSide::kA ? 0 : 1, side == DotSide::kA ? 1 : 0, element_bits,
+               kRegisterBits / element_bits);
   return f.take();
+}
+
+int32_t mma_depth_index(int32_t k, int element_bits, int k_width) {
+  const int32_t packed = kRegisterBits / element_bits;
+  if (k_width <= packed) return k;
+  const int32_t in_register = k % packed, lane = k / packed % 4, nth = k / (4 * packed);  // register of the lane
+  const int32_t of_run = k_width / packed;                                                // registers
+  return in_register + nth % of_run * packed + lane * k_width + nth / of_run * (4 * k_width);
 }
 
 LinearLayout mma_accumulator(std::span<const int32_t> shape, std::span<const int32_t> warps) {
@@ -120,13 +131,15 @@ LinearLayout mma_accumulator(std::span<const int32_t> shape, std::span<const int
 }
 
 LinearLayout mma_operand(DotSide side, std::span<const int32_t> shape, int element_bits,
-                         const LinearLayout& accumulator) {
+                         const LinearLayout& accumulator, int k_width) {
   const int rank = static_cast<int>(shape.size()), m = rank - 2, n = rank - 1;
   const int own = side == DotSide::kA ? m : n, k = side == DotSide::kA ? n : m;
-  KILN_ASSERT(rank >= 2 && accumulator.rank() == rank && shape[static_cast<size_t>(k)] >= mma_depth(element_bits));
+  k_width = std::max(k_width, kRegisterBits / element_bits);
+  KILN_ASSERT(rank >= 2 && accumulator.rank() == rank && shape[static_cast<size_t>(k)] >= mma_depth(element_bits) &&
+              shape[static_cast<size_t>(k)] >= 4 * k_width);
   const int32_t instruction = side == DotSide::kA ? kInstructionRows : kInstructionColumns;
   Fragment f(shape);
-  push_operand(f, side, own, k, element_bits);
+  push_operand(f, side, own, k, element_bits, k_width);
   f.repeat(k, f.size(k));
   for (Coord basis : accumulator.bases(In::kRegister)) {
     basis[k] = 0;

@@ -22,6 +22,10 @@ int mma_depth(int element_bits);
 LinearLayout mma_accumulator_tile();
 /// One instruction's operand: a is [16, depth], b is [depth, 8]. Elements of a 32-bit register run along k.
 LinearLayout mma_operand_tile(DotSide side, int element_bits);
+/// The element along k that instructions, one after the other, multiply as their `k`-th. A product may sum over k in
+/// any order, so long as both operands have the same. Of a run of `k_width` neighbours that a thread holds, each
+/// instruction takes the next two registers; a run of one register (or less) is the instruction's own order.
+int32_t mma_depth_index(int32_t k, int element_bits, int k_width);
 
 /// The accumulator of a tile c: instruction tiles repeated in registers, along N first, so that each warp holds one
 /// block of the tile; `warps` says how many blocks there are along each dimension (all powers of two). Warp bits run
@@ -29,9 +33,10 @@ LinearLayout mma_operand_tile(DotSide side, int element_bits);
 LinearLayout mma_accumulator(std::span<const int32_t> shape, std::span<const int32_t> warps);
 /// The layout that an operand's tile must have for a result with layout `accumulator` (one of mma_accumulator or
 /// wgmma_accumulator): every warp has the rows (a) or columns (b) of its block, so that a repeats over warps along N
-/// and b over warps along M. The operand is at least one instruction deep.
+/// and b over warps along M. The operand is at least one instruction deep. A thread holds runs of `k_width` neighbours
+/// along k (mma_depth_index), a power of two up to a quarter of k; of one register's, where k_width is less.
 LinearLayout mma_operand(DotSide side, std::span<const int32_t> shape, int element_bits,
-                         const LinearLayout& accumulator);
+                         const LinearLayout& accumulator, int k_width = 0);
 /// The same for a result of any layout whose elements are computed one by one: every thread has the whole rows or
 /// columns of its elements.
 LinearLayout fma_operand(DotSide side, std::span<const int32_t> shape, const LinearLayout& result);

@@ -354,6 +354,19 @@ class LayoutChoice::Chooser {
         add_numbers(v->op, node);
   }
 
+  /// Whether it is widened from halves that come by a ring, and nothing else. Each warp then reads the ring for itself,
+  /// as it would read what another had widened and stored: that each widens its copy takes less than the stores.
+  bool is_widened_from_ring(const Value* v) const {
+    const Op* op = v->op;
+    bool widens = false;
+    for (; op && (op->kind == OpKind::kCast || op->kind == OpKind::kTrans); op = op->operand(0)->op)
+      if (op->kind == OpKind::kCast) {
+        if (!is_half(op->operand(0)->type.dtype) || op->result()->type.dtype != DType::kF32) return false;
+        widens = true;
+      }
+    return widens && op && by_ring_.contains(op);
+  }
+
   /// What dots take from registers may be computed as they take it, unless several warps hold copies, which each would
   /// compute.
   void connect_operands() {
@@ -370,7 +383,8 @@ class LayoutChoice::Chooser {
   }
   void connect_operand(const Op& dot, int index, const LinearLayout& layout) {
     const Value* operand = dot.operand(index);
-    if (cheap_.has(operand) || !analysis::is_computed(operand) || layout::free_variables(layout).warp != 0) return;
+    if (cheap_.has(operand) || !analysis::is_computed(operand)) return;
+    if (layout::free_variables(layout).warp != 0 && !is_widened_from_ring(operand)) return;
     const int from = static_cast<int>(node_at(slot(operand))), to = static_cast<int>(nodes_.size());
     const int number = static_cast<int>(edges_.size());
     nodes_.push_back({operand->type.shape, {}, {}, {}, {}, {number}, layout});

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "compiler/analysis/operand_runs.h"
 #include "compiler/ir/builder.h"
 #include "compiler/passes/util/rewrite.h"
 #include "compiler/target/mma.h"
@@ -21,7 +22,7 @@ constexpr int64_t kTf32Mask = ~int64_t{0x1fff};  // sign, exponent and 10 bits o
 class MmaChooser {
  public:
   MmaChooser(ir::Module& module, const target::Target& target, Remarks* remarks)
-      : target_(target), remarks_(remarks), b_(module) {}
+      : target_(target), remarks_(remarks), axis_(module), b_(module) {}
 
   void visit(Op* dot) {
     if (dot->has(AttrName::kMma)) return;
@@ -55,6 +56,7 @@ class MmaChooser {
     } else {
       remark(remarks_, dot->range, Reason::kMmaSync, row->name);
       dot->set(AttrName::kMma, std::string(row->name));
+      if (const int width = analysis::wanted_k_width(*dot, axis_)) dot->set(AttrName::kKWidth, int64_t{width});
     }
   }
 
@@ -91,10 +93,13 @@ class MmaChooser {
   /// products is dropped, and the product of the upper halves decides the result.
   void in_three(Op* dot, const target::MmaRow& row) {
     const ir::Type type = dot->result()->type;
+    const int width = analysis::wanted_k_width(*dot, axis_);
     const Halves a = halves(dot->operand(0)), b = halves(dot->operand(1));
     auto product = [&](Value* x, Value* y, Value* sum) {
-      return b_.create1(OpKind::kDot, {x, y, sum}, type,
-                        {{AttrName::kPrecision, Precision::kTf32}, {AttrName::kMma, std::string(row.name)}});
+      Value* made = b_.create1(OpKind::kDot, {x, y, sum}, type,
+                               {{AttrName::kPrecision, Precision::kTf32}, {AttrName::kMma, std::string(row.name)}});
+      if (width) made->op->set(AttrName::kKWidth, int64_t{width});
+      return made;
     };
     Value* zero = b_.zero(type);
     Value* small = product(a.upper, b.lower, product(a.lower, b.upper, zero));
@@ -104,6 +109,7 @@ class MmaChooser {
 
   const target::Target& target_;
   Remarks* remarks_;
+  analysis::AxisAnalysis axis_;
   ir::Builder b_;
 };
 

@@ -1,6 +1,9 @@
 // Selects how each `dot` is computed: a row of target/mma.def, or scalar multiplications.
 //
 //   %r = dot %a, %b, %c : f32[64, 64]   →   %r = dot %a, %b, %c {mma = "m16n8k16.f32.f16.f16.f32"} : f32[64, 64]
+//
+// Where operands are widened from narrower elements, `k_width` says how many neighbours along k a thread holds of both
+// (analysis/operand_runs.h).
 #pragma once
 #include "compiler/ir/ir.h"
 #include "compiler/passes/remarks.h"

@@ -448,6 +448,47 @@ def product(x, y, out, R, M: tl.constexpr = {}, N: tl.constexpr = {}, K: tl.cons
   }
 }
 
+/// Halves that are multiplied as tf32 come by ldmatrix, two along k to a thread, in either order of memory; bytes that
+/// are multiplied as halves come four at a time, and their bytes are not read one by one.
+TEST(DotCompile, WidenedOperandsAreReadAsTheyWereLoaded) {
+  constexpr const char* kWidened = R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def product(x, y, out, R, T: tl.constexpr = {}, TURNED: tl.constexpr = {}):
+    m, n, k = tl.arange(0, 32), tl.arange(0, 64), tl.arange(0, 32)
+    s = tl.zeros((32, 64), tl.float32)
+    for i in range(0, R, 32):
+        a = tl.load(x + m[:, None] * R + i + k[None, :])
+        if TURNED:
+            b = tl.load(y + n[None, :] * R + i + k[:, None])
+        else:
+            b = tl.load(y + (i + k)[:, None] * 64 + n[None, :])
+        s = tl.dot(a.to(T), b.to(T), s)
+    tl.store(out + m[:, None] * 64 + n[None, :], s)
+)";
+  struct Row {
+    const char *loaded, *to, *turned, *wanted;
+  };
+  for (const Row& row : {Row{"fp16", "tl.float32", "True", "ldmatrix"}, Row{"bf16", "tl.float32", "False", "ldmatrix"},
+                         Row{"i8", "tl.float16", "True", "ldmatrix"}, Row{"fp8e5", "tl.bfloat16", "True", "ldmatrix"}})
+    for (const char* target : {"sm_80", "sm_90"}) {
+      SCOPED_TRACE(fmt::format("{} to {}, {} on {}", row.loaded, row.to, row.turned, target));
+      CompileOptions options;
+      options.target = target;
+      options.verify_each = true;
+      const std::string text = fmt::format(fmt::runtime(kWidened), row.to, row.turned);
+      auto kernel = compile_text(text.c_str(), fmt::format("*{0}:16, *{0}:16, *fp32:16, i32:16", row.loaded), options);
+      ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+      EXPECT_NE(kernel->ptx.find("ldmatrix"), std::string::npos) << kernel->ptx;
+      EXPECT_FALSE(std::regex_search(kernel->ptx, std::regex(R"(ld\.shared\.(b|u|s)(8|16)\s)"))) << kernel->ptx;
+      if (std::string_view(row.to) == "tl.float32") {
+        EXPECT_EQ(kernel->ptx.find("st.shared"), std::string::npos) << kernel->ptx;
+      }
+    }
+}
+
 /// Four lanes hold 32 bytes of a fragment's row. What is multiplied once is stored by whole rows, 16 bytes per thread;
 /// behind a loop, floats are stored as they are held.
 TEST(DotCompile, ResultsOfOneTripAreStoredByRows) {

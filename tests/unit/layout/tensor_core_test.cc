@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <map>
 #include <set>
 
+#include "compiler/layout/dot_plan.h"
 #include "tests/unit/layout/random_layout.h"
 
 namespace kiln::layout {
@@ -70,6 +73,69 @@ TEST(TensorCore, Tiles) {
             "[64, 32] register (0,1)(8,0)(0,8)(0,16) lane (0,2)(0,4)(1,0)(2,0)(4,0) warp (16,0)(32,0)(0,0)");
 }
 
+/// Runs of two f32 lie as halves do in a register, and runs of four as bytes.
+TEST(TensorCore, OperandsInRuns) {
+  const LinearLayout c = mma_accumulator(Shape{64, 32}, Shape{2, 2});
+  EXPECT_EQ(to_string(mma_operand(DotSide::kA, Shape{64, 32}, 32, c, 2)),
+            "[64, 32] register (8,0)(0,1)(0,8)(0,16)(16,0) lane (0,2)(0,4)(1,0)(2,0)(4,0) warp (32,0)(0,0)");
+  EXPECT_EQ(to_string(mma_operand(DotSide::kB, Shape{32, 32}, 32, c, 2)),
+            "[32, 32] register (1,0)(8,0)(16,0)(0,8) lane (2,0)(4,0)(0,1)(0,2)(0,4) warp (0,0)(0,16)");
+  EXPECT_EQ(to_string(mma_operand(DotSide::kB, Shape{32, 32}, 16, c, 4)),
+            "[32, 32] register (1,0)(2,0)(16,0)(0,8) lane (4,0)(8,0)(0,1)(0,2)(0,4) warp (0,0)(0,16)");
+  EXPECT_EQ(to_string(mma_operand(DotSide::kA, Shape{64, 16}, 32, c, 4)),
+            "[64, 16] register (8,0)(0,1)(0,2)(16,0) lane (0,4)(0,8)(1,0)(2,0)(4,0) warp (32,0)(0,0)");
+  for (const int width : {0, 1, 2})
+    EXPECT_EQ(mma_operand(DotSide::kA, Shape{64, 32}, 16, c, width), mma_operand(DotSide::kA, Shape{64, 32}, 16, c));
+  // The first instruction takes the first half of each run of four registers' worth, the second the other.
+  std::vector<int32_t> order;
+  for (int32_t k = 0; k < 16; ++k) order.push_back(mma_depth_index(k, 32, 4));
+  EXPECT_EQ(order, (std::vector<int32_t>{0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15}));
+}
+
+/// Instructions multiply what lanes hold at the same place of both operands: that must be the same element along k,
+/// each once for each element of the result.
+TEST(TensorCore, InstructionsMultiplyTheSameElementsAlongK) {
+  with_seeds(60, [](std::mt19937& rng) {
+    const int bits = 8 << pick(rng, 3);
+    const int32_t m = 1 << pick(rng, 7), n = 1 << pick(rng, 7), k = mma_depth(bits) << pick(rng, 3);
+    const int k_width = 1 << pick(rng, static_cast<uint32_t>(std::countr_zero(static_cast<uint32_t>(k))) - 1);
+    const Shape warps = {1 << pick(rng, 3), 1 << pick(rng, 3)};
+    const LinearLayout c = mma_accumulator(Shape{m, n}, warps),
+                       a = mma_operand(DotSide::kA, Shape{m, k}, bits, c, k_width),
+                       b = mma_operand(DotSide::kB, Shape{k, n}, bits, c, k_width);
+    const auto plan = plan_mma(a, b, c, bits, k_width);
+    ASSERT_TRUE(plan) << to_string(a) << "\n" << to_string(b) << "\n" << to_string(c) << " width " << k_width;
+    const LinearLayout tile_a = mma_operand_tile(DotSide::kA, bits), tile_b = mma_operand_tile(DotSide::kB, bits),
+                       tile_c = mma_accumulator_tile();
+    const uint32_t warp = pick(rng, static_cast<uint32_t>(c.size(In::kWarp)));
+    std::map<std::array<int32_t, 2>, std::multiset<int32_t>> summed;  // over what, for each element of the result
+    for (const DotStep& step : plan->steps) {
+      // What the warp holds at each place of the instruction's tiles.
+      const auto held = [&](const LinearLayout& tile, const LinearLayout& layout, const std::vector<int>& registers) {
+        std::map<std::array<int32_t, 2>, Coord> r;
+        for (uint32_t reg = 0; reg < static_cast<uint32_t>(tile.num_registers()); ++reg)
+          for (uint32_t lane = 0; lane < 32; ++lane) {
+            const Coord at = tile.apply(reg, lane, 0);
+            r[{at[0], at[1]}] = layout.apply(static_cast<uint32_t>(registers[reg]), lane, warp);
+          }
+        return r;
+      };
+      const auto of_a = held(tile_a, a, step.a), of_b = held(tile_b, b, step.b), of_c = held(tile_c, c, step.c);
+      for (const auto& [at, sum] : of_c)
+        for (int32_t i = 0; i < mma_depth(bits); ++i) {
+          const Coord x = of_a.at({at[0], i}), y = of_b.at({i, at[1]});
+          ASSERT_EQ(x[1], y[0]) << to_string(a) << "\n" << to_string(b);
+          ASSERT_EQ(x[0], sum[0]);
+          ASSERT_EQ(y[1], sum[1]);
+          if (at[0] < m && at[1] < n) summed[{sum[0], sum[1]}].insert(x[1]);
+        }
+    }
+    std::multiset<int32_t> all;
+    for (int32_t i = 0; i < k; ++i) all.insert(i);
+    for (const auto& [at, over] : summed) ASSERT_EQ(over, all) << at[0] << ", " << at[1] << " width " << k_width;
+  });
+}
+
 /// Every warp must hold the whole rows and columns of a that its elements of c ask for.
 TEST(TensorCore, OperandsFeedTheirAccumulator) {
   with_seeds(60, [](std::mt19937& rng) {
@@ -77,9 +143,10 @@ TEST(TensorCore, OperandsFeedTheirAccumulator) {
     const int32_t m = 1 << pick(rng, 7), n = 1 << pick(rng, 7), k = mma_depth(bits) << pick(rng, 2),
                   batch = 1 << pick(rng, 2);
     const Shape warps = {1 << pick(rng, 2), 1 << pick(rng, 3), 1 << pick(rng, 3)};
+    const int k_width = pick(rng, 2) ? k / 4 : 0;
     const LinearLayout c = mma_accumulator(Shape{batch, m, n}, warps),
-                       a = mma_operand(DotSide::kA, Shape{batch, m, k}, bits, c),
-                       b = mma_operand(DotSide::kB, Shape{batch, k, n}, bits, c);
+                       a = mma_operand(DotSide::kA, Shape{batch, m, k}, bits, c, k_width),
+                       b = mma_operand(DotSide::kB, Shape{batch, k, n}, bits, c, k_width);
     ASSERT_EQ(c.size(In::kWarp), warps[0] * warps[1] * warps[2]);
     for (const LinearLayout* l : {&c, &a, &b}) {
       EXPECT_TRUE(is_surjective(*l)) << to_string(*l);

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
+#include <optional>
 #include <random>
 
 #include "compiler/analysis/verify_layouts.h"
@@ -22,10 +25,15 @@ struct DotCase {
   int batch = 1, m = 16, n = 16, k = 16, warps = 4;
   bool trans_a = false, trans_b = false, zero = false, added = false;
   std::string target = "sm_80";
+  std::optional<DType> from_a = {}, from_b = {};  // widened from these
+  bool chained = false;                           // a is multiplied by the first k * k elements of b's memory before
 
+  DType loaded_a() const { return from_a.value_or(a); }
+  DType loaded_b() const { return from_b.value_or(b); }
   std::string describe() const {
-    return fmt::format("{} x {} in {} {} [{}, {}, {}, {}] warps {} trans {}{} zero {} added {} on {}", name(a), name(b),
-                       name(acc), precision, batch, m, n, k, warps, trans_a, trans_b, zero, added, target);
+    return fmt::format("{}{} x {} in {} {} [{}, {}, {}, {}] warps {} trans {}{} zero {} added {} of {} and {} on {}",
+                       chained ? "chained " : "", name(a), name(b), name(acc), precision, batch, m, n, k, warps,
+                       trans_a, trans_b, zero, added, name(loaded_a()), name(loaded_b()), target);
   }
 };
 
@@ -49,26 +57,36 @@ std::string text_of(const DotCase& c) {
   std::string s = fmt::format(
       "kernel @k(%x: *{} {{divisibility = 16}}, %y: *{} {{divisibility = 16}}, %z: *{}, %out: *{}) attributes "
       "{{num_warps = {}, num_stages = 3, num_ctas = 1}} {{\n",
-      name(c.a), name(c.b), name(c.acc), name(c.acc), c.warps);
+      name(c.loaded_a()), name(c.loaded_b()), name(c.acc), name(c.acc), c.warps);
   auto type = [](DType t, const std::vector<int>& dims) {
     return fmt::format("{}[{}]", name(t), fmt::join(dims, ", "));
   };
-  auto operand = [&](const std::string& id, const std::string& pointer, DType t, int rows, int columns, bool trans) {
+  auto operand = [&](const std::string& id, const std::string& pointer, DType from, DType t, int rows, int columns,
+                     bool trans) {
     auto dims = dims_of(c, trans ? columns : rows, trans ? rows : columns);
-    s += offsets(id, pointer, t, dims);
-    s += fmt::format("  %{}{} = load %p{} : {}\n", id, trans ? "_t" : "", id, type(t, dims));
+    s += offsets(id, pointer, from, dims);
+    const std::string wide = trans ? id + "_t" : id, loaded = from == t ? wide : id + "_l";
+    s += fmt::format("  %{} = load %p{} : {}\n", loaded, id, type(from, dims));
+    if (from != t) s += fmt::format("  %{} = cast %{} : {}\n", wide, loaded, type(t, dims));
     if (trans)
       s += fmt::format("  %{0} = trans %{0}_t {{order = [{1}]}} : {2}\n", id, c.batch == 1 ? "1, 0" : "0, 2, 1",
                        type(t, dims_of(c, rows, columns)));
   };
-  operand("a", "x", c.a, c.m, c.k, c.trans_a);
-  operand("b", "y", c.b, c.k, c.n, c.trans_b);
-  operand("c", "z", c.acc, c.m, c.n, false);
+  const std::string precision = c.precision.empty() ? "" : fmt::format(" {{precision = \"{}\"}}", c.precision);
+  operand(c.chained ? "a0" : "a", "x", c.loaded_a(), c.a, c.m, c.k, c.trans_a);
+  operand("b", "y", c.loaded_b(), c.b, c.k, c.n, c.trans_b);
+  operand("c", "z", c.acc, c.acc, c.m, c.n, false);
+  if (c.chained) {
+    operand("a1", "y", c.loaded_b(), c.b, c.k, c.k, c.trans_b);
+    const auto sums = dims_of(c, c.m, c.k);
+    s += fmt::format("  %a2 = constant 0.0 : {}\n", type(c.acc, sums));
+    s += fmt::format("  %{} = dot %a0, %a1, %a2{} : {}\n", c.a == c.acc ? "a" : "a3", precision, type(c.acc, sums));
+    if (c.a != c.acc) s += fmt::format("  %a = cast %a3 : {}\n", type(c.a, sums));
+  }
   const auto dims = dims_of(c, c.m, c.n);
   if (c.zero || c.added)
     s += fmt::format("  %start = constant {} : {}\n", is_float(c.acc) ? "0.0" : "0", type(c.acc, dims));
-  s += fmt::format("  %d = dot %a, %b, %{}{} : {}\n", c.zero || c.added ? "start" : "c",
-                   c.precision.empty() ? "" : fmt::format(" {{precision = \"{}\"}}", c.precision), type(c.acc, dims));
+  s += fmt::format("  %d = dot %a, %b, %{}{} : {}\n", c.zero || c.added ? "start" : "c", precision, type(c.acc, dims));
   if (c.added) s += fmt::format("  %e = add %c, %d : {}\n", type(c.acc, dims));
   s += offsets("o", "out", c.acc, dims);
   return s + fmt::format("  store %po, %{}\n  return\n}}\n", c.added ? "e" : "d");
@@ -93,7 +111,8 @@ std::vector<double> run(const ir::Module& m, const DotCase& c, std::vector<std::
   return out;
 }
 
-void check(const DotCase& c, std::mt19937& rng) {
+/// `what` sees the module that the pipeline has made.
+void check(const DotCase& c, std::mt19937& rng, const std::function<void(ir::Module&)>& what = {}) {
   SCOPED_TRACE(c.describe());
   auto m = ir::parse_module(SourceText::make("test.kir", text_of(c)));
   ASSERT_TRUE(m.ok()) << render(m.error()) << text_of(c);
@@ -104,10 +123,14 @@ void check(const DotCase& c, std::mt19937& rng) {
     const auto begin = reinterpret_cast<uint64_t>(buffer.data());
     for (int i = 0; i < count; ++i)
       interp::Memory::write(begin + static_cast<uint64_t>(i * size_of(t)), t,
-                            is_float(t) ? float_to_bits(t, normal(rng)) : rng() & 0xff);
+                            !is_float(t)
+                                ? rng() & (c.chained  ? 1
+                                           : c.from_a ? 3
+                                                      : 0xff)
+                                : float_to_bits(t, c.chained ? static_cast<double>(rng() % 3) - 1 : normal(rng)));
   };
-  fill(c.a, c.batch * c.m * c.k);
-  fill(c.b, c.batch * c.k * c.n);
+  fill(c.loaded_a(), c.batch * c.m * c.k);
+  fill(c.loaded_b(), c.batch * c.k * std::max(c.n, c.chained ? c.k : 0));
   fill(c.acc, c.batch * c.m * c.n);
   fill(c.acc, c.batch * c.m * c.n);
   const std::vector<double> want = run(**m, c, storage);
@@ -116,6 +139,7 @@ void check(const DotCase& c, std::mt19937& rng) {
   const target::Target& target = *target::find(c.target);
   const Status s = passes::run(pipeline(target.kind), **m, target, options);
   ASSERT_TRUE(s.ok()) << render(s.error());
+  if (what) what(**m);
   const std::vector<double> got = run(**m, c, storage);
   ASSERT_EQ(got.size(), want.size());
   // Two roundings to the result's type, where three small products or a sum in f32 stand for one exact sum.
@@ -157,6 +181,55 @@ TEST(Dot, DistributedAgreesWithTiles) {
     c.target = pick(2) ? "sm_80" : "sm_90a";
     check(c, rng);
     if (::testing::Test::HasFailure()) return;
+  }
+}
+
+/// Operands of narrower elements, of another product, and both: a thread holds them in runs along k, however wide.
+TEST(Dot, OfWidenedOperands) {
+  struct Widened {
+    DType from_a, from_b;
+    Types to;
+  };
+  constexpr Types kTf32{DType::kF32, DType::kF32, DType::kF32, "tf32"},
+      kThrice{DType::kF32, DType::kF32, DType::kF32, "tf32x3"}, kF16{DType::kF16, DType::kF16, DType::kF32, ""},
+      kBF16{DType::kBF16, DType::kBF16, DType::kF32, ""}, kF16Sums{DType::kF16, DType::kF16, DType::kF16, ""};
+  constexpr Widened kWidened[] = {
+      {DType::kF16, DType::kF16, kTf32},   {DType::kBF16, DType::kF32, kTf32},
+      {DType::kF32, DType::kF16, kTf32},   {DType::kI8, DType::kF16, kTf32},
+      {DType::kF8E5M2, DType::kI8, kTf32}, {DType::kF16, DType::kBF16, kThrice},
+      {DType::kI8, DType::kI8, kF16},      {DType::kF8E4M3, DType::kF16, kF16},
+      {DType::kF32, DType::kI8, kBF16},    {DType::kF8E5M2, DType::kF32, kF16},
+      {DType::kI8, DType::kF8E4M3, kBF16}, {DType::kF8E5M2, DType::kF8E4M3, kF16Sums},
+  };
+  const uint32_t first = std::random_device{}();
+  int wide = 0;
+  for (uint32_t i = 0; i < 48; ++i) {
+    std::mt19937 rng(first + i);
+    SCOPED_TRACE(fmt::format("seed {}", first + i));
+    auto pick = [&](uint32_t n) { return static_cast<int>(rng() % n); };
+    const Widened& t = kWidened[i % std::size(kWidened)];
+    DotCase c{t.to.a, t.to.b, t.to.acc, t.to.precision};
+    c.from_a = t.from_a, c.from_b = t.from_b;
+    c.batch = pick(3) ? 1 : 1 << pick(2);
+    c.m = 1 << pick(7), c.n = 1 << pick(7), c.k = 4 << pick(5);
+    c.warps = 1 << pick(4);
+    c.trans_a = pick(2), c.trans_b = pick(2), c.chained = pick(2);
+    c.zero = pick(2), c.added = !c.zero && pick(2);
+    c.target = pick(2) ? "sm_80" : "sm_90a";
+    check(c, rng,
+          [&](ir::Module& m) { ir::walk(m.body(), [&](ir::Op* op) { wide += op->has(ir::AttrName::kKWidth); }); });
+    if (::testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(wide, 0);
+}
+
+/// Less along k than any instruction takes.
+TEST(Dot, OfOneOrTwoAlongK) {
+  std::mt19937 rng(1);
+  for (const int k : {1, 2}) {
+    DotCase c{DType::kF32, DType::kF32, DType::kF32, "tf32"};
+    c.k = k;
+    check(c, rng);
   }
 }
 
