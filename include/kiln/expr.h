@@ -42,6 +42,8 @@ class Expr {
                    DType dtype);
 
   explicit operator bool() const { return node_ != nullptr; }
+  /// The name of its last operation, or "input".
+  std::string_view operation() const;
   DType dtype() const;
   std::span<const int64_t> shape() const;
   int rank() const { return static_cast<int>(shape().size()); }
@@ -190,6 +192,11 @@ class GradScope {
 };
 /// The same elements, as a constant for gradients(): nothing is recorded of what is made of it.
 Expr detached(const Expr& of);
+/// The variables that values are made of, each once.
+std::vector<Expr> variables_of(std::span<const Expr> values);
+/// Gradients of the values are asked for no more: operations that were recorded let go of their operands, those that are
+/// pending once they are computed. gradients() through them is kValue from then on.
+void release(std::span<const Expr> values);
 /// As run_together(), before gradients are asked for: what records keeps the operands of its products too, which their
 /// gradients read again.
 Status run_recorded(std::span<const Expr> exprs);

@@ -138,7 +138,7 @@ void ExprNode::record_with(const ExprNode& operand) {
 
 void ExprNode::set_value(Tensor v) {
   value = std::move(v);
-  if (records()) return;
+  if (records() && !released) return;
   // Only what records keeps what it was computed of; `forgot` tells gradients() that it is missing.
   forgot = forgot || !operands.empty();
   operands.clear();
@@ -282,6 +282,7 @@ std::span<const int64_t> Expr::shape() const { return node_->node.shape; }
 int64_t Expr::numel() const { return fusion::numel(node_->node.shape); }
 const Device& Expr::device() const { return node_->device; }
 bool Expr::is_scalar() const { return node_->is_scalar(); }
+std::string_view Expr::operation() const { return name(node_->node.op); }
 bool Expr::records() const { return node_ && node_->records(); }
 bool Expr::is_variable() const { return node_ && node_->variable; }
 std::shared_ptr<const void> Expr::hold() const {

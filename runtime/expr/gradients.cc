@@ -174,6 +174,10 @@ class Sweep {
   Result<std::vector<Expr>> run() {
     KILN_CHECK_OK(check());
     for (const Expr& v : values_) visit(v.shared());
+    if (released_)
+      return with_note(error(ErrorKind::kValue, "what the gradient of {} is made of was released: it was asked for before",
+                             name(released_->node.op)),
+                       "help: backward(retain_graph=True) keeps it for another time");
     if (forgotten_)
       return with_note(
           error(ErrorKind::kValue, "{} was computed before its gradient was asked for", name(forgotten_->node.op)),
@@ -244,6 +248,7 @@ class Sweep {
       for (const Expr& in : inputs_) is_one = is_one || is_input(*n, in);
       if (!n->constant && is_float(n->node.dtype)) {
         for (const auto& operand : n->operands) here = here || depends_[operand.get()];
+        if (n->released) released_ = n.get();
         // Where all inputs record, so does what is made of them: what forgot its operands depends on none.
         if (n->forgot && !is_one && !all_record()) forgotten_ = n.get();
       }
@@ -357,7 +362,7 @@ class Sweep {
   std::vector<std::shared_ptr<ExprNode>> order_;
   std::unordered_map<const ExprNode*, bool> depends_;
   std::unordered_map<const ExprNode*, Expr> gradients_;
-  const ExprNode* forgotten_ = nullptr;
+  const ExprNode *forgotten_ = nullptr, *released_ = nullptr;
 };
 
 }  // namespace
@@ -400,6 +405,37 @@ Result<Expr> GradScope::variable(const Expr& of) const {
   if (n.value && !of.records()) n.operands.clear();
   n.recordings.push_back(recording_);
   return v;
+}
+
+std::vector<Expr> variables_of(std::span<const Expr> values) {
+  std::vector<Expr> found;
+  std::unordered_set<const ExprNode*> seen;
+  Nodes work;
+  for (const Expr& v : values) work.push_back(v.shared());
+  while (!work.empty()) {
+    const std::shared_ptr<ExprNode> n = std::move(work.back());
+    work.pop_back();
+    if (n->constant || !n->records() || !seen.insert(n.get()).second) continue;
+    if (n->variable) found.emplace_back(n);
+    work.insert(work.end(), n->operands.rbegin(), n->operands.rend());
+  }
+  return found;
+}
+
+void release(std::span<const Expr> values) {
+  Nodes work;
+  for (const Expr& v : values) work.push_back(v.shared());
+  while (!work.empty()) {
+    const std::shared_ptr<ExprNode> n = std::move(work.back());
+    work.pop_back();
+    if (n->variable || n->constant || n->released || !n->records()) continue;
+    n->released = true;
+    work.insert(work.end(), n->operands.begin(), n->operands.end());
+    if (!n->value) continue;
+    n->forgot = true;
+    n->operands.clear();
+    n->gradient = nullptr;
+  }
 }
 
 Status run_recorded(std::span<const Expr> exprs) {
@@ -452,6 +488,7 @@ Expr detached(const Expr& of) {
   n->operands = {of.shared()};
   n->device = of.device();
   n->constant = true;
+  n->gradient_operations = of.node()->gradient_operations;
   return Expr(std::move(n));
 }
 

@@ -28,6 +28,7 @@ struct ExprNode {
   std::vector<std::weak_ptr<ExprNode>> views;                // of it, while it records
   std::weak_ptr<const void> holder;                          // of Expr::hold()
   bool forgot = false;                                       // its operands were let go
+  bool released = false;                                     // by release(): they go once it is computed
   int gradient_operations = 0;                               // of what gradients() made in it, or it is part of
 
   // Of the walk that visited it last.

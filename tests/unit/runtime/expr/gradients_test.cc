@@ -464,6 +464,30 @@ TEST(Gradients, VariablesRememberWhatWasComputed) {
 }
 
 // A tensor that operations did not make: its rule says what flows to the operands.
+TEST(Gradients, WhatWasReleasedLetsGoOfItsOperands) {
+  const Tensor x = random_tensor({3, 4}, 7);
+  GradScope scope;
+  const Expr v = *scope.variable(Expr(x)), w = *scope.variable(Expr(x));
+  const Expr square = op(ExprOp::kMul, {v, v}), y = total(op(ExprOp::kAdd, {square, w}));
+  const std::vector<Expr> found = variables_of({{y}});
+  ASSERT_EQ(found.size(), 2u);
+  for (const Expr& e : found) EXPECT_TRUE(e.node() == v.node() || e.node() == w.node());
+  auto g = *gradients(y, {&v, 1});
+  release({{y}});
+  // A gradient that was asked for before can be computed, and so can the value.
+  const std::vector<double> at = numbers(x), got = elements(g[0]);
+  for (size_t i = 0; i < at.size(); ++i) EXPECT_NEAR(got[i], 2 * at[i], 1e-5);
+  ASSERT_TRUE(run(y).ok());
+  EXPECT_TRUE(variables_of({{y}}).empty());
+  for (const Expr& e : {y, total(square)}) {
+    auto refused = gradients(e, {&v, 1});
+    ASSERT_FALSE(refused.ok());
+    EXPECT_NE(refused.error().message.find("was released"), std::string::npos) << refused.error().message;
+  }
+  // What is made of the variables anew has gradients.
+  EXPECT_TRUE(gradients(total(op(ExprOp::kMul, {v, w})), {&v, 1}).ok());
+}
+
 TEST(Gradients, ByARuleOfTheirOwn) {
   const Tensor x = random_tensor({8}, 1), y = random_tensor({8}, 2);
   const Tensor product = *run(op(ExprOp::kMul, {Expr(x), Expr(y)}));
