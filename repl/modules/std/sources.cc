@@ -68,7 +68,6 @@ constexpr NearestWay kNearestWays[] = {
     {"torch.linalg.lstsq", "torch.linalg.solve(X.T @ X, X.T @ y)"},
     {"torch.linalg.pinv", "torch.linalg.solve(X.T @ X, X.T)"},
     {"torch.multiprocessing", "a script has one process: start kiln several times"},
-    {"torch.optim", "torch.func.grad_and_value gives gradients, and p.sub_(lr * g) is a step (docs/expressions.md)"},
     {"torch.preserve_format", "results are row-major without memory_format="},
     {"torch.sparse", "index_add_, scatter_add_ and x[places] of dense tensors"},
     {"torchvision", "torch.randn makes inputs"},

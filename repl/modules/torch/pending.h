@@ -30,6 +30,8 @@ class PendingTensors {
   bool run_with_gradients(const TensorObject& t);
   /// Computes these, of which some go into tensors in place, with those that read the memory that is overwritten.
   void store(Interp& in, std::vector<Ref<TensorObject>> together);
+  /// Computes what is to be stored in leaves of the tape, in one plan with all other stores: an optimizer's step.
+  void store_leaves(Interp& in);
   bool has_view_of(const TensorObject& t) const;
   bool has_view_of(const runtime::Storage* storage) const;
   /// Leaves of pending tensors that hold memory of this storage.

@@ -47,7 +47,7 @@ bool is_for_host(Interp& in, const Expr& expr) {
 }
 
 Value settled(Interp& in, const Expr& made) {
-  const Expr expr = torch_state(in).no_grad ? detached(made) : made;
+  const Expr expr = torch_state(in).no_grad() ? detached(made) : made;
   auto value = [&](const Tensor& t) { return expr.records() ? Value(make<TensorObject>(in, expr)) : wrap(t); };
   if (const Tensor* t = expr.tensor()) return value(*t);
   if (is_for_host(in, expr) && !expr.device().is_cuda()) return value(taken(in, run_on_host(expr)));
@@ -74,6 +74,11 @@ Value detached_value(Interp& in, TensorObject& t) {
   const Expr constant = detached(t.expr());
   if (const Tensor* known = constant.tensor()) return wrap(*known);
   return make<TensorObject>(in, constant);
+}
+
+Value constant_if_paused(Interp& in, const Value& v) {
+  auto* t = v.get<TensorObject>();
+  return t && torch_state(in).no_grad() && t->records() ? detached_value(in, *t) : v;
 }
 
 namespace {
@@ -235,7 +240,8 @@ Expr fitted_in_place(Interp& in, const TensorObject& t, const Expr& result) {
 }
 
 /// `self op= other`, as torch does it: computed in the dtype of both, stored in that of the tensor, whose shape stays.
-Value changed_by(Interp& in, ExprOp op, const Value& self, const Value& other) {
+Value changed_by(Interp& in, ExprOp op, const Value& self, const Value& given_other) {
+  const Value other = constant_if_paused(in, given_other);
   auto* t = self.get<TensorObject>();
   auto* by = other.get<TensorObject>();
   if (t->records() || (by && by->records())) {

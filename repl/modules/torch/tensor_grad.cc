@@ -98,14 +98,24 @@ namespace {
 class GradScopeObject : public Object {
  public:
   static inline const KindOf<GradScopeObject> kKind{"torch.func.scope"};
-  GradScopeObject() : Object(kKind), scope(std::make_unique<GradScope>()) {}
+  explicit GradScopeObject(TorchState& state) : Object(kKind), scope(std::make_unique<GradScope>()), state_(state) {
+    ++state_.gradient_scopes;
+  }
+  ~GradScopeObject() override { end(); }
+  void end() {
+    if (scope) --state_.gradient_scopes;
+    scope = nullptr;
+  }
   std::string repr(Interp&) override { return "<scope of gradients>"; }
   std::unique_ptr<GradScope> scope;
+
+ private:
+  TorchState& state_;
 };
 
-Value grad_scope(Interp&, NativeArgs&) { return make<GradScopeObject>(); }
+Value grad_scope(Interp& in, NativeArgs&) { return make<GradScopeObject>(torch_state(in)); }
 Value end_scope(Interp&, NativeArgs& a) {
-  a.self->get<GradScopeObject>()->scope = nullptr;
+  a.self->get<GradScopeObject>()->end();
   return Value::none();
 }
 Value variable(Interp& in, NativeArgs& a) {
@@ -134,9 +144,23 @@ Expr with_own_memory(Interp& in, const Expr& e) {
   return applied(in, ExprOp::kCast, {e}, std::move(same));
 }
 
-/// gradients(values, seeds, inputs): a tensor for each input, or None where the values do not depend on it.
-Value gradients_of(Interp& in, NativeArgs& a) {
+/// While it lives, nothing is recorded where `on`.
+class Pause {
+ public:
+  Pause(Tape& tape, bool on) : tape_(tape), before_(tape.is_paused) { tape_.is_paused = on || before_; }
+  ~Pause() { tape_.is_paused = before_; }
+  Pause(const Pause&) = delete;
+  Pause& operator=(const Pause&) = delete;
+
+ private:
+  Tape& tape_;
+  bool before_;
+};
+
+/// A tensor for each input, or None where the values do not depend on it. `constant`: without gradients of their own.
+Value gradients_found(Interp& in, NativeArgs& a, bool constant) {
   const std::vector<Expr> values = exprs_of(in, a[0]), seeds = exprs_of(in, a[1]), inputs = exprs_of(in, a[2]);
+  const Pause pause(*torch_state(in).tape, constant);
   const bool always_lazy = torch_state(in).always_lazy;
   // As each operation of small tensors is computed at once, and a long chain from time to time.
   auto settle_small = [&](const Expr& e) -> Status {
@@ -158,12 +182,15 @@ Value gradients_of(Interp& in, NativeArgs& a) {
       out.push_back(Value::none());
       continue;
     }
-    const Expr own = with_own_memory(in, torch_state(in).no_grad ? detached(e) : e);
+    const Expr own = with_own_memory(in, torch_state(in).no_grad() ? detached(e) : e);
     checked(in, settle_small(own));
     out.push_back(own.tensor() && !own.records() ? wrap(*own.tensor()) : Value(make<TensorObject>(in, own)));
   }
   return make<Tuple>(std::move(out));
 }
+
+Value gradients_of_scope(Interp& in, NativeArgs& a) { return gradients_found(in, a, false); }
+Value gradients_of_tape(Interp& in, NativeArgs& a) { return gradients_found(in, a, in.truth(a[3])); }
 
 /// compute(*tensors): in one plan, with what their gradients will read.
 Value compute(Interp& in, NativeArgs& a) {
@@ -205,21 +232,69 @@ Value records(Interp&, NativeArgs& a) {
 
 /// no_grad(on): what it was before.
 Value set_no_grad(Interp& in, NativeArgs& a) {
-  return Value::boolean(std::exchange(torch_state(in).no_grad, in.truth(a[0])));
+  TorchState& state = torch_state(in);
+  const bool on = in.truth(a[0]);
+  // A leaf that records has its elements.
+  if (!on && state.no_grad()) state.pending()->store_leaves(in);
+  return Value::boolean(std::exchange(state.tape->is_paused, on));
 }
-Value is_no_grad(Interp& in, NativeArgs&) { return Value::boolean(torch_state(in).no_grad); }
+Value is_no_grad(Interp& in, NativeArgs&) { return Value::boolean(torch_state(in).no_grad()); }
+
+TensorObject& only_tensor(Interp& in, const Value& v) {
+  auto* t = v.get<TensorObject>();
+  if (!t) in.fail(ErrorKind::kType, "only tensors have gradients, not '{}'", in.type_name(v));
+  return *t;
+}
+
+Value record(Interp& in, NativeArgs& a) {
+  only_tensor(in, a[0]).record(in);
+  return Value::none();
+}
+
+Value retain(Interp& in, NativeArgs& a) {
+  only_tensor(in, a[0]).retain_grad(in);
+  return Value::none();
+}
+
+/// leaves(*values): the tensors whose gradients backward() keeps.
+Value leaves(Interp& in, NativeArgs& a) {
+  const Tape& tape = *torch_state(in).tape;
+  std::vector<Value> found;
+  for (const Expr& v : variables_of(exprs_of(in, a[0]))) {
+    const Tape::Leaf leaf = tape.leaf_of(v);
+    if (leaf.was_changed)
+      in.fail_as_type("RuntimeError",
+                      "one of the variables needed for gradient computation has been modified by an inplace operation: "
+                      "a tensor of " +
+                          leaf.tensor->summary(),
+                      "help: ask for gradients before the change, or compute their value again");
+    if (leaf.tensor) found.emplace_back(leaf.tensor);
+  }
+  for (TensorObject* t : tape.retained()) found.emplace_back(t);
+  return make<Tuple>(std::move(found));
+}
+
+Value release_of(Interp& in, NativeArgs& a) {
+  release(exprs_of(in, a[0]));
+  return Value::none();
+}
 
 constexpr NativeDef kGradMethods[] = {
     {"end()", end_scope, "nothing is recorded any more"},
-    {"gradients(values, seeds, inputs)", gradients_of, "of the sum of the values by seeds, to each input"},
+    {"gradients(values, seeds, inputs)", gradients_of_scope, "of the sum of the values by seeds, to each input"},
     {"variable(tensor)", variable, "the same elements, as what gradients may be asked of"},
 };
 constexpr NativeDef kGradFunctions[] = {
     {"GradScope()", grad_scope, "while it lives, what is made of its variables is recorded"},
     {"compute(*tensors)", compute, "computes what is pending in one plan, with what gradients will read again"},
     {"count_scopes(*tensors)", count_scopes_of, "how many gradients, each of the one before, may be asked of these"},
+    {"gradients(values, seeds, inputs, constant)", gradients_of_tape, "as a scope's; constant: without their own"},
     {"is_no_grad()", is_no_grad, "are results constants for gradients?"},
+    {"leaves(*values)", leaves, "the tensors whose gradients backward() of the values keeps"},
+    {"record(tensor)", record, "makes it a leaf: what is made of it has a gradient"},
     {"records(*tensors)", records, "has one of them a gradient?"},
+    {"release(*values)", release_of, "their gradients are asked for no more"},
+    {"retain(tensor)", retain, "backward() keeps its gradient too"},
     {"with_gradient(value, operands, rule)", with_gradient_of, "a tensor whose gradient is rule(gradient, *operands)"},
     {"set_no_grad(on)", set_no_grad, "makes results constants for gradients, or not; what it was before"},
 };

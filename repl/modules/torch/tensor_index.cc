@@ -636,6 +636,7 @@ void put_part(Interp& in, TensorObject& t, const Value& index, Value value) {
 
 void TensorObject::set_item(Interp& in, const Value& given_index, Value value) {
   const Value index = normal_index(in, given_index);
+  value = constant_if_paused(in, value);
   auto* source = value.get<TensorObject>();
   if (source && source->dtype() != dtype()) check_put_dtype(in, *this, index, *source);
   if (records() || (source && source->records())) return put_recorded(in, *this, index, value);

@@ -356,10 +356,11 @@ Value clone(Interp& in, NativeArgs& a) {
 }
 Value detach(Interp& in, NativeArgs& a) { return detached_value(in, self_object(a)); }
 Value requires_grad(Interp& in, NativeArgs& a) {
-  a.self->get<TensorObject>()->set_requires_grad(in, a[0].missing() || in.truth(a[0]));
+  const bool on = a[0].missing() || in.truth(a[0]);
+  self_object(a).set_requires_grad(in, on);
+  if (on) self_object(a).record(in);  // a parameter too, which else waits for an optimizer
   return *a.self;
 }
-Value backward(Interp& in, NativeArgs&) { fail_without_tape(in, "backward()"); }
 
 Shape shape_of_self(NativeArgs& a) { return {self_object(a).shape().begin(), self_object(a).shape().end()}; }
 
@@ -372,11 +373,12 @@ Value zero(Interp& in, NativeArgs& a) {
   return *a.self;
 }
 Value copy_in(Interp& in, NativeArgs& a) {
-  auto* source = a[0].get<TensorObject>();
+  const Value constant = constant_if_paused(in, a[0]);
+  auto* source = constant.get<TensorObject>();
   if (self_object(a).records() || (source && source->records())) {
-    if (!source) in.fail(ErrorKind::kType, "copy_() needs a tensor, got '{}'", in.type_name(a[0]));
+    if (!source) in.fail(ErrorKind::kType, "copy_() needs a tensor, got '{}'", in.type_name(constant));
     self_object(a).become(in, [&] {
-      const Value whole = expanded_to(in, converted(in, a[0], self_object(a).dtype()), shape_of_self(a));
+      const Value whole = expanded_to(in, converted(in, constant, self_object(a).dtype()), shape_of_self(a));
       return whole.get<TensorObject>()->expr();
     });
     return *a.self;
@@ -387,11 +389,11 @@ Value copy_in(Interp& in, NativeArgs& a) {
       source->device() == self_object(a).device()) {
     ExprAttributes copy;  // an operation of its own: the source keeps its memory
     copy.dtype = self_object(a).dtype();
-    const Value own = compute(in, ExprOp::kCast, {expanded_to(in, a[0], shape_of_self(a))}, std::move(copy));
+    const Value own = compute(in, ExprOp::kCast, {expanded_to(in, constant, shape_of_self(a))}, std::move(copy));
     store_in_place(in, self_object(a), *own.get<TensorObject>());
     return *a.self;
   }
-  const Tensor& from = tensor_of(in, a[0], "copy_()");
+  const Tensor& from = tensor_of(in, constant, "copy_()");
   const Tensor& to = changing(in, a);
   if (is_true(in, a[1]) && from.dtype() == to.dtype() && std::ranges::equal(from.shape(), to.shape())) {
     checked(in, to.queue_copy_from(from));
@@ -483,7 +485,6 @@ constexpr NativeDef kMethods[] = {
     {"__index__()", as_index, "the one integer"},
     {"__int__()", as_int, "the one element as an int"},
     {"as_strided(size, stride, storage_offset=None)", as_strided, "its storage seen with other sizes and strides"},
-    {"backward(*args)", backward, "not supported: torch.func.grad is"},
     {"bfloat16()", convert<DType::kBF16>, "as bfloat16"},
     {"bool()", convert<DType::kI1>, "as bool: is it other than 0?"},
     {"byte()", convert<DType::kU8>, "as uint8"},

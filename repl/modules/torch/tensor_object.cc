@@ -42,7 +42,10 @@ void PendingTensors::run_readers(Interp& in, const runtime::Storage* storage) {
 namespace {
 
 Tensor computed(Interp& in, const Expr& expr) {
-  auto result = is_for_host(in, expr) ? run_on_host(expr) : run(expr);
+  const bool on_host = is_for_host(in, expr);
+  // Looked at before its gradient is asked for, as a loss that is printed: that reads the operands of products again.
+  if (!on_host && expr.records() && run_recorded({&expr, 1}).ok() && expr.tensor()) return *expr.tensor();
+  auto result = on_host ? run_on_host(expr) : run(expr);
   // What no kernel is written for is computed as small tensors are.
   if (!result.ok() && result.error().kind == ErrorKind::kUnsupported) result = run_on_host(expr);
   return taken(in, std::move(result));
@@ -117,6 +120,14 @@ void PendingTensors::store(Interp& in, std::vector<Ref<TensorObject>> together) 
       if (s.to) checked(in, s.to.copy_from(*s.value.tensor()));
   }
   for (const auto& t : together) t->settle();
+}
+
+void PendingTensors::store_leaves(Interp& in) {
+  if (std::ranges::none_of(tensors_, [](const TensorObject* t) { return t->is_leaf() && t->is_store(); })) return;
+  std::vector<Ref<TensorObject>> together;
+  for (TensorObject* t : tensors_)
+    if (t->is_store()) together.emplace_back(t);
+  store(in, std::move(together));
 }
 
 void PendingTensors::run_all(Interp& in) {
@@ -240,6 +251,7 @@ TensorObject::TensorObject(Interp& in, Expr expr) : Object(kKind), expr_(std::mo
 }
 
 TensorObject::~TensorObject() {
+  if (tape_) tape_->remove(*this);
   if (!pending_) return;
   pending_->remove(*this);
   // Also of what is stored in place already.
@@ -276,9 +288,43 @@ void TensorObject::settle() {
 }
 
 bool TensorObject::records() const {
+  if (is_leaf_) return !tape_->is_paused;
   if (expr_) return expr_.records();
   if (history_ && !history_.records()) history_ = {};  // its scope has ended
   return static_cast<bool>(history_);
+}
+
+void TensorObject::record(Interp& in) {
+  if (is_leaf_ || records()) return;
+  tensor(in);
+  tape_ = torch_state(in).tape;
+  is_leaf_ = true;
+}
+
+Expr TensorObject::variable() const {
+  if (!variable_) variable_ = tape_->variable(*this, tensor_);
+  return variable_;
+}
+
+void TensorObject::forget_variable() {
+  if (variable_) tape_->note_change(variable_);
+  variable_ = {};
+}
+
+void TensorObject::retain_grad(Interp& in) {
+  if (is_leaf_) return;  // backward() keeps those of leaves
+  if (!records()) in.fail_as("RuntimeError", "can't retain_grad on Tensor that has requires_grad=False");
+  tape_ = torch_state(in).tape;
+  tape_->retain(*this);
+}
+
+const Tensor& TensorObject::launched_with(Interp& in, std::string_view kernel) {
+  if (!records()) return changing(in);
+  if (torch_state(in).gradient_scopes > 0) return constant(in, "the kernel " + std::string(kernel));
+  const Tensor& t = tensor(in);
+  if (PendingTensors& pending = *torch_state(in).pending(); !pending.empty())
+    pending.run_readers(in, t.storage().get());
+  return t;
 }
 
 const Tensor& TensorObject::constant(Interp& in, std::string_view what) {
@@ -294,6 +340,7 @@ void TensorObject::have_shared_memory(Interp& in) {
 }
 
 void TensorObject::assign(Interp& in, const Expr& result) {
+  if (is_leaf_) forget_variable();
   const PendingTensors& pending = *torch_state(in).pending();
   const bool has_memory = static_cast<bool>(tensor_), was_pending = is_pending();
   // Nobody has its memory but this object and the leaves of what is pending, of which the result is one.
@@ -312,6 +359,9 @@ void TensorObject::assign(Interp& in, const Expr& result) {
 void TensorObject::become(Interp& in, const std::function<Expr()>& make) {
   if (records()) {
     const Expr own = this->expr();
+    if (is_leaf_)
+      in.fail_as_type("RuntimeError", "a leaf Variable that requires grad is being used in an in-place operation.",
+                      "help: with torch.no_grad(): changes it without being recorded");
     if (own.is_variable())
       in.fail_as_type("RuntimeError", "an argument of a function under grad() is changed in place",
                       "help: x = x + y makes a new tensor");
@@ -340,11 +390,17 @@ void TensorObject::become(Interp& in, const std::function<Expr()>& make) {
 }
 
 void TensorObject::become(Interp& in, Tensor view) {
-  constant(in);
+  if (is_leaf_)
+    forget_variable();
+  else
+    constant(in);
   tensor_ = std::move(view);
 }
 
 const Tensor& TensorObject::changing(Interp& in) {
+  if (records() && is_leaf_)
+    in.fail_as_type("RuntimeError", "a leaf Variable that requires grad is being used in an in-place operation.",
+                    "help: with torch.no_grad(): changes it without being recorded");
   if (records())
     in.fail(with_note(error(ErrorKind::kUnsupported, "no gradient of {}: it changes a tensor in place",
                             in.running ? in.running->name + "()" : "this"),
@@ -352,6 +408,7 @@ const Tensor& TensorObject::changing(Interp& in) {
   const Tensor& t = tensor(in);
   PendingTensors& pending = *torch_state(in).pending();
   if (!pending.empty()) pending.run_readers(in, t.storage().get());
+  if (is_leaf_) forget_variable();
   return t;
 }
 
@@ -463,8 +520,30 @@ std::optional<Value> DeviceObject::compare(Interp&, CompareOp op, const Value& o
 
 namespace {
 
-constexpr std::string_view kAttributes[] = {"shape", "dtype",   "device",        "ndim", "T",    "mT",       "H",
-                                            "mH",    "is_cuda", "requires_grad", "data", "grad", "itemsize", "nbytes"};
+/// What a tensor with a gradient was made by, for scripts that print it.
+class GradientFunction : public Object {
+ public:
+  static inline const KindOf<GradientFunction> kKind{"torch.autograd.Node"};
+  explicit GradientFunction(const Expr& of) : Object(kKind), name_(name_of(of)) {}
+  /// As torch calls the gradient of an operation: "LogSoftmaxBackward0".
+  static std::string name_of(const Expr& of) {
+    std::string out;
+    for (const char c : "_" + std::string(of.operation())) {
+      const bool starts = !out.empty() && out.back() == '_';
+      if (starts) out.pop_back();
+      out += starts ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    }
+    return out + "Backward0";
+  }
+  std::string repr(Interp&) override { return "<" + name_ + " object>"; }
+
+ private:
+  std::string name_;
+};
+
+constexpr std::string_view kAttributes[] = {"shape",    "dtype",  "device",  "ndim",          "T",    "mT",
+                                            "H",        "mH",     "is_cuda", "requires_grad", "data", "grad",
+                                            "itemsize", "nbytes", "is_leaf", "grad_fn"};
 
 }  // namespace
 
@@ -475,11 +554,13 @@ std::optional<Value> TensorObject::attribute(Interp& in, std::string_view name) 
   if (name == "ndim") return Value::integer(rank());
   if (name == "is_cuda") return Value::boolean(device().is_cuda());
   if (name == "requires_grad") return Value::boolean(requires_grad || records());
+  if (name == "is_leaf") return Value::boolean(is_leaf_ || !records());
+  if (name == "grad_fn") return is_leaf_ || !records() ? Value::none() : Value(make<GradientFunction>(expr()));
   if (name == "is_parameter") return Value::boolean(is_parameter);
   if (name == "real") return Value(this);
   if (name == "imag") in.fail_as("RuntimeError", "imag is of complex tensors, this one is of {}", info(dtype()).torch);
   if (name == "data") return detached_value(in, *this);
-  if (name == "grad") return Value::none();
+  if (name == "grad") return grad;
   if (name == "itemsize") return Value::integer(size_of(dtype()));
   if (name == "nbytes") return Value::integer(numel() * size_of(dtype()));
   if (name == "T" || name == "mT" || name == "H" || name == "mH") {  // no tensor is complex
@@ -501,7 +582,7 @@ std::optional<Value> TensorObject::attribute(Interp& in, std::string_view name) 
 }
 
 void TensorObject::set_attribute(Interp& in, std::string_view name, Value value) {
-  if (name == "grad" && value.is_none()) return;
+  if (name == "grad") return set_grad(in, std::move(value));
   if (name == "is_parameter") {
     is_parameter = in.truth(value);
     return;
@@ -522,7 +603,26 @@ void TensorObject::set_attribute(Interp& in, std::string_view name, Value value)
 void TensorObject::set_requires_grad(Interp& in, bool on) {
   if (on && !is_float(dtype()))
     in.fail_as("RuntimeError", "only tensors of floats can require gradients, not of {}", info(dtype()).torch);
+  if (!on && records() && !is_leaf_)
+    in.fail_as_type("RuntimeError", "you can only change requires_grad flags of leaf variables.",
+                    "help: x.detach() is a constant");
   requires_grad = on;
+  // A parameter waits for an optimizer, or for requires_grad_(): a model that is only asked keeps nothing for
+  // gradients.
+  if (on && !is_parameter) record(in);
+  if (on || !is_leaf_) return;
+  forget_variable();
+  is_leaf_ = false;
+}
+
+void TensorObject::set_grad(Interp& in, Value value) {
+  auto* t = value.get<TensorObject>();
+  if (!value.is_none() && !t)
+    in.fail(ErrorKind::kType, "a gradient is a tensor or None, got '{}'", in.type_name(value));
+  if (t && (t->dtype() != dtype() || !std::ranges::equal(t->shape(), shape()) || t->device() != device()))
+    in.fail_as("RuntimeError", "the gradient of {} is one of its shape, dtype and device, not {}", summary(),
+               t->summary());
+  grad = std::move(value);
 }
 
 void TensorObject::attribute_names(std::vector<std::string>& out) const {
@@ -573,7 +673,12 @@ Value TensorObject::iterate(Interp& in) {
   return make<RowIterator>(Ref<TensorObject>(this));
 }
 
-std::string TensorObject::repr(Interp& in) { return tensor_text(in, tensor(in)); }
+std::string TensorObject::repr(Interp& in) {
+  const bool by_tape = records() && torch_state(in).gradient_scopes == 0;
+  std::string gradient = is_leaf_ ? "requires_grad=True" : "";
+  if (by_tape && !is_leaf_) gradient = "grad_fn=<" + GradientFunction::name_of(expr()) + ">";
+  return tensor_text(in, tensor(in), nullptr, gradient);
+}
 
 bool TensorObject::truth(Interp& in) {
   if (numel() != 1)

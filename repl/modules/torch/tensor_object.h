@@ -41,8 +41,15 @@ class TensorObject : public Object {
   std::string description() const;
 
   bool is_pending() const { return static_cast<bool>(expr_); }
-  /// Whether its gradient may be asked for: it depends on the arguments of a function under torch.func.grad.
+  /// Whether its gradient may be asked for: it depends on tensors that require gradients, or on the arguments of a
+  /// function under torch.func.grad.
   bool records() const;
+  /// What is made of it is recorded from now on, for backward(), outside of torch.no_grad().
+  void record(Interp& in);
+  /// It was asked to record, and is no result of an operation that does.
+  bool is_leaf() const { return is_leaf_; }
+  /// As an argument of a kernel, which may write to it and is no operation of the tape.
+  const Tensor& launched_with(Interp& in, std::string_view kernel);
   /// Whether what is made of it is an expression, views too.
   bool is_node() const { return (is_pending() && !is_store()) || records(); }
   /// Computed now when it is pending. What is made of the elements is a constant for gradients: see constant().
@@ -55,7 +62,10 @@ class TensorObject : public Object {
   /// To be called before its elements change: pending expressions that read its memory are computed first. An error
   /// when it records.
   const Tensor& changing(Interp& in);
-  Expr expr() const { return expr_ ? expr_ : records() ? history_ : Expr(tensor_); }
+  Expr expr() const {
+    if (is_leaf_ && !tape_->is_paused) return variable();
+    return expr_ ? expr_ : records() ? history_ : Expr(tensor_);
+  }
   /// Computes it where it is a view, or has views: they share memory from now on, and see each other's changes.
   void have_shared_memory(Interp& in);
   /// Takes the elements of a result of its shape and dtype, in its own memory, which is row-major. While nobody else
@@ -76,7 +86,12 @@ class TensorObject : public Object {
   Device device() const { return expr_ ? expr_.device() : tensor_.device(); }
 
   void set_requires_grad(Interp& in, bool on);
+  void set_grad(Interp& in, Value value);
+  /// backward() keeps its gradient too, though it is no leaf.
+  void retain_grad(Interp& in);
   bool requires_grad = false, is_parameter = false;  // what a script set
+  /// What backward() has added up; none before.
+  Value grad = Value::none();
 
   /// Asked when another tensor that it is a part of is computed: whether it is computed first, so that its value is
   /// kept. It is if it is an operand of a product, or was computed as a part before and that costs more than to read
@@ -95,10 +110,16 @@ class TensorObject : public Object {
 
  private:
   void compute(Interp& in);
+  Expr variable() const;
+  /// Of a leaf, before its elements change.
+  void forget_variable();
 
   Tensor tensor_;
   Expr expr_;                                // while it is pending
   mutable Expr history_;                     // what it was made of, when it is computed and records
+  bool is_leaf_ = false;
+  std::shared_ptr<Tape> tape_;               // once that knows it
+  mutable Expr variable_;                    // of a leaf, made when it is first part of something
   std::shared_ptr<const void> held_;         // Expr::hold(), of what records
   std::shared_ptr<PendingTensors> pending_;  // of the session, while it is pending
   int times_computed_ = 0;                   // as a part of others, while it is pending
@@ -195,17 +216,15 @@ inline void checked(Interp& in, Status s) {
   if (!s.ok()) fail_as_torch(in, std::move(s.error()));
 }
 
-/// What asks tensors for operations that they would have recorded since they were made.
-[[noreturn]] inline void fail_without_tape(Interp& in, std::string_view what) {
-  in.fail(with_note(error(ErrorKind::kUnsupported, "tensors record no operations for {}", what),
-                    "help: torch.func.grad(f)(x) and torch.func.grad_and_value(f)(x) give gradients of a function"));
-}
 /// `t` takes the elements of a value of its shape, converted to its dtype.
 void store_in_place(Interp& in, TensorObject& t, TensorObject& value);
 /// The elements of a tensor that is changed must have places of their own, unlike those of an expanded one.
 void fail_if_shared(Interp& in, const Tensor& to);
 /// The same elements, as a constant for gradients.
 Value detached_value(Interp& in, TensorObject& t);
+/// The same of a tensor that records, inside of torch.no_grad(): what takes its elements does not record. Other values
+/// as they are.
+Value constant_if_paused(Interp& in, const Value& v);
 /// A tensor or number as an operand.
 std::optional<Expr> operand_of(const Value& v);
 /// A tensor of one value; on a GPU, and while a graph is captured, part of what is made of it until someone needs its
@@ -252,8 +271,8 @@ Value element_value(DType dtype, const void* element);
 std::optional<Value> tensor_library_method(Interp& in, const Value& self, std::string_view name);
 void tensor_library_names(std::vector<std::string>& out);
 
-/// torch's text of a tensor, or of a complex one by its parts.
-std::string tensor_text(Interp& in, const Tensor& t, const Tensor* imag = nullptr);
+/// torch's text of a tensor, or of a complex one by its parts. `gradient`: what it says of one that has a gradient.
+std::string tensor_text(Interp& in, const Tensor& t, const Tensor* imag = nullptr, std::string_view gradient = {});
 
 void install_tensor_methods(Interp& in);
 void install_tensor_reductions(Interp& in);

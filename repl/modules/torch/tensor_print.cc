@@ -134,7 +134,7 @@ std::string size_text(const Shape& shape) {
 
 }  // namespace
 
-std::string tensor_text(Interp& in, const Tensor& t, const Tensor* imag) {
+std::string tensor_text(Interp& in, const Tensor& t, const Tensor* imag, std::string_view gradient) {
   const PrintOptions& options = torch_state(in).print;
   Printer printer{options, t.dtype()}, imag_printer{options, t.dtype()};
   Shape shape = shape_vector(t);
@@ -152,6 +152,7 @@ std::string tensor_text(Interp& in, const Tensor& t, const Tensor* imag) {
     if (options.edge == 0) suffixes.push_back("size=" + size_text(shape));
     if (!plain) suffixes.push_back("dtype=torch." + type);
   }
+  if (!gradient.empty()) suffixes.emplace_back(gradient);
   if (t.numel() > 0 && printer.summarize && options.edge == 0) {
     body = "[...]";
   } else if (t.numel() > 0) {

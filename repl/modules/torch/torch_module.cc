@@ -147,8 +147,10 @@ Value empty_strided(Interp& in, NativeArgs& a) {
 Value full(Interp& in, NativeArgs& a) {
   DType natural = a[1].is_float() ? DType::kF32 : a[1].is_bool() ? DType::kI1 : DType::kI64;
   const DType dtype = dtype_of(in, a[2], natural);
-  return filled_tensor(in, device_of(in, a[3]), dtype, shape_of(in, {a[0]}),
-                       fill_value(in, a[1], dtype, "full()'s value"));
+  return grad_flag(in,
+                   filled_tensor(in, device_of(in, a[3]), dtype, shape_of(in, {a[0]}),
+                                 fill_value(in, a[1], dtype, "full()'s value")),
+                   a[4]);
 }
 
 /// A tensor with another's shape and order in memory, and its dtype and device where the arguments from `options` on
@@ -161,10 +163,14 @@ Value like(Interp& in, NativeArgs& a, size_t options,
   const Device device =
       a[options + 1].missing() || a[options + 1].is_none() ? t->device() : device_of(in, a[options + 1]);
   const DType dtype = dtype_of(in, a[options], t->dtype());
+  Value made;
   if (value && (t->is_pending() || t->tensor(in).is_contiguous()))
-    return filled_tensor(in, device, dtype, {t->shape().begin(), t->shape().end()}, *value);
-  if (t->is_pending()) return wrap(taken(in, make(device, dtype, t->shape())));
-  return wrap(in_memory_order(in, t->tensor(in), [&](const Tensor& of) { return make(device, dtype, of.shape()); }));
+    made = filled_tensor(in, device, dtype, {t->shape().begin(), t->shape().end()}, *value);
+  else if (t->is_pending())
+    made = wrap(taken(in, make(device, dtype, t->shape())));
+  else
+    made = wrap(in_memory_order(in, t->tensor(in), [&](const Tensor& of) { return make(device, dtype, of.shape()); }));
+  return grad_flag(in, std::move(made), a[options + 2]);
 }
 Value empty_like(Interp& in, NativeArgs& a) { return like(in, a, 1, &Tensor::empty); }
 Value filled_like(Interp& in, NativeArgs& a, size_t options, FillValue value) {
@@ -280,7 +286,7 @@ Value arange(Interp& in, NativeArgs& a) {
   return grad_flag(in, wrap(store_floats(in, device, dtype, shape, out)), a[6]);
 }
 
-Value linspace(Interp& in, NativeArgs& a) {
+Value evenly_spaced(Interp& in, NativeArgs& a) {
   double start = in.to_double(a[0], "start"), end = in.to_double(a[1], "end");
   int64_t n = in.to_int(a[2], "steps");
   if (n < 0 || n > kMaxMade) in.fail_as("RuntimeError", "linspace() of {} steps", n);
@@ -298,8 +304,9 @@ Value linspace(Interp& in, NativeArgs& a) {
     out.push_back(n == 1 ? start : start + (end - start) * static_cast<double>(i) / static_cast<double>(n - 1));
   return wrap(store_floats(in, device, dtype, {n}, out));
 }
+Value linspace(Interp& in, NativeArgs& a) { return grad_flag(in, evenly_spaced(in, a), a[5]); }
 
-Value eye(Interp& in, NativeArgs& a) {
+Value identity_matrix(Interp& in, NativeArgs& a) {
   int64_t n = in.to_int(a[0], "n"), m = a[1].missing() || a[1].is_none() ? n : in.to_int(a[1], "m");
   if (n < 0 || m < 0 || (m > 0 && n > kMaxMade / m)) in.fail_as("RuntimeError", "eye({}, {})", n, m);
   const Device device = device_of(in, a[3]);
@@ -314,6 +321,7 @@ Value eye(Interp& in, NativeArgs& a) {
   for (int64_t i = 0; i < std::min(n, m); ++i) out[static_cast<size_t>(i * m + i)] = 1;
   return wrap(store_floats(in, device_of(in, a[3]), dtype_of(in, a[2], DType::kF32), {n, m}, out));
 }
+Value eye(Interp& in, NativeArgs& a) { return grad_flag(in, identity_matrix(in, a), a[4]); }
 
 void flatten(Interp& in, const Value& v, size_t depth, Shape& shape, std::vector<Value>& out) {
   in.check_stack();
@@ -502,29 +510,29 @@ constexpr NativeDef kTorch[] = {
      "numbers from start to below end"},
     {"device(type, index=)", device, "a device by its name"},
     {"empty(*shape, size=, dtype=None, device=None, requires_grad=False)", empty, "uninitialised"},
-    {"empty_like(input, *, dtype=None, device=None)", empty_like,
+    {"empty_like(input, *, dtype=None, device=None, requires_grad=False)", empty_like,
      "uninitialised, with another tensor's shape, dtype and device"},
     {"empty_strided(size, stride, *, dtype=None, device=None)", empty_strided, "uninitialised, with the given strides"},
     {"equal(input, other)", equal, "same shape and same elements?"},
-    {"eye(n, m=None, *, dtype=None, device=None)", eye, "ones on the diagonal"},
-    {"full(size, fill_value, *, dtype=None, device=None)", full, "one value everywhere"},
-    {"full_like(input, fill_value, *, dtype=None, device=None)", full_like, "one value everywhere, as another tensor"},
+    {"eye(n, m=None, *, dtype=None, device=None, requires_grad=False)", eye, "ones on the diagonal"},
+    {"full(size, fill_value, *, dtype=None, device=None, requires_grad=False)", full, "one value everywhere"},
+    {"full_like(input, fill_value, *, dtype=None, device=None, requires_grad=False)", full_like, "one value everywhere, as another tensor"},
     {"is_tensor(obj)", is_tensor, "is it a tensor?"},
-    {"linspace(start, end, steps, *, dtype=None, device=None)", linspace, "evenly spaced floats, both ends included"},
+    {"linspace(start, end, steps, *, dtype=None, device=None, requires_grad=False)", linspace, "evenly spaced floats, both ends included"},
     {"manual_seed(seed)", manual_seed, "restarts the random numbers"},
     {"ones(*shape, size=, dtype=None, device=None, requires_grad=False)", ones, "ones"},
-    {"ones_like(input, *, dtype=None, device=None)", ones_like, "ones, as another tensor"},
+    {"ones_like(input, *, dtype=None, device=None, requires_grad=False)", ones_like, "ones, as another tensor"},
     {"rand(*shape, size=, dtype=None, device=None, requires_grad=False, generator=None)", rand_, "uniform in [0, 1)"},
-    {"rand_like(input, *, dtype=None, device=None)", rand_like, "uniform in [0, 1), as another tensor"},
+    {"rand_like(input, *, dtype=None, device=None, requires_grad=False)", rand_like, "uniform in [0, 1), as another tensor"},
     {"randint(*bounds, size=, dtype=None, device=None, low=, high=, generator=None)", randint_,
      "integers from low to below high"},
     {"randn(*shape, size=, dtype=None, device=None, requires_grad=False, generator=None)", randn_,
      "normally distributed"},
-    {"randn_like(input, *, dtype=None, device=None)", randn_like, "normally distributed, as another tensor"},
+    {"randn_like(input, *, dtype=None, device=None, requires_grad=False)", randn_like, "normally distributed, as another tensor"},
     {"randperm(n, *, dtype=None, device=None, generator=None)", randperm, "0 to n-1 in random order"},
     {"tensor(data, *, dtype=None, device=None, requires_grad=False)", tensor, "a tensor of numbers or nested lists"},
     {"zeros(*shape, size=, dtype=None, device=None, requires_grad=False)", zeros, "zeros"},
-    {"zeros_like(input, *, dtype=None, device=None)", zeros_like, "zeros, as another tensor"},
+    {"zeros_like(input, *, dtype=None, device=None, requires_grad=False)", zeros_like, "zeros, as another tensor"},
 };
 
 /// Methods that torch also offers as functions: torch.exp(x) is x.exp().
@@ -595,10 +603,7 @@ constexpr DTypeAlias kAliases[] = {{"half", DType::kF16},  {"float", DType::kF32
                                    {"short", DType::kI16}, {"int", DType::kI32},   {"long", DType::kI64}};
 
 void fill_autograd(Interp&, ModuleObject& m) {
-  auto grad = make<Opaque>("grad");
-  grad->on_call = [](Interp& interp, CallArgs&) -> Value { fail_without_tape(interp, "torch.autograd.grad()"); };
-  m.members.set("grad", grad);
-  m.texts = {library_module("torch._autograd")};
+  m.texts = {library_module("torch._autograd"), library_module("torch._tape")};
 }
 
 /// A method's function of torch.nn.functional that may store its result in the input.

@@ -6,6 +6,7 @@
 
 #include "kiln/runtime.h"
 #include "repl/modules/torch/pending.h"
+#include "repl/modules/torch/tape.h"
 #include "repl/script/interp/interp.h"
 #include "support/knobs.h"
 
@@ -58,8 +59,12 @@ class TorchState {
   const std::shared_ptr<PendingTensors>& pending() const { return pending_; }
   /// Operations stay pending however small their tensors are, because the caller needs the expression.
   bool always_lazy = false;
+  /// Tensors that require gradients.
+  const std::shared_ptr<Tape> tape = std::make_shared<Tape>();
   /// Results are constants for gradients: inside of torch.no_grad().
-  bool no_grad = false;
+  bool no_grad() const { return tape->is_paused; }
+  /// The scopes of torch.func that have not ended.
+  int gradient_scopes = 0;
   /// For tests: what is no expression runs as kernels on the CPU too, as it does on a GPU.
   bool always_kernels = false;
   /// How often tensors were read element by element on the host, for the table of docs/torch.md.

@@ -473,7 +473,7 @@ Arg KernelObject::argument(Interp& in, size_t param, const Value& value, int dep
   if (auto* c = v->get<ConstexprObject>()) v = &c->value;
   if (auto* t = v->get<TensorObject>()) {
     // A kernel may write to it.
-    const Tensor& tensor = t->records() ? t->constant(in, "the kernel " + kernel.name()) : t->changing(in);
+    const Tensor& tensor = t->launched_with(in, kernel.name());
     return depth ? Arg(tensor) : Arg(&tensor);
   }
   if (v->is_small_int()) return v->integer();

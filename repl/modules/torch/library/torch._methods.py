@@ -1,6 +1,6 @@
 """Methods of tensors that torch does not have as functions: in place, and what makes a tensor like this one."""
 import torch
-from torch import _kiln, _tensor
+from torch import _kiln, _tape, _tensor
 
 
 def _into(self, result):
@@ -14,6 +14,21 @@ def _into(self, result):
         raise RuntimeError(f"a result of {result.dtype} cannot be stored in place in a tensor of bool")
     # copy_() keeps the memory, so views of the tensor see the result.
     return self.copy_(result)
+
+
+def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+    """Adds the gradients of this tensor to `.grad` of the leaves that it is made of."""
+    _tape.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+def retain_grad(self):
+    """backward() keeps the gradient of this result too."""
+    _kiln.retain(self)
+
+
+def register_hook(self, hook):
+    raise NotImplementedError("register_hook() is not supported: a torch.autograd.Function's backward() gets the gradient "
+                              "and may change it")
 
 
 def repeat(self, *args, repeats=None):
@@ -70,11 +85,12 @@ def where(self, condition, other):
 
 
 def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False):
-    return torch.full(size, fill_value, dtype=dtype or self.dtype, device=device or self.device)
+    return torch.full(size, fill_value, dtype=dtype or self.dtype, device=device or self.device,
+                      requires_grad=requires_grad)
 
 
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
-    return torch.tensor(data, dtype=dtype or self.dtype, device=device or self.device)
+    return torch.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
 
 
 def unfold(self, dimension, size, step):

@@ -1,14 +1,15 @@
-"""torch.nn: modules as containers of tensors, and the common layers. Gradients are torch.func's."""
+"""torch.nn: modules as containers of tensors, and the common layers."""
 import math
 import torch
 import torch.nn.functional as F
+from torch import _kiln, _tape
 
 
 def Parameter(data=None, requires_grad=True):
     """The tensor itself; a module that gets it as an attribute lists it among its parameters."""
     data = torch.empty((0,)) if data is None else data
+    data.is_parameter = True  # before: a parameter is recorded from when an optimizer has it
     data.requires_grad = requires_grad
-    data.is_parameter = True
     return data
 
 
@@ -216,10 +217,11 @@ class Module:
                              f"checkpoint, the shape in current model is {t.shape}.")
         if wrong:
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(wrong))
-        for k, t in own.items():
-            if k in state_dict:
-                # Into the tensors that there are: whoever holds one sees the new values.
-                t.copy_(state_dict[k])
+        with torch.no_grad():
+            for k, t in own.items():
+                if k in state_dict:
+                    # Into the tensors that there are: whoever holds one sees the new values.
+                    t.copy_(state_dict[k])
         return _Keys((missing, unexpected))
 
     def _apply(self, f):
@@ -233,7 +235,12 @@ class Module:
                         made = f(t)
                         # A parameter is made again, since what `f` gives is a plain tensor. The old one is kept, or the
                         # next one might get its id.
-                        done[id(t)] = t, Parameter(made, t.requires_grad) if group is m._parameters else made
+                        if group is m._parameters:
+                            trains = t.requires_grad and t.is_leaf and _kiln.records(t)
+                            made = Parameter(made.detach() if trains else made, t.requires_grad)
+                            if trains:
+                                _kiln.record(made)
+                        done[id(t)] = t, made
                     group[name] = done[id(t)][1]
         return self
 
@@ -287,12 +294,11 @@ class Module:
 
     def requires_grad_(self, requires_grad=True):
         for p in self.parameters():
-            p.requires_grad = requires_grad
+            p.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none=True):
-        # There is nothing to clear: torch.func.grad gives gradients and leaves none in the tensors.
-        pass
+        _tape.clear(self.parameters(), set_to_none)
 
     def extra_repr(self):
         return ""

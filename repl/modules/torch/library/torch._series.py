@@ -22,23 +22,24 @@ def _window(n, periodic, dtype, device, what, of_turns):
 
 
 def hann_window(window_length, periodic=True, *, dtype=None, device=None, requires_grad=False):
-    return hamming_window(window_length, periodic, 0.5, 0.5, dtype=dtype, device=device)
+    return hamming_window(window_length, periodic, 0.5, 0.5, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def hamming_window(window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype=None, device=None,
                    requires_grad=False):
     return _window(window_length, periodic, dtype, device, "hamming_window()",
-                   lambda t: alpha - beta * (2 * math.pi * t).cos())
+                   lambda t: alpha - beta * (2 * math.pi * t).cos()).requires_grad_(requires_grad)
 
 
 def blackman_window(window_length, periodic=True, *, dtype=None, device=None, requires_grad=False):
     return _window(window_length, periodic, dtype, device, "blackman_window()",
-                   lambda t: (0.42 - 0.5 * (2 * math.pi * t).cos() + 0.08 * (4 * math.pi * t).cos()).clamp(min=0))
+                   lambda t: (0.42 - 0.5 * (2 * math.pi * t).cos() + 0.08 * (4 * math.pi * t).cos()).clamp(min=0)
+                   ).requires_grad_(requires_grad)
 
 
 def bartlett_window(window_length, periodic=True, *, dtype=None, device=None, requires_grad=False):
     return _window(window_length, periodic, dtype, device, "bartlett_window()",
-                   lambda t: 1 - (2 * t - 1).abs())
+                   lambda t: 1 - (2 * t - 1).abs()).requires_grad_(requires_grad)
 
 
 # --- along a dimension

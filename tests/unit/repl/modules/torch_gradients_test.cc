@@ -89,20 +89,22 @@ def show(value):
   }
 }
 
-/// The example trains, and each model learns.
-TEST(TorchGradients, TrainAnExample) {
+/// The examples train, and each model learns.
+void expect_learns(const std::string& file, int models) {
   std::stringstream script;
-  script << std::ifstream(std::string(KILN_SOURCE_DIR) + "/examples/train/train.py").rdbuf();
+  script << std::ifstream(std::string(KILN_SOURCE_DIR) + "/examples/train/" + file).rdbuf();
   std::string out;
   Options options;
   options.output = [&](std::string_view s) { out += s; };
   options.device = *open_device("cpu");
   Session session(std::move(options));
-  const Status status = session.run(script.str(), "train.py", Mode::kFile);
+  const Status status = session.run(script.str(), file, Mode::kFile);
   ASSERT_TRUE(status.ok()) << out << render(status.error());
-  EXPECT_EQ(std::ranges::count(out, '\n'), 2) << out;
+  EXPECT_EQ(std::ranges::count(out, '\n'), models) << out;
   EXPECT_EQ(out.find("stays"), std::string::npos) << out;
 }
+TEST(TorchGradients, TrainAnExample) { expect_learns("train.py", 2); }
+TEST(TorchGradients, TrainAnExampleByBackwardAndAnOptimizer) { expect_learns("language_model.py", 1); }
 
 TEST(TorchGradients, OfSmallTensors) { expect_gradients_as_torch(false); }
 TEST(TorchGradients, ByKernels) { expect_gradients_as_torch(true); }

@@ -1,0 +1,130 @@
+// backward() and optimizers on a real GPU: the same steps as on the CPU, from the same parameters.
+#include "repl/session/session.h"
+#include "tests/gpu/gpu_test_util.h"
+
+namespace kiln::runtime {
+namespace {
+
+void run(const Device& device, const std::string& text) {
+  script::Options options;
+  options.device = device;
+  script::Session session(std::move(options));
+  ASSERT_OK(session.run(text, "test.py", script::Mode::kFile));
+}
+
+constexpr const char* kSteps = R"(
+import copy, torch
+from torch import nn
+import torch.nn.functional as F
+
+def losses(model, make, x, y, loss_of, device, steps=6):
+    model = copy.deepcopy(model).to(device)
+    x, y = x.to(device), y.to(device)
+    optimizer = make(model.parameters())
+    found = []
+    for i in range(steps):
+        optimizer.zero_grad()
+        loss = loss_of(model(x), y)
+        if i == 2:
+            found.append(loss.item())  # looked at before its gradient is asked for
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 5.0)
+        optimizer.step()
+        found.append(loss.item())
+    return found, [p.detach().cpu() for p in model.parameters()]
+
+def same(model, make, x, y, loss_of, tolerance=2e-4):
+    a, p = losses(model, make, x, y, loss_of, "cuda")
+    b, q = losses(model, make, x, y, loss_of, "cpu")
+    assert all(abs(u - v) <= tolerance * (1 + abs(v)) for u, v in zip(a, b)), (a, b)
+    assert a[-1] != a[0], a
+    for u, v in zip(p, q):
+        assert (u - v).abs().max().item() <= 20 * tolerance, (u - v).abs().max().item()
+
+torch.set_default_device("cpu")
+adamw = lambda p: torch.optim.AdamW(p, lr=1e-3)
+momentum = lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9, nesterov=True)
+)";
+
+TEST(GpuTraining, OfLayers) {
+  GPU_OR_SKIP(device);
+  run(device, std::string(kSteps) + R"(
+for n, width in ((129, 257), (1000, 512)):
+    model = nn.Sequential(nn.Linear(65, width), nn.LayerNorm(width), nn.GELU(), nn.Linear(width, width), nn.SiLU(),
+                          nn.Linear(width, 33))
+    x = torch.randn(n, 65)
+    for make in (adamw, momentum, lambda p: torch.optim.RMSprop(p, lr=1e-4),
+                 lambda p: torch.optim.Adagrad(p, lr=1e-2)):
+        same(model, make, x, torch.randint(0, 33, (n,)), F.cross_entropy)
+        same(model, make, x, torch.randn(n, 33), F.mse_loss)
+)");
+}
+
+TEST(GpuTraining, OfConvolutionsAndBatchNorm) {
+  GPU_OR_SKIP(device);
+  run(device, std::string(kSteps) + R"(
+model = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2),
+                      nn.Conv2d(16, 24, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(24 * 6 * 6, 10))
+same(model, momentum, torch.randn(17, 3, 27, 27), torch.randint(0, 10, (17,)), F.cross_entropy, 1e-3)
+)");
+}
+
+TEST(GpuTraining, OfEmbeddingsAndAttention) {
+  GPU_OR_SKIP(device);
+  run(device, std::string(kSteps) + R"(
+class Model(nn.Module):
+    def __init__(self, d=64, heads=4):
+        super().__init__()
+        self.symbols, self.qkv, self.out = nn.Embedding(97, d), nn.Linear(d, 3 * d), nn.Linear(d, d)
+        self.head = nn.Linear(d, 97, bias=False)
+        self.head.weight = self.symbols.weight
+        self.norm, self.heads = nn.LayerNorm(d), heads
+    def forward(self, text):
+        x = self.symbols(text)
+        b, t, d = x.shape
+        q, k, v = (p.view(b, t, self.heads, -1).transpose(1, 2) for p in self.qkv(self.norm(x)).split(d, dim=2))
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.head(x + self.out(mixed.transpose(1, 2).reshape(b, t, d)))
+
+text = torch.randint(0, 97, (8, 51))
+same(Model(), adamw, text[:, :-1], text[:, 1:], lambda y, t: F.cross_entropy(y.reshape(-1, 97), t.reshape(-1)), 5e-4)
+)");
+}
+
+TEST(GpuTraining, AStepIsRecordedInAGraph) {
+  GPU_OR_SKIP(device);
+  run(device, R"(
+import copy, torch
+from torch import nn
+import torch.nn.functional as F
+model = nn.Sequential(nn.Linear(128, 256), nn.GELU(), nn.Linear(256, 64))
+other = copy.deepcopy(model)
+x, y = torch.randn(512, 128), torch.randn(512, 64)
+def stepping(model):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    def step():
+        optimizer.zero_grad()
+        loss = F.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+    return step
+eager, recorded = stepping(other), stepping(model)
+for i in range(3):
+    eager(), recorded()
+torch.cuda.synchronize()
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    loss = recorded()
+for i in range(5):
+    graph.replay()
+    wanted = eager()
+    torch.cuda.synchronize()
+    assert abs(loss.item() - wanted.item()) < 1e-5, (i, loss.item(), wanted.item())
+for p, q in zip(model.parameters(), other.parameters()):
+    assert (p - q).abs().max().item() < 1e-5
+)");
+}
+
+}  // namespace
+}  // namespace kiln::runtime
