@@ -1,9 +1,11 @@
 """kiln.jit: kernels in Triton's language, launched without triton."""
 from __future__ import annotations
 
+import collections
 import inspect
 import operator
 import re
+import sys
 import types
 from typing import Any, Callable, Sequence
 
@@ -190,6 +192,8 @@ class _Names:
         path = f"{getattr(value, '__module__', '')}.{getattr(value, '__name__', '')}"
         if path.startswith("triton.") and _kiln.FunctionTable.knows(path): return ("module", path)
         if _is_function(value): return ("function", self.add(value))
+        if _is_evaluated(value): return ("function", self._add_evaluated(value))
+        if _makes_namedtuples(value): return ("function", self._add_named_tuple(value))
         if held := _held_by(value): return ("tuple", [self.value(v) for v in held.values()], tuple(held))
         raise _Unknown(f"{value!r} means nothing to a kernel")
 
@@ -227,6 +231,51 @@ class _Names:
                 pass
         return number
 
+    def _add_named_tuple(self, cls: Any) -> int:
+        """The class as a function: kernels make tuples by it."""
+        if (found := self._ids.get(id(cls))) is not None: return found
+        defaults = cls._field_defaults
+        fields = "".join(f"\n    {f}: object" + (" = None" if f in defaults else "") for f in cls._fields) or "\n    pass"
+        number = self.table.add(f"class {cls.__name__}(NamedTuple):{fields}\n", cls.__module__, 1)
+        self._ids[id(cls)] = number
+        self._kept.append(cls)
+        for name, value in defaults.items():
+            try:
+                self.table.bind_default(number, name, self.value(value))
+            except _Unknown:
+                pass
+        return number
+
+    def _add_evaluated(self, function: Any) -> int:
+        """A function under triton.constexpr_function, which Python itself computes as the kernel is compiled."""
+        if (found := self._ids.get(id(function))) is not None: return found
+
+        def evaluate(args: list, keywords: dict) -> Any:
+            result = function(*(self._object_of(a) for a in args),
+                              **{k: self._object_of(v)
+                                 for k, v in keywords.items()})
+            try:
+                return self.value(result)
+            except _Unknown as e:
+                raise TypeError(f"its result: {e}") from None
+
+        number = self.table.add_evaluated(function.__name__, function.cache_key, evaluate)
+        self._ids[id(function)] = number
+        self._kept.append(function)
+        return number
+
+    def _object_of(self, value: Any) -> Any:
+        """The other way, for functions that Python computes; dtypes are Triton's, as these functions are."""
+        if not isinstance(value, tuple): return value
+        tag, payload = value[:2]
+        language = sys.modules["triton.language"]
+        if tag == "dtype": return getattr(language, payload)
+        if tag == "pointer": return language.pointer_type(getattr(language, payload))
+        if tag == "function": return self._kept[payload]
+        if tag != "tuple": raise TypeError(f"a constexpr function cannot take {payload}")
+        items = [self._object_of(v) for v in payload]
+        return collections.namedtuple("Tuple", value[2])(*items) if value[2] else tuple(items)
+
     def _bind(self, number: int, root: str, rest: list, found: Any, names: dict | types.CellType) -> None:
         if found is _MISSING or not _is_visible(found): return
         if not rest:
@@ -263,6 +312,15 @@ def _is_function(value: Any) -> bool:
     return isinstance(value, Kernel) or (type(value).__name__ == "JITFunction" and hasattr(value, "fn"))
 
 
+def _is_evaluated(value: Any) -> bool:
+    """One of triton.constexpr_function."""
+    return type(value).__name__ == "ConstexprFunction" and type(value).__module__.startswith("triton.")
+
+
+def _makes_namedtuples(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields")
+
+
 def _held_by(value: Any) -> dict[str, Any]:
     """The functions of kiln.jit or triton.jit that a class holds, by their names; {} for what is no class."""
     if not isinstance(value, type): return {}
@@ -273,7 +331,7 @@ def _held_by(value: Any) -> dict[str, Any]:
 def _is_visible(value: Any) -> bool:
     """As Triton has it: other globals may change behind the compiled code's back."""
     return (isinstance(value, (types.ModuleType, tl.constexpr, tl.dtype, tl._Name)) or _is_function(value)
-            or bool(_held_by(value))
+            or bool(_held_by(value)) or _is_evaluated(value) or _makes_namedtuples(value)
             or (isinstance(value, tuple) and hasattr(value, "_fields"))
             or (getattr(value, "__module__", None) or type(value).__module__).startswith("triton")
             or type(value).__module__.startswith("triton.language"))

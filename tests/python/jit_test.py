@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import types
+import typing
 import unittest
 import unittest.mock
 import weakref
@@ -111,6 +112,18 @@ def add_all(inputs, out, BLOCK: tl.constexpr):
     tl.store(out.start + i, total, mask=i < out.n)
 
 
+class Part(typing.NamedTuple):
+    first: typing.Any
+    scale: typing.Any = 3
+
+
+@kiln.jit
+def put_parts(out):
+    part, other = Part(2.0), Part(scale=5, first=Sized(n=7, start=8))
+    tl.store(out, part.first * part.scale)
+    tl.store(out + 1, other.first.start + other.scale)
+
+
 @kiln.jit
 def put_item(out, pair):
     tl.store(out, pair[0](pair[1][0]) if pair[0] is not None else pair[1][0] + 0.5)
@@ -147,6 +160,11 @@ def put_far(out, at):
 
 
 class Launches(unittest.TestCase):
+
+    def test_classes_of_named_tuples(self):
+        out = zeros(2)
+        put_parts[1](out)
+        self.assertEqual(out.tolist(), [6, 13])
 
     def test_grids(self):
         # Numbers, tuples, lists and functions of the arguments.
@@ -703,6 +721,33 @@ class Triton(unittest.TestCase):
         x, out = torch.randn(64), torch.zeros(64)
         kernel[(1, )](x, out, 64, ttl.float32)
         self.assertTrue(torch.equal(out, x.relu() + 1))
+
+
+    def test_functions_that_python_computes(self):
+        import triton
+        import triton.language as ttl
+
+        table = {"small": 8, "large": 64}
+
+        @triton.constexpr_function
+        def size_of(name, widths):
+            try:
+                return table[name] * len(widths)
+            except KeyError:
+                return 1
+
+        @triton.constexpr_function
+        def accumulator(dtype):
+            return ttl.float32 if dtype.primitive_bitwidth < 32 else dtype
+
+        @kiln.jit
+        def kernel(out, name: ttl.constexpr):
+            i = ttl.arange(0, size_of(name, (1, 2)))
+            ttl.store(out + i, i.to(accumulator(out.dtype.element_ty)))
+
+        out = torch.zeros(16)
+        kernel[(1, )](out, "small")
+        self.assertTrue(torch.equal(out, torch.arange(16.0)))
 
 
 @unittest.skipUnless(np, "needs numpy")
