@@ -177,8 +177,8 @@ def stub_missing_modules():
     class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
         def find_spec(self, name, path=None, target=None):
-            top = name.split(".")[0]
-            if top in REAL_MODULES or top not in stubbed:
+            parts = name.split(".")
+            if not any(".".join(parts[:i]) in stubbed for i in range(1, len(parts) + 1)):
                 return None
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
@@ -287,8 +287,12 @@ def load(path, root, stub, stubbed):
                 del sys.modules[module]
 
     def bring():
-        if "." not in os.path.basename(path)[:-len(".py")]: return importlib.import_module(name)
-        # No import statement names such a file (starter.triton.py).
+        try:
+            if name.split(".")[0] not in REAL_MODULES: return importlib.import_module(name)
+        except ModuleNotFoundError as e:
+            if not (name + ".").startswith(e.name + "."): raise
+        # No import statement names such a file (starter.triton.py), or it would name another (triton/softmax.py, where
+        # Triton itself is installed, and test/kernel.py beside Python's own tests).
         spec = importlib.util.spec_from_file_location("a_file", path)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
@@ -301,10 +305,18 @@ def load(path, root, stub, stubbed):
                 return bring()
             except ModuleNotFoundError as e:
                 missing = (e.name or "").split(".")[0]
+                if missing in REAL_MODULES and missing != e.name:  # a part that this installation lacks
+                    missing = e.name
                 if missing in stubbed or missing in REAL_MODULES or os.path.exists(os.path.join(folder, missing)):
                     raise
                 forget()
                 stubbed.add(missing)
+            except ImportError as e:
+                lacks = re.match(r"cannot import name '(\w+)' from '(torch[\w.]*)'", str(e))
+                if not lacks:
+                    raise
+                forget()
+                setattr(sys.modules[lacks[2]], lacks[1], stub("missing").anything)  # torch had or will have it
 
     try:
         return attempt()
