@@ -14,10 +14,12 @@
 #include "compiler/analysis/dot_layouts.h"
 #include "compiler/analysis/layout_ops.h"
 #include "compiler/layout/algebra.h"
+#include "compiler/layout/reduce_plan.h"
 #include "compiler/layout/tensor_core.h"
 #include "compiler/passes/distributed/pipeline_loads.h"
 #include "compiler/passes/hopper/select_wgmma.h"
 #include "compiler/target/occupancy.h"
+#include "compiler/target/target.h"
 #include "support/diag.h"
 
 namespace kiln::passes {
@@ -534,6 +536,8 @@ class LayoutChoice::Chooser {
                               [&](int e) { return reduced_behind(edges_[static_cast<size_t>(e)], number); }) > 1)
       add(contiguous_layout(node.shape, module_.num_warps, node.shape.numel()));
     if (candidates.empty()) add(default_layout(node.shape, module_.num_warps));
+    if (!std::ranges::any_of(candidates, [&](const LinearLayout& l) { return reductions_fit(node, l); }))
+      candidates = {layout_within_warps(node)};
     // A thread scans neighbours by itself.
     const size_t others = candidates.size();
     for (const Op* scan : node.scans)
@@ -554,6 +558,30 @@ class LayoutChoice::Chooser {
       best = cost;
       node.layout = candidate;
     }
+  }
+
+  /// Between warps a reduction brings all of its result through shared memory, once for each warp along the axis. Of
+  /// large tiles with small axes that is more than any GPU has.
+  static bool reductions_fit(const Node& node, const LinearLayout& layout) {
+    if (!layout::has_unit_bases(layout)) return true;
+    const int64_t most = std::ranges::max(target::all(), {}, &target::Target::shared_per_block).shared_per_block;
+    return std::ranges::all_of(node.reduces, [&](const Op* reduce) {
+      const auto axis = static_cast<int>(reduce->int_attr(ir::AttrName::kAxis));
+      int64_t bytes = 0;
+      for (const Value* result : reduce->results) bytes += size_of(result->type.dtype);
+      return bytes * layout::plan_reduce(layout, axis).scratch_elements <= most;
+    });
+  }
+
+  /// With the warps along the other dimensions.
+  LinearLayout layout_within_warps(const Node& node) const {
+    const auto axis = static_cast<int>(node.reduces[0]->int_attr(ir::AttrName::kAxis));
+    std::vector<int> order;
+    for (int d = node.shape.rank - 1; d >= 0; --d)
+      if (d != axis) order.push_back(d);
+    order.push_back(axis);
+    constexpr int64_t kWidth = 4;
+    return analysis::blocked_layout(node.shape, order, kWidth, module_.num_warps, false);
   }
 
   /// The node behind a reshape of this one which is reduced and will follow it, or null.
