@@ -62,7 +62,7 @@ uint32_t string_end(std::string_view text, const StringHead& head, uint32_t end,
   while (i < end) {
     char c = text[i];
     if (c == '\\') {
-      i += 2;
+      i = past_backslash(text, i, end, head);
     } else if (c == head.quote && (!head.triple || (i + 2 < end && text[i + 1] == c && text[i + 2] == c))) {
       return i + (head.triple ? 3 : 1);
     } else if (c == '\n' && !head.triple) {
@@ -395,6 +395,14 @@ std::string_view spelling(Tok t) {
 
 // token.def declares keywords after everything else.
 bool is_keyword(Tok t) { return t >= kKeywords[0].kind; }
+
+uint32_t past_backslash(std::string_view text, uint32_t i, uint32_t end, const StringHead& head) {
+  if (!head.format || i + 1 >= end) return i + 2;
+  if (text[i + 1] == '{' || text[i + 1] == '}') return i + 1;
+  const bool named = !head.raw && text[i + 1] == 'N' && i + 2 < end && text[i + 2] == '{';
+  const size_t close = named ? text.find('}', i) : std::string_view::npos;
+  return close < end ? static_cast<uint32_t>(close) + 1 : i + 2;
+}
 
 std::optional<StringHead> string_head(std::string_view text, uint32_t at, uint32_t end) {
   StringHead head;

@@ -70,6 +70,10 @@ struct StringHead {
   uint32_t body = 0;  // offset of the first character after the opening quotes
 };
 
+/// Where a string goes on behind the backslash at `i` and what it escapes. It escapes no brace of an f-string, but for
+/// `\N{NAME}`.
+uint32_t past_backslash(std::string_view text, uint32_t i, uint32_t end, const StringHead& head);
+
 /// The head of a string literal at `at`, or nullopt when no literal starts there.
 std::optional<StringHead> string_head(std::string_view text, uint32_t at, uint32_t end);
 

@@ -79,7 +79,14 @@ Result<std::string> unescape(SourceRange piece, bool raw, bool braces) {
       ++i;
       continue;
     }
-    char e = text[++i];  // the lexer made sure that a character follows
+    // A backslash escapes no brace: one stands before the braces of \{{ and of \{field}.
+    const bool before_field = i + 1 == text.size();
+    if (before_field || (braces && (text[i + 1] == '{' || text[i + 1] == '}'))) {
+      out += c;
+      ++i;
+      continue;
+    }
+    char e = text[++i];
     size_t escape = i - 1;
     ++i;
     auto hex = [&](size_t count) -> Result<uint32_t> {
@@ -130,7 +137,8 @@ Result<std::string> unescape(SourceRange piece, bool raw, bool braces) {
         KILN_TRY(uint32_t value, hex(e == 'x' ? 2 : e == 'u' ? 4 : 8));
         // Surrogates cannot be encoded in UTF-8.
         if (value > 0x10FFFF || (value >= 0xD800 && value < 0xE000))
-          return error_at(range(escape, i), ErrorKind::kSyntax, "U+{:X} is no character", value);
+          return error_at(range(escape, i), value < 0xE000 ? ErrorKind::kUnsupported : ErrorKind::kSyntax,
+                          "U+{:X} is no character", value);
         append_utf8(out, value);
         break;
       }

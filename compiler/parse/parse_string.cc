@@ -77,7 +77,7 @@ void Parser::format_pieces(uint32_t begin, uint32_t end, const StringHead& head,
   };
   for (uint32_t i = begin; i < end;) {
     if (text[i] == '\\' && !head.raw) {
-      i += 2;
+      i = past_backslash(text, i, end, head);
     } else if (text[i] == '{' && level == 0 && i + 1 < end && text[i + 1] == '{') {
       i += 2;
     } else if (text[i] == '{') {
