@@ -346,6 +346,27 @@ def flip(x, dim=None):
 
 
 @triton.jit
+def _exchange(flat, index, bit: tl.constexpr, falls):
+    # Orders the elements of each pair whose places differ in this bit.
+    other = _from_bits(_partners(_as_bits(flat), 2**bit), flat.dtype)
+    is_right = ((index >> bit) & 1) != 0
+    left = tl.where(is_right, other, flat)
+    right = tl.where(is_right, flat, other)
+    return tl.where((left > right) != falls, other, flat)
+
+
+@triton.jit
+def bitonic_merge(x, dim: tl.constexpr = None, descending: tl.constexpr = tl.constexpr(False)):
+    tl.static_assert(_last(x.shape, dim), "elements are ordered along the last dimension; bring yours there with tl.trans")
+    steps: tl.constexpr = _log2(x.shape[len(x.shape) - 1])
+    flat = ravel(x)
+    index = tl.arange(0, x.numel)
+    for step in tl.static_range(steps):
+        flat = _exchange(flat, index, steps - 1 - step, descending != 0)
+    return tl.reshape(flat, x.shape)
+
+
+@triton.jit
 def sort(x, dim: tl.constexpr = None, descending: tl.constexpr = tl.constexpr(False)):
     # Batcher's bitonic network: runs of 2, 4, 8, … elements are merged, neighbours of them in opposite directions.
     tl.static_assert(_last(x.shape, dim), "elements are ordered along the last dimension; bring yours there with tl.trans")
@@ -358,12 +379,7 @@ def sort(x, dim: tl.constexpr = None, descending: tl.constexpr = tl.constexpr(Fa
         if run < steps:
             falls = ((index >> run) & 1) != 0
         for step in tl.static_range(run):
-            bit: tl.constexpr = run - 1 - step
-            other = _from_bits(_partners(_as_bits(flat), 2**bit), x.dtype)
-            is_right = ((index >> bit) & 1) != 0
-            left = tl.where(is_right, other, flat)
-            right = tl.where(is_right, flat, other)
-            flat = tl.where((left > right) != falls, other, flat)
+            flat = _exchange(flat, index, run - 1 - step, falls)
     return tl.reshape(flat, x.shape)
 
 

@@ -31,6 +31,12 @@ def sorted_rows(x, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DESCENDING: t
 
 
 @triton.jit
+def merged_rows(x, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DESCENDING: tl.constexpr):
+    i = tile(ROWS, COLUMNS)
+    tl.store(out + i, tl.bitonic_merge(tl.load(x + i), descending=DESCENDING))
+
+
+@triton.jit
 def largest_of_rows(x, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr, K: tl.constexpr):
     tl.store(out + tile(ROWS, K), tl.topk(tl.load(x + tile(ROWS, COLUMNS)), K))
 
@@ -124,6 +130,12 @@ class Library : public ::testing::TestWithParam<std::string> {
           if (descending) std::reverse(row, row + columns);
         }
         EXPECT_EQ(run<T>("sorted_rows", {tensor(dtype, x), int64_t{rows}, int64_t{columns}, descending}, dtype,
+                         x.size(), warps),
+                  expected);
+        std::vector<T> halves = expected;  // of each row in opposite orders
+        for (int r = 0; r < rows; ++r)
+          std::reverse(halves.begin() + r * columns + columns / 2, halves.begin() + (r + 1) * columns);
+        EXPECT_EQ(run<T>("merged_rows", {tensor(dtype, halves), int64_t{rows}, int64_t{columns}, descending}, dtype,
                          x.size(), warps),
                   expected);
         if (!descending) continue;
