@@ -72,6 +72,12 @@ Status not_for_block_pointers(Codegen& g, const BoundArgs& a, int i) {
       "help: boundary_check names the dimensions that may reach over the tensor's edge");
 }
 
+/// With leading dimensions of one, as many as the pointer has: stores broadcast as operators do, loads and atomics not.
+ir::Value* with_rank_of(Codegen& g, ir::Value* p, ir::Value* v) {
+  while (!v->type.is_scalar() && v->type.shape.rank < p->type.shape.rank) v = g.b.expand_dims(v, 0);
+  return v;
+}
+
 /// An operand that has to take the pointer's shape and element type.
 Result<ir::Value*> value_for(Codegen& g, const BoundArgs& a, int i, ir::Value* p, DType element) {
   KILN_TRY(ir::Value * v, g.tensor(a.args[i]));
@@ -178,9 +184,9 @@ Result<Value> store(Codegen& g, const BoundArgs& a) {
   KILN_TRY(ir::Value * v, g.tensor(a.args[1]));
   KILN_CHECK_OK(scalar_rules(g, a, 1, p, v));
   KILN_TRY(v, g.cast(v, ir::scalar_type(p->type.dtype), a.at(1)));
-  KILN_TRY(v, g.broadcast_to(v, p->type.shape, "the value to store", a.at(1)));
+  KILN_TRY(v, g.broadcast_to(with_rank_of(g, p, v), p->type.shape, "the value to store", a.at(1)));
   if (mask) {
-    KILN_TRY(mask, g.broadcast_to(mask, p->type.shape, "the mask", a.at(2)));
+    KILN_TRY(mask, g.broadcast_to(with_rank_of(g, p, mask), p->type.shape, "the mask", a.at(2)));
   }
   ir::Op* op = g.b.store(p, v, mask);
   if (cache) op->set(*cache);
