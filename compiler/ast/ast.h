@@ -64,6 +64,7 @@ enum class StmtKind {
   kTry,
   kRaise,
   kMatch,
+  kUnsupported,
 };
 
 struct Expr {
@@ -322,6 +323,10 @@ struct Try : Stmt {
 };
 struct Raise : Stmt {
   KILN_STMT(Raise) ExprPtr value, cause;
+};
+/// A statement that Python has and Kiln has not, as `async def`: in files of kernels, which need not reach it.
+struct Unsupported : Stmt {
+  KILN_STMT(Unsupported) Diagnostic why;
 };
 
 /// What stands behind `case`. Names are bound once all of the pattern matches.

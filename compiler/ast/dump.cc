@@ -120,6 +120,9 @@ class Dumper {
       case StmtKind::kRaise:
         open("Raise"), child("", as<Raise>(s).value), child("from", as<Raise>(s).cause);
         break;
+      case StmtKind::kUnsupported:
+        open("Unsupported");
+        break;
       case StmtKind::kMatch:
         open("Match"), child("subject", as<Match>(s).subject);
         for (const Match::Case& c : as<Match>(s).cases) {

@@ -177,6 +177,8 @@ class Walker {
       case StmtKind::kRaise:
         expr(as<Raise>(s).value.get()), expr(as<Raise>(s).cause.get());
         break;
+      case StmtKind::kUnsupported:
+        break;
       case StmtKind::kMatch:
         expr(as<Match>(s).subject.get());
         for (const Match::Case& c : as<Match>(s).cases) pattern(c.pattern), expr(c.guard.get()), body(c.body);

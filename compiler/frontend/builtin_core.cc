@@ -365,6 +365,7 @@ Result<Value> static_range(Codegen&, const BoundArgs& a) {
 // -----------------------------------------------------------------------------------------------------
 
 Result<Value> length(Codegen& g, const BoundArgs& a) {
+  if (const TupleValue* d = a[0].as_dict()) return Value::integer(static_cast<ast::Int>(d->items.size()));
   if (const TupleValue* t = a[0].as_tuple()) return Value::integer(static_cast<ast::Int>(t->items.size()));
   if (const auto* s = a[0].constant_as<std::string>()) return Value::integer(static_cast<ast::Int>(s->size()));
   return g.fail(a.at(0), ErrorKind::kType, "len takes a tuple, got {}{}", describe(a[0]),

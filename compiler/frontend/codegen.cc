@@ -129,6 +129,11 @@ Diagnostic Codegen::unknown_name(std::string_view id, SourceRange range) {
   constexpr std::string_view kOnlyKernels =
       "{} is not a kernel function; only functions under @triton.jit or @triton.constexpr_function can be called from "
       "a kernel";
+  if (hidden && hidden->unknown)
+    return with_note(
+        fail(range, ErrorKind::kName, "the value of {} is not known without running {}, which makes this function", id,
+             function.around->name),
+        "help: pass it as a tl.constexpr parameter; a launch from Python or from a script knows it");
   if (hidden && hidden->captured && hidden->type != "function")
     return with_note(not_constexpr("a variable of the function around the kernel"), to_see_it);
   if (function.module) {

@@ -33,9 +33,10 @@ struct Binding {
 };
 using Env = std::map<std::string, Binding, std::less<>>;
 
-/// Whether control has left the function: known at compile time, or an i1 of the program.
+/// Whether control has left the function: known at compile time, or an i1 of the program. A constexpr function may also
+/// leave a loop or its iteration.
 struct Flow {
-  enum class Kind { kFalls, kReturned, kMaybe };
+  enum class Kind { kFalls, kReturned, kMaybe, kBroke, kContinues };
   Kind kind = Kind::kFalls;
   ir::Value* returned = nullptr;  // kMaybe; null when nothing follows that would ask
 };
@@ -180,6 +181,7 @@ class Codegen {
   Result<Value> index_tensor(ir::Value* v, const ast::Expr& index, SourceRange range);
   Result<Value> joined_str(const ast::JoinedStr& e);
   Result<Value> comprehension(const ast::Comprehension& e);
+  Result<Value> dict(const ast::Dict& e);
   Result<std::vector<Value>> items_of(const Arg& a);
   std::optional<Value> host_name(std::string_view id);
   std::optional<Value> host_attribute(const Arg& base, std::string_view name);
@@ -215,6 +217,8 @@ class Codegen {
   Status if_stmt(const ast::If& s, ir::Value* condition, std::span<const ast::Stmt* const> rest, bool tail);
   Status for_stmt(const ast::For& s);
   Status runtime_for(const ast::For& s, const RangeValue& range);
+  /// After an iteration at compile time; ends what `break` and `continue` began.
+  bool leaves_loop();
   Status items_for(const ast::For& s, const Value& iterable);
   Status static_for(const ast::For& s, const RangeValue& range);
   Status while_stmt(const ast::While& s);
@@ -267,7 +271,7 @@ class Codegen {
 };
 
 /// Whether it is a method of strings that is computed at compile time (host.cc).
-bool is_text_method(std::string_view name);
+bool is_reading_method(std::string_view name);
 /// What an expression of a file is worth, computed as by a constexpr function; nullopt: not without running the file.
 std::optional<Global> compute(const FunctionPtr& context, const ast::Expr& e);
 /// Every FunctionDef, statement and expression that reads a name, by offset.

@@ -1,7 +1,6 @@
 // The jit functions of a file, and the module-level names that they see. Nothing of the file is run: imports bind
 // paths, and values are computed where they are asked for, as in constexpr functions (host.cc).
 #include <algorithm>
-#include <cmath>
 #include <deque>
 #include <limits>
 #include <map>
@@ -12,7 +11,9 @@
 
 #include "compiler/ast/annotation.h"
 #include "compiler/ast/walk.h"
+#include "compiler/frontend/changes.h"
 #include "compiler/frontend/codegen.h"
+#include "compiler/frontend/dtype_limits.h"
 #include "compiler/frontend/named_tuple.h"
 #include "support/diag.h"
 
@@ -35,11 +36,17 @@ struct FileNames {
   std::map<std::string, Global, std::less<>> names;
   /// What tl.constexpr(…), defaults of parameters and constexpr functions read beside `names`; kernels do not.
   std::map<std::string, Plain, std::less<>> plain;
+  /// Classes of constants, which plain values are made of.
+  std::map<std::string, std::shared_ptr<const GlobalTuple>, std::less<>> classes;
   /// Names of which one assignment does not tell the value.
   std::set<std::string, std::less<>> changing;
   /// The frame in which values are computed: a constexpr function without a body.
   ast::FunctionDef frame{SourceRange{}};
   JitFunction context;
+  /// Of a function that makes jit functions: its names hide the file's, which the tables have too.
+  const ast::FunctionDef* around = nullptr;
+  std::set<std::string, std::less<>> locals;
+  std::deque<FileNames> inner;
 };
 
 /// A file and those that it imports. It owns their functions; each FunctionPtr that leaves shares ownership of all of
@@ -57,7 +64,11 @@ struct Program : std::enable_shared_from_this<Program> {
   /// The same with what kernels do not see: as Python's own code does.
   std::optional<Global> lookup_plain(const FileNames& file, std::string_view name) {
     auto it = file.plain.find(name);
-    if (it == file.plain.end()) return lookup(file, name);
+    if (it == file.plain.end()) {
+      if (std::optional<Global> found = lookup(file, name)) return found;
+      auto c = file.classes.find(name);
+      return c == file.classes.end() ? std::nullopt : std::optional<Global>(c->second);
+    }
     if (it->second.file->changing.contains(name)) return std::nullopt;
     return value_of(*it->second.value, *it->second.file);
   }
@@ -97,11 +108,54 @@ class Collector {
 
   void run() {
     bind(file_->context, file_->frame);
-    find_changing();
+    find_changing(module_->body);
     visit(module_->body);
   }
 
+  /// The jit functions that the functions and methods of a file make, as tests and factories of kernels do. They see
+  /// the names of the function around them as far as these are known, once the file's are.
+  void visit_functions(const ast::Body& body) {
+    for (const ast::StmtPtr& s : body) {
+      if (const auto* c = ast::dyn_as<ast::ClassDef>(s.get())) visit_functions(c->body);
+      if (const auto* c = ast::dyn_as<ast::If>(s.get())) visit_functions(c->body), visit_functions(c->else_body);
+      if (const auto* w = ast::dyn_as<ast::With>(s.get())) visit_functions(w->body);
+      if (const auto* l = ast::dyn_as<ast::For>(s.get())) visit_functions(l->body);
+      if (const auto* t = ast::dyn_as<ast::Try>(s.get())) {
+        visit_functions(t->body);
+        for (const ast::Try::Handler& h : t->handlers) visit_functions(h.body);
+      }
+      if (const auto* f = ast::dyn_as<ast::FunctionDef>(s.get()); f && makes_functions(*f)) {
+        FileNames& inner = file_->inner.emplace_back();
+        inner.names = file_->names, inner.plain = file_->plain, inner.changing = file_->changing;
+        inner.classes = file_->classes;
+        inner.locals = file_->locals;
+        inner.around = f;
+        inner.locals.merge(assigned_names(f->body));
+        for (const ast::Param& p : f->params) inner.locals.insert(p.name);
+        for (const std::string& name : inner.locals) inner.names.erase(name), inner.plain.erase(name);
+        Collector made(*program_, inner, module_);
+        made.bind(inner.context, inner.frame);
+        made.find_changing(f->body);
+        made.visit(f->body);
+        made.visit_functions(f->body);
+      }
+    }
+  }
+
  private:
+  /// Whether decorated functions are below it: those that are jit functions are found when their decorators are read.
+  static bool makes_functions(const ast::FunctionDef& def) {
+    bool found = false;
+    ast::walk(
+        def.body,
+        [&](const ast::Stmt& s) {
+          const auto* f = ast::dyn_as<ast::FunctionDef>(&s);
+          found = found || (f && !f->decorators.empty());
+        },
+        [](const ast::Expr&) {});
+    return found;
+  }
+
   void visit(const ast::Body& body) {
     for (const ast::StmtPtr& s : body) {
       if (const auto* i = ast::dyn_as<ast::Import>(s.get())) import(*i);
@@ -114,7 +168,10 @@ class Collector {
       }
       if (const auto* c = ast::dyn_as<ast::ClassDef>(s.get()))
         if (!named_tuple_class(*c)) namespace_class(*c);
-      if (const auto* a = ast::dyn_as<ast::Assign>(s.get())) assign(*a);
+      if (const auto* a = ast::dyn_as<ast::Assign>(s.get()))
+        for (const ast::ExprPtr& target : a->targets) assign(*target, *a->value);
+      if (const auto* w = ast::dyn_as<ast::With>(s.get())) visit(w->body);
+      if (const auto* l = ast::dyn_as<ast::For>(s.get())) visit_branch(l->body);
       if (const auto* a = ast::dyn_as<ast::AnnAssign>(s.get())) annotated(*a);
       if (const auto* t = ast::dyn_as<ast::Try>(s.get())) {
         const bool all_found = imports_triton(t->body);
@@ -188,6 +245,7 @@ class Collector {
   void bind(JitFunction& f, const ast::FunctionDef& def) {
     f.module = module_;
     f.def = &def;
+    f.around = file_->around;
     f.constexpr_function = true;
     f.lookup = [program = program_, file = file_](std::string_view n) { return program->lookup_plain(*file, n); };
     f.member = [program = program_](std::string_view path, std::string_view name) -> std::optional<Global> {
@@ -196,67 +254,19 @@ class Collector {
     };
   }
 
-  /// Names that functions, loops or methods change, wherever they are.
-  void find_changing() {
-    auto base_of = [](const ast::Expr* e) {
-      while (e && e->kind != ast::ExprKind::kName)
-        if (const auto* s = ast::dyn_as<ast::Subscript>(e))
-          e = s->base.get();
-        else if (const auto* a = ast::dyn_as<ast::Attribute>(e))
-          e = a->base.get();
-        else
-          return std::string();
-      return e ? ast::as<ast::Name>(*e).id : std::string();
-    };
-    auto changes = [&](const ast::ExprPtr& target) {
-      if (target->kind != ast::ExprKind::kName) file_->changing.insert(base_of(target.get()));
-    };
-    // What has a list may change it, under another name too.
-    static const std::set<std::string, std::less<>> kReaders = {
-        "abs", "all", "any",   "bool",  "constexpr", "enumerate", "float", "int", "isinstance", "len", "list",
-        "max", "min", "print", "range", "repr",      "sorted",    "str",   "sum", "tuple",      "zip"};
-    auto hand_on = [&](const ast::ExprPtr& e) {
-      if (const auto* n = ast::dyn_as<ast::Name>(e.get())) handed_on_.insert(n->id);
-    };
-    ast::walk(
-        module_->body,
-        [&](const ast::Stmt& s) {
-          if (const auto* g = ast::dyn_as<ast::Global>(&s)) file_->changing.insert(g->names.begin(), g->names.end());
-          if (const auto* a = ast::dyn_as<ast::AugAssign>(&s)) file_->changing.insert(base_of(a->target.get()));
-          if (const auto* a = ast::dyn_as<ast::Assign>(&s)) {
-            std::for_each(a->targets.begin(), a->targets.end(), changes);
-            hand_on(a->value);
-          }
-          if (const auto* d = ast::dyn_as<ast::Del>(&s))
-            for (const ast::ExprPtr& t : d->targets) file_->changing.insert(base_of(t.get()));
-        },
-        [&](const ast::Expr& e) {
-          const auto* call = ast::dyn_as<ast::Call>(&e);
-          const auto* method = call ? ast::dyn_as<ast::Attribute>(call->callee.get()) : nullptr;
-          const auto* callee = call ? ast::dyn_as<ast::Name>(call->callee.get()) : nullptr;
-          if (method && !reads_only(method->name)) file_->changing.insert(base_of(method));
-          if (call && !kReaders.contains(callee ? callee->id : method ? method->name : "")) {
-            std::for_each(call->args.begin(), call->args.end(), hand_on);
-            for (const ast::Keyword& k : call->keywords) hand_on(k.value);
-          }
-          if (const auto* n = ast::dyn_as<ast::NamedExpr>(&e)) file_->changing.insert(n->target);
-        });
-    for (const ast::StmtPtr& s : module_->body)
-      if (s->kind == ast::StmtKind::kFor || s->kind == ast::StmtKind::kWhile || s->kind == ast::StmtKind::kWith)
-        file_->changing.merge(assigned_names(std::span(&s, 1)));
-  }
-
-  /// A method of a string, or of a list, that leaves it as it is.
-  static bool reads_only(std::string_view method) {
-    return is_text_method(method) || method == "count" || method == "index" || method == "copy";
+  /// `body` is the file's or a function's.
+  void find_changing(const ast::Body& body) {
+    Changes found = changes_of(module_->body, body);
+    file_->changing.merge(found.changing);
+    handed_on_ = std::move(found.handed_on);
   }
 
   static bool makes_list(const ast::Expr& e) {
     if (const auto* b = ast::dyn_as<ast::Binary>(&e)) return makes_list(*b->left) || makes_list(*b->right);
     const auto* call = ast::dyn_as<ast::Call>(&e);
     const auto* callee = call ? ast::dyn_as<ast::Name>(call->callee.get()) : nullptr;
-    return e.kind == ast::ExprKind::kList || e.kind == ast::ExprKind::kComprehension ||
-           (callee && (callee->id == "list" || callee->id == "sorted"));
+    return e.kind == ast::ExprKind::kList || e.kind == ast::ExprKind::kDict ||
+           e.kind == ast::ExprKind::kComprehension || (callee && (callee->id == "list" || callee->id == "sorted"));
   }
 
   void set_plain(const std::string& name, const ast::Expr& value) {
@@ -361,9 +371,28 @@ class Collector {
     return {};
   }
 
+  static bool marks_jit(std::string_view path) {
+    return path == "triton.jit" || path == "triton.runtime.jit" || path == "triton.runtime.jit.jit";
+  }
   static bool marks_constexpr(std::string_view path) {
     return path == "triton.constexpr_function" || path == "triton.language.constexpr_function" ||
            path == "triton.language.core.constexpr_function" || path == "triton.runtime.jit.constexpr_function";
+  }
+
+  /// A decorator of the file's own, or of a file that it imports, which returns `triton.jit(function)`.
+  bool makes_jit(const ast::Expr& decorator) const {
+    std::optional<Global> value = evaluate(decorator);
+    const auto* function = value ? std::get_if<FunctionPtr>(&*value) : nullptr;
+    if (!function || !(*function)->plain) return false;
+    bool found = false;
+    ast::walk((*function)->def->body, [](const ast::Stmt&) {},
+              [&](const ast::Expr& e) {
+                const auto* call = ast::dyn_as<ast::Call>(&e);
+                if (!call) return;
+                found = found || call->callee->range.str() == "triton.jit" ||
+                        ((*function)->module == module_ && marks_jit(path_of(*call->callee)));
+              });
+    return found;
   }
 
   /// The function, which no name has yet; null: what another decorator makes of it is not known.
@@ -374,11 +403,12 @@ class Collector {
       const auto* call = ast::dyn_as<ast::Call>(d.get());
       std::string path = path_of(call ? *call->callee : *d);
       gluon = gluon || path == "triton.experimental.gluon.jit" || path == "triton.experimental.gluon._runtime.jit";
-      if (gluon || path == "triton.jit" || path == "triton.runtime.jit" || path == "triton.runtime.jit.jit") {
+      if (gluon || marks_jit(path)) {
         jit = true;
         for (size_t i = 0; call && i < call->keywords.size(); ++i)
           if (call->keywords[i].name == "do_not_specialize") do_not_specialize = listed(*call->keywords[i].value, def);
       }
+      jit = jit || makes_jit(call ? *call->callee : *d);
       constexpr_function = constexpr_function || path == "triton.language.constexpr" || marks_constexpr(path);
     }
     const bool plain = !jit && !constexpr_function;
@@ -405,6 +435,70 @@ class Collector {
     return true;
   }
 
+  /// `T = namedtuple("T", ["a", "b"])` or `"a b"`: the same as a class.
+  std::optional<Global> named_tuple_call(const ast::Call& call) {
+    if (path_of(*call.callee) != "collections.namedtuple" || call.args.size() != 2 || !call.keywords.empty())
+      return std::nullopt;
+    std::vector<NamedTupleField> fields;
+    if (const std::vector<ast::ExprPtr>* items = ast::items_of(call.args[1].get())) {
+      for (const ast::ExprPtr& item : *items) {
+        const std::string* name = text_of(*item);
+        if (!name) return std::nullopt;
+        fields.push_back({*name, ""});
+      }
+    } else if (const std::string* names = text_of(*call.args[1])) {
+      std::string name;
+      for (const char c : *names + " ") {
+        if (c != ' ' && c != ',')
+          name += c;
+        else if (!name.empty())
+          fields.push_back({std::exchange(name, {}), ""});
+      }
+    }
+    const std::string* name = text_of(*call.args[0]);
+    if (!name || fields.empty()) return std::nullopt;
+    Result<JitFunction> made =
+        named_tuple(*name, fields, call.range.text->file_name(), static_cast<int>(place_of(call.range).line));
+    if (!made.ok()) return std::nullopt;
+    JitFunction& f = file_->functions.emplace_back(*std::move(made));
+    show_to_kernels(f);
+    return Global(FunctionPtr(FunctionPtr{}, &f));
+  }
+  static const std::string* text_of(const ast::Expr& e) {
+    const auto* c = ast::dyn_as<ast::ConstantExpr>(&e);
+    return c ? std::get_if<std::string>(&c->value) : nullptr;
+  }
+
+  /// The values that a class gives names: `class Mode(enum.IntEnum): A = 1`. Constants of the file are made of them, as
+  /// `A = tl.constexpr(Mode.A.value)`; kernels do not see them.
+  void class_of_values(const ast::ClassDef& c) {
+    GlobalTuple members;
+    ast::Int next = 1;
+    for (const ast::StmtPtr& s : c.body) {
+      const auto* a = ast::dyn_as<ast::Assign>(s.get());
+      const auto* typed = ast::dyn_as<ast::AnnAssign>(s.get());
+      const ast::Expr* target = a && a->targets.size() == 1 ? a->targets[0].get()
+                                : typed                     ? typed->target.get()
+                                                            : nullptr;
+      const ast::Expr* value = a ? a->value.get() : typed ? typed->value.get() : nullptr;
+      const auto* name = target ? ast::dyn_as<ast::Name>(target) : nullptr;
+      if (!name || !value) continue;
+      const auto* call = ast::dyn_as<ast::Call>(value);
+      std::optional<Global> known;
+      if (call && path_of(*call->callee) == "enum.auto")
+        known = ast::Constant(next);
+      else
+        known = computed(*value);
+      if (!known) continue;
+      if (const ast::Constant* v = constant(known))
+        if (const auto* n = std::get_if<ast::Int>(v)) next = *n + 1;
+      members.items.push_back(*std::move(known));
+      members.fields.push_back(name->id);
+    }
+    if (members.items.empty() || file_->changing.contains(c.name)) return;
+    file_->classes.insert_or_assign(c.name, std::make_shared<const GlobalTuple>(std::move(members)));
+  }
+
   /// A class that holds jit functions, as `ReLU.forward`: a tuple whose items have names. Decorators (aggregates) make
   /// other classes.
   void namespace_class(const ast::ClassDef& c) {
@@ -418,11 +512,17 @@ class Collector {
       members.items.emplace_back(FunctionPtr(FunctionPtr{}, f));
       members.fields.push_back(def->name);
     }
-    if (!members.items.empty()) set(c.name, std::make_shared<const GlobalTuple>(std::move(members)));
+    if (members.items.empty()) return class_of_values(c);
+    set(c.name, std::make_shared<const GlobalTuple>(std::move(members)));
   }
 
   /// What a jit function of this file finds under a name, and its defaults.
   void show_to_kernels(JitFunction& f) {
+    if (file_->around)
+      f.hidden = [file = file_](std::string_view name) -> std::optional<HiddenName> {
+        if (!file->locals.contains(name)) return std::nullopt;
+        return HiddenName{.type = {}, .captured = true, .unknown = true};
+      };
     f.lookup = [program = program_, file = file_](std::string_view name) { return program->lookup(*file, name); };
     f.member = [program = program_](std::string_view path, std::string_view name) -> std::optional<Global> {
       const FileNames* file = program->find(path);
@@ -450,31 +550,38 @@ class Collector {
     return out;
   }
 
-  void assign(const ast::Assign& a) {
-    for (const ast::ExprPtr& t : a.targets) {
-      const auto* name = ast::dyn_as<ast::Name>(t.get());
-      if (!name) continue;
-      std::optional<Global> value;
-      const auto* call = ast::dyn_as<ast::Call>(a.value.get());
-      bool wrapped = call && path_of(*call->callee) == "triton.language.constexpr" && call->args.size() == 1;
-      if (wrapped)
-        value = computed(*call->args[0]);
-      else if (call && call->args.size() == 1 && marks_constexpr(path_of(*call->callee)))
-        value = constexpr_function_of(*call->args[0]);
-      // An alias (`exp = tl.exp`) is visible; a plain number is not, as in Triton.
-      else if (a.value->kind == ast::ExprKind::kAttribute || a.value->kind == ast::ExprKind::kName)
-        value = evaluate(*a.value);
-      else if (const std::string* module = call ? imported_by(*call) : nullptr)
-        value = ModulePath{path_of_module(*module)};
-      else if (a.value->kind == ast::ExprKind::kIfExp || (call && calls_function(*call)))
-        value = alias_of(*a.value);
-      if (value) {
-        set(name->id, *std::move(value));
-        continue;
-      }
-      if (!keep_) file_->names.erase(name->id);
-      if (!wrapped) set_plain(name->id, *a.value);
-    }
+  void assign(const ast::Expr& target, const ast::Expr& from) {
+    const std::vector<ast::ExprPtr>*names = ast::items_of(&target), *items = ast::items_of(&from);
+    if (names && items && names->size() == items->size())
+      for (size_t i = 0; i < names->size(); ++i) assign(*(*names)[i], *(*items)[i]);
+    const auto* name = ast::dyn_as<ast::Name>(&target);
+    if (!name) return;
+    std::optional<Global> value;
+    const auto* call = ast::dyn_as<ast::Call>(&from);
+    const bool wrapped = is_wrapped(call);
+    if (wrapped)
+      value = computed(*call->args[0]);
+    else if (call && call->args.size() == 1 && marks_constexpr(path_of(*call->callee)))
+      value = constexpr_function_of(*call->args[0]);
+    else if (std::optional<Global> made = call ? decorated(*call, name->id) : std::nullopt)
+      value = std::move(made);
+    // An alias (`exp = tl.exp`) is visible; a plain number is not, as in Triton.
+    else if (from.kind == ast::ExprKind::kAttribute || from.kind == ast::ExprKind::kName)
+      value = evaluate(from);
+    else if (const std::string* module = call ? imported_by(*call) : nullptr)
+      value = ModulePath{path_of_module(*module)};
+    else if (std::optional<Global> tuple = call ? named_tuple_call(*call) : std::nullopt)
+      value = std::move(tuple);
+    else if (from.kind == ast::ExprKind::kIfExp || from.kind == ast::ExprKind::kSubscript ||
+             (call && calls_function(*call)))
+      value = alias_of(from);
+    if (value) return set(name->id, *std::move(value));
+    if (!keep_) file_->names.erase(name->id);
+    if (!wrapped) set_plain(name->id, from);
+  }
+
+  bool is_wrapped(const ast::Call* call) const {
+    return call && path_of(*call->callee) == "triton.language.constexpr" && call->args.size() == 1;
   }
 
   /// `f = triton.constexpr_function(g)`: kernels may call f, also where g is a plain function. What is a function of
@@ -488,16 +595,50 @@ class Collector {
     return Global(FunctionPtr(FunctionPtr{}, &f));
   }
 
+  /// What decorators of Triton give that are called: `f = triton.jit(g)`, `f = triton.autotune(…)(triton.jit(g))`, and
+  /// those that are made first: `jit = functools.partial(triton.jit, debug=True)`.
+  std::optional<Global> decorated(const ast::Call& call, const std::string& name) {
+    const std::string path = path_of(*call.callee);
+    if (path == "functools.partial" && call.args.size() == 1 && marks_jit(path_of(*call.args[0])))
+      return ModulePath{"triton.jit"};
+    if (marks_jit(path) && call.args.empty()) return ModulePath{"triton.jit"};
+    const auto* maker = ast::dyn_as<ast::Call>(call.callee.get());
+    const std::string made_by = maker ? path_of(*maker->callee) : path;
+    const bool jit = marks_jit(made_by);
+    constexpr std::string_view kOthers[] = {"triton.autotune", "triton.heuristics", "triton.runtime.autotuner.autotune",
+                                            "triton.runtime.autotuner.heuristics"};
+    const bool other = maker && std::ranges::find(kOthers, made_by) != std::end(kOthers);
+    if (call.args.size() != 1 || (!jit && !other)) return std::nullopt;
+    const auto* inner = ast::dyn_as<ast::Call>(call.args[0].get());
+    std::optional<Global> of = inner ? decorated(*inner, name) : evaluate(*call.args[0]);
+    const auto* function = of ? std::get_if<FunctionPtr>(&*of) : nullptr;
+    if (!function || !(*function)->plain) return function ? of : std::nullopt;
+    if (!jit) return std::nullopt;
+    JitFunction& f = file_->functions.emplace_back(**function);
+    f.plain = f.constexpr_function = false;
+    f.bound_name = name;
+    show_to_kernels(f);
+    return Global(FunctionPtr(FunctionPtr{}, &f));
+  }
+
   /// Functions of Python that give functions of Triton: `rsqrt = libdevice_find("rsqrt")`.
   bool calls_function(const ast::Call& call) const {
-    if (path_of(*call.callee) == "importlib.import_module") return true;
+    if (const std::string path = path_of(*call.callee); path == "importlib.import_module" || path == "getattr")
+      return true;
     std::optional<Global> callee = evaluate(*call.callee);
     const auto* f = callee ? std::get_if<FunctionPtr>(&*callee) : nullptr;
     return f && (*f)->constexpr_function;
   }
 
+  /// Of `jit = triton.jit if HAS_TRITON else …` the first counts whose value is known, as of a statement's branches.
   std::optional<Global> alias_of(const ast::Expr& e) {
     std::optional<Global> v = program_->value_of(e, *file_);
+    if (const auto* choice = ast::dyn_as<ast::IfExp>(&e); choice && !v)
+      for (const ast::ExprPtr* side : {&choice->then_value, &choice->else_value}) {
+        const bool names = (*side)->kind == ast::ExprKind::kAttribute || (*side)->kind == ast::ExprKind::kName;
+        if (std::optional<Global> known = names ? evaluate(**side) : std::nullopt; known && !constant(known))
+          return known;
+      }
     if (!v || std::holds_alternative<ast::Constant>(*v)) return std::nullopt;
     return std::holds_alternative<std::shared_ptr<const GlobalTuple>>(*v) ? std::nullopt : unowned(*std::move(v));
   }
@@ -520,9 +661,10 @@ class Collector {
 
   void annotated(const ast::AnnAssign& a) {
     const auto* name = ast::dyn_as<ast::Name>(a.target.get());
-    if (!name || !a.value || !ast::is_constexpr_annotation(*a.annotation)) return;
+    if (!name || !a.value) return;
     const auto* call = ast::dyn_as<ast::Call>(a.value.get());
-    bool wrapped = call && path_of(*call->callee) == "triton.language.constexpr" && call->args.size() == 1;
+    const bool wrapped = is_wrapped(call);
+    if (!wrapped && !ast::is_constexpr_annotation(*a.annotation)) return assign(*a.target, *a.value);
     if (std::optional<Global> value = computed(wrapped ? *call->args[0] : *a.value)) set(name->id, *std::move(value));
   }
 
@@ -581,28 +723,8 @@ class Collector {
     const std::optional<DType> dtype = type ? parse_dtype(type->name) : std::nullopt;
     if (!dtype || (function != "torch.iinfo" && function != "torch.finfo")) return std::nullopt;
     if (is_float(*dtype) != (function == "torch.finfo")) return std::nullopt;
-    if (field == "bits") return Global(ast::Constant(ast::Int{bits(*dtype)}));
-    if (!is_float(*dtype)) {
-      const int width = bits(*dtype) - (is_signed(*dtype) ? 1 : 0);
-      if (field == "max") return Global(ast::Constant((ast::Int{1} << width) - 1));
-      if (field == "min") return Global(ast::Constant(is_signed(*dtype) ? -(ast::Int{1} << width) : ast::Int{0}));
-      return std::nullopt;
-    }
-    struct Limits {
-      DType dtype;
-      int mantissa, exponent;  // bits of the one, largest value of the other
-    };
-    constexpr Limits kLimits[] = {
-        {DType::kF16, 10, 15}, {DType::kBF16, 7, 127}, {DType::kF32, 23, 127}, {DType::kF64, 52, 1023}};
-    for (const Limits& l : kLimits) {
-      if (l.dtype != *dtype) continue;
-      const double max = std::ldexp(2.0 - std::ldexp(1.0, -l.mantissa), l.exponent);
-      if (field == "max") return Global(ast::Constant(max));
-      if (field == "min") return Global(ast::Constant(-max));
-      if (field == "eps") return Global(ast::Constant(std::ldexp(1.0, -l.mantissa)));
-      if (field == "tiny" || field == "smallest_normal") return Global(ast::Constant(std::ldexp(1.0, 1 - l.exponent)));
-    }
-    return std::nullopt;
+    std::optional<ast::Constant> limit = limit_of(*dtype, field);
+    return limit ? std::optional<Global>(*std::move(limit)) : std::nullopt;
   }
 
   static const ast::Constant* constant(const std::optional<Global>& g) {
@@ -644,11 +766,16 @@ FileNames& Program::add(const std::shared_ptr<const ast::Module>& module) {
 Result<std::vector<FunctionPtr>> jit_functions(const std::shared_ptr<const ast::Module>& module, LoadModule load) {
   auto program = std::make_shared<Program>();
   program->load = std::move(load);
-  const FileNames& file = program->add(module);
+  FileNames& file = program->add(module);
+  Collector(*program, file, module).visit_functions(module->body);
   program->load = {};  // all imports are done
   std::vector<FunctionPtr> out;
-  for (const JitFunction& f : file.functions)
-    if (!f.plain) out.emplace_back(program, &f);
+  auto add = [&](auto& self, const FileNames& names) -> void {
+    for (const JitFunction& f : names.functions)
+      if (!f.plain) out.emplace_back(program, &f);
+    for (const FileNames& inner : names.inner) self(self, inner);
+  };
+  add(add, file);
   return out;
 }
 

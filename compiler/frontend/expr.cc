@@ -130,8 +130,10 @@ Result<Value> Codegen::expr(const ast::Expr& e) {
       KILN_CHECK_OK(bind(n.target, v, e.range, false));
       return v;
     }
-    case ExprKind::kSet:
     case ExprKind::kDict:
+      if (!computing()) break;
+      return dict(ast::as<ast::Dict>(e));
+    case ExprKind::kSet:
     case ExprKind::kLambda:
     case ExprKind::kStarred:
     case ExprKind::kSlice:
@@ -355,6 +357,8 @@ Result<Value> Codegen::compare(CompareOp op, const Arg& a, const Arg& c, SourceR
     if (!folded.ok()) return placed(range, folded.error().kind, folded.error().message);
     return Value(*std::move(folded));
   }
+  if (const TupleValue* d = c.value.as_dict(); d && (op == CompareOp::kIn || op == CompareOp::kNotIn))
+    return Value::boolean((d->find(a.value) != nullptr) == (op == CompareOp::kIn));
   if ((op == CompareOp::kIn || op == CompareOp::kNotIn) && c.value.as_tuple() && !a.value.tensor()) {
     bool found = false;
     for (const Value& v : c.value.as_tuple()->items) {
@@ -411,6 +415,11 @@ Result<Value> Codegen::compare(CompareOp op, const Arg& a, const Arg& c, SourceR
 
 Result<Value> Codegen::subscript(const ast::Subscript& e) {
   KILN_TRY(Value base, expr(*e.base));
+  if (const TupleValue* d = base.as_dict()) {
+    KILN_TRY(Value key, expr(*e.index));
+    if (const Value* found = d->find(key)) return *found;
+    return fail(e.range, ErrorKind::kValue, "{} has no key {}", describe(base), to_text(key));
+  }
   if (base.as_tuple()) return index_tuple(*base.as_tuple(), *e.index, e.range);
   if (base.is_number()) {
     KILN_TRY(ir::Value * v, tensor({base, e.base->range}));
@@ -525,9 +534,10 @@ Result<Value> Codegen::joined_str(const ast::JoinedStr& e) {
     out += piece.literal;
     if (!piece.value) continue;
     KILN_TRY(Value v, expr(*piece.value));
-    if (piece.spec && !as<ast::JoinedStr>(*piece.spec).pieces.empty())
+    // As in Triton a kernel's f-strings leave formats aside.
+    if (computing() && piece.spec && !as<ast::JoinedStr>(*piece.spec).pieces.empty())
       return fail(piece.value->range, ErrorKind::kUnsupported,
-                  "a format after `:` is not supported in the f-strings of kernels");
+                  "a format after `:` is not supported in what is computed while a kernel is compiled");
     const ast::Constant* c = v.constant();
     out += piece.debug_text;
     const std::string text = c && (piece.conversion == 'r' || !piece.debug_text.empty()) ? ast::repr(*c) : to_text(v);

@@ -36,6 +36,8 @@ using Global = std::variant<ast::Constant, DType, std::shared_ptr<const JitFunct
 struct GlobalTuple {
   std::vector<Global> items;
   std::vector<std::string> fields = {};  // of a NamedTuple, a name for each item
+  bool is_dict = false;
+  std::vector<Global> keys = {};  // of a dict, whose values the items are
 };
 
 /// A variable of the host that kernels do not see, for errors that name it.
@@ -43,6 +45,7 @@ struct HiddenName {
   std::string type;       // as Python names it: "int", "torch.Tensor"
   bool captured = false;  // of the function around the kernel, not of the module
   bool builtin = false;   // Python's own
+  bool unknown = false;   // captured, of a function that has not run
 };
 
 /// A function under @triton.jit (or @triton.constexpr_function, or that such a one may call), with the names that its
@@ -55,6 +58,8 @@ struct JitFunction {
   bool gluon = false;                          // under @gluon.jit: known by name, and refused (check_language)
   bool named_tuple = false;                    // of a NamedTuple class: the names of its result are the parameters'
   std::string class_name = {};                 // of the class that holds it, as ReLU of ReLU.forward
+  std::string bound_name = {};                 // as f of f = triton.jit(g)
+  const ast::FunctionDef* around = nullptr;    // the function that makes it, as make of make.kernel
   std::vector<std::string> do_not_specialize;  // parameter names
   /// Module-level names, asked for when the kernel is compiled (so functions may be defined in any order).
   std::function<std::optional<Global>(std::string_view)> lookup;
@@ -72,8 +77,12 @@ struct JitFunction {
                                std::span<const std::pair<std::string, Global>> keywords)>
       evaluate = {};
 
-  /// As it is named from outside of a class.
-  std::string name() const { return class_name.empty() ? def->name : class_name + "." + def->name; }
+  /// As its class, function or file names it.
+  const std::string& own_name() const { return bound_name.empty() ? def->name : bound_name; }
+  /// As it is named from outside of a class or a function.
+  std::string name() const {
+    return (around ? around->name + "." : "") + (class_name.empty() ? "" : class_name + ".") + own_name();
+  }
 };
 
 /// The file that an import names (`pkg.utils`, `.utils`), seen from the file that imports it; null: not followed.

@@ -113,6 +113,14 @@ std::optional<Value> python_function(Codegen& g, std::string_view path, const Va
     if (const auto* i = a[0].constant_as<ast::Int>()) return Value::integer(*i < 0 ? -*i : *i);
     if (const auto* d = a[0].constant_as<double>()) return Value(ast::Constant(std::abs(*d)));
   }
+  if (path == "builtins.pow" && a.size() == 2) {
+    Result<Value> power = g.binary(ast::BinaryOp::kPow, {a[0], range}, {a[1], range}, range);
+    return power.ok() ? std::optional<Value>(*std::move(power)) : std::nullopt;
+  }
+  if (path == "builtins.round" && a.size() == 1) {
+    if (a[0].constant_as<ast::Int>()) return a[0];
+    if (const auto* d = a[0].constant_as<double>()) return whole(std::nearbyint(*d));
+  }
   if (path == "builtins.enumerate" && a.size() == 1 && items) {
     Values out;
     for (size_t i = 0; i < items->items.size(); ++i)
@@ -220,19 +228,50 @@ std::optional<Value> text_method(std::string_view name, const std::string& s, co
   return std::nullopt;
 }
 
+// A number equals a float or a bool of its value, as Python's == has it.
+bool equal(const Value& a, const Value& b) {
+  if (const std::optional<double> x = number(a), y = number(b); x && y) return *x == *y;
+  return same(a, b);
+}
+
+std::optional<Value> tuple_method(std::string_view name, const TupleValue& t, const Values& a) {
+  if (a.size() != 1) return std::nullopt;
+  if (name == "count")
+    return Value::integer(std::ranges::count_if(t.items, [&](const Value& v) { return equal(v, a[0]); }));
+  const auto at = std::ranges::find_if(t.items, [&](const Value& v) { return equal(v, a[0]); });
+  if (name == "index" && at != t.items.end()) return Value::integer(at - t.items.begin());
+  return std::nullopt;
+}
+
+std::optional<Value> dict_method(std::string_view name, const TupleValue& d, const Values& a) {
+  if (name == "get" && (a.size() == 1 || a.size() == 2)) {
+    if (const Value* found = d.find(a[0])) return *found;
+    return a.size() == 2 ? a[1] : Value();
+  }
+  if (!a.empty()) return std::nullopt;
+  if (name == "keys") return Value::tuple(d.keys);
+  if (name == "values") return Value::tuple(d.items);
+  Values pairs;
+  for (size_t i = 0; i < d.items.size(); ++i) pairs.push_back(Value::tuple({d.keys[i], d.items[i]}));
+  return name == "items" ? std::optional<Value>(Value::tuple(std::move(pairs))) : std::nullopt;
+}
+
+constexpr std::string_view kTupleMethods[] = {"count", "index"};
+constexpr std::string_view kDictMethods[] = {"get", "items", "keys", "values"};
 constexpr std::string_view kTextMethods[] = {"format", "join",   "split",  "replace", "startswith", "endswith",
                                              "strip",  "lstrip", "rstrip", "lower",   "upper"};
 
 }  // namespace
 
-bool is_text_method(std::string_view name) {
-  return std::find(std::begin(kTextMethods), std::end(kTextMethods), name) != std::end(kTextMethods);
+bool is_reading_method(std::string_view name) {
+  auto one_of = [&](const auto& names) { return std::ranges::find(names, name) != std::end(names); };
+  return one_of(kTextMethods) || one_of(kTupleMethods) || one_of(kDictMethods) || name == "copy";
 }
 
 bool Codegen::computing() { return frame().function->constexpr_function; }
 
 std::optional<Value> Codegen::host_name(std::string_view id) {
-  for (std::string_view known : {"any", "all", "sum", "abs", "enumerate", "zip"})
+  for (std::string_view known : {"any", "all", "sum", "abs", "pow", "round", "enumerate", "zip"})
     if (computing() && id == known) return Value(ModulePath{fmt::format("builtins.{}", id)});
   return std::nullopt;
 }
@@ -247,7 +286,12 @@ std::optional<Value> Codegen::host_attribute(const Arg& base, std::string_view n
     // What a module has that is not followed is known by its path alone: for the functions here to ask for.
     if (!is_known_module(m->path) || m->path == "math") return Value(ModulePath{fmt::format("{}.{}", m->path, name)});
   }
-  if (!text(base.value) || !is_text_method(name)) return std::nullopt;
+  auto one_of = [&](const auto& names) { return std::ranges::find(names, name) != std::end(names); };
+  const bool has = text(base.value)        ? one_of(kTextMethods)
+                   : base.value.as_dict()  ? one_of(kDictMethods)
+                   : base.value.as_tuple() ? one_of(kTupleMethods) && !one_of(base.value.as_tuple()->fields)
+                                           : false;
+  if (!has) return std::nullopt;
   return Value(std::make_shared<const MethodValue>(MethodValue{std::string(name), nullptr, nullptr, base, true}));
 }
 
@@ -256,12 +300,18 @@ Result<Value> Codegen::host_call(std::string_view name, const Arg* self, const s
   Values a;
   for (const Arg& p : positional) a.push_back(p.value);
   std::optional<Value> out;
-  if (self)
+  if (self && text(self->value))
     out = text_method(name, *text(self->value), a, keywords);
   else if (!keywords.empty())
     out = std::nullopt;
+  else if (self && self->value.as_dict())
+    out = dict_method(name, *self->value.as_dict(), a);
+  else if (self)
+    out = tuple_method(name, *self->value.as_tuple(), a);
   else if (name.starts_with("math."))
     out = math_function(name, a);
+  else if (name.starts_with("numpy."))  // of numbers they are those of math
+    out = math_function(fmt::format("math.{}", name.substr(6)), a);
   else if (name.starts_with("importlib."))
     out = import_function(name, a);
   else if (name.starts_with("os."))
@@ -290,12 +340,14 @@ Status Codegen::is_known(const Value& v, SourceRange range) {
 Result<bool> Codegen::constant_truth(const Value& v, SourceRange range) {
   if (v.constant()) return ast::truth(*v.constant());
   if (v.as_tuple()) return !v.as_tuple()->items.empty();
+  if (v.as_dict()) return !v.as_dict()->items.empty();
   KILN_CHECK_OK(is_known(v, range));
   return true;
 }
 
 Result<std::vector<Value>> Codegen::items_of(const Arg& a) {
   if (const TupleValue* t = a.value.as_tuple()) return t->items;
+  if (const TupleValue* d = a.value.as_dict()) return d->keys;
   const RangeValue* r = a.value.range();
   const ast::Int* start = r ? r->start.value.constant_as<ast::Int>() : nullptr;
   const ast::Int* end = r ? r->end.value.constant_as<ast::Int>() : nullptr;
@@ -318,6 +370,25 @@ Result<std::vector<Value>> Codegen::items_of(const Arg& a) {
   }
   return fail(a.range, ErrorKind::kType, "only tuples and {} are gone through here, got {}",
               computing() ? "constexpr ranges" : "tl.static_range of constexprs", describe(a.value));
+}
+
+Result<Value> Codegen::dict(const ast::Dict& e) {
+  Values keys, items;
+  for (size_t i = 0; i < e.keys.size(); ++i) {
+    if (!e.keys[i])
+      return fail(e.values[i]->range, ErrorKind::kUnsupported, "** in a dict is not supported in kernels");
+    KILN_TRY(Value key, expr(*e.keys[i]));
+    KILN_TRY(Value item, expr(*e.values[i]));
+    const auto at = std::ranges::find_if(keys, [&](const Value& k) { return same(k, key); });
+    if (at != keys.end()) {
+      items[static_cast<size_t>(at - keys.begin())] = std::move(item);
+      continue;
+    }
+    keys.push_back(std::move(key));
+    items.push_back(std::move(item));
+  }
+  KILN_CHECK_OK(spend(2 * items.size() * sizeof(Value), e.range));
+  return Value::dict(std::move(keys), std::move(items));
 }
 
 Result<Value> Codegen::comprehension(const ast::Comprehension& e) {

@@ -201,6 +201,14 @@ Status Codegen::for_stmt(const ast::For& s) {
   return range->is_static || computing() ? static_for(s, *range) : runtime_for(s, *range);
 }
 
+bool Codegen::leaves_loop() {
+  Flow& flow = frame().flow;
+  if (flow.kind == Flow::Kind::kContinues) flow = {};
+  if (flow.kind == Flow::Kind::kFalls) return false;
+  if (flow.kind == Flow::Kind::kBroke) flow = {};
+  return true;
+}
+
 /// A loop of a constexpr function through a tuple.
 Status Codegen::items_for(const ast::For& s, const Value& iterable) {
   KILN_TRY(std::vector<Value> items, items_of({iterable, s.iterable->range}));
@@ -210,7 +218,7 @@ Status Codegen::items_for(const ast::For& s, const Value& iterable) {
     KILN_CHECK_OK(step(s.iterable->range));
     KILN_CHECK_OK(assign(*s.target, std::move(item), s.iterable->range, true));
     KILN_CHECK_OK(body(statements, false));
-    if (frame().flow.kind != Flow::Kind::kFalls) break;
+    if (leaves_loop()) break;
   }
   frame().loop_starts.pop_back();
   return {};
@@ -239,7 +247,7 @@ Status Codegen::static_for(const ast::For& s, const RangeValue& range) {
       return with_note(fail(s.iterable->range, ErrorKind::kUnsupported,
                             "return under a runtime condition inside a loop is not supported"),
                        "help: keep the result in a variable and return it after the loop");
-    if (frame().flow.kind == Flow::Kind::kReturned) break;
+    if (leaves_loop()) break;
   }
   frame().loop_starts.pop_back();
   return {};
@@ -398,7 +406,7 @@ Status Codegen::constexpr_while(const ast::While& s) {
     KILN_TRY(Value condition, expr(*s.condition));
     if (!condition.constant() || !ast::truth(*condition.constant())) break;
     KILN_CHECK_OK(body(statements, false));
-    if (frame().flow.kind != Flow::Kind::kFalls) break;
+    if (leaves_loop()) break;
   }
   frame().loop_starts.pop_back();
   return {};

@@ -12,8 +12,8 @@ using ast::StmtKind;
 
 Status Codegen::body(std::span<const ast::Stmt* const> statements, bool tail) {
   for (size_t i = 0; i < statements.size(); ++i) {
-    if (frame().flow.kind == Flow::Kind::kReturned) return {};  // what follows a return is never reached
     if (frame().flow.kind == Flow::Kind::kMaybe) return guarded(statements.subspan(i), tail);
+    if (frame().flow.kind != Flow::Kind::kFalls) return {};  // what follows is never reached
     const ast::Stmt& s = *statements[i];
     const auto* branch = ast::dyn_as<ast::If>(&s);
     if (!branch) {
@@ -48,6 +48,7 @@ Status Codegen::statement(const ast::Stmt& s) {
   };
   switch (s.kind) {
     case StmtKind::kExpr: {
+      if (ast::as<ast::ExprStmt>(s).value->kind == ast::ExprKind::kEllipsis) return {};
       KILN_TRY(Value ignored, expr(*ast::as<ast::ExprStmt>(s).value));
       return {};
     }
@@ -104,9 +105,13 @@ Status Codegen::statement(const ast::Stmt& s) {
     case StmtKind::kClassDef:
       return unsupported("a class", "");
     case StmtKind::kBreak:
-      return unsupported("break", "put the condition into a while loop, or mask the remaining iterations");
     case StmtKind::kContinue:
-      return unsupported("continue", "put the rest of the loop body under an if");
+      if (computing()) {
+        frame().flow = {s.kind == StmtKind::kBreak ? Flow::Kind::kBroke : Flow::Kind::kContinues, nullptr};
+        return {};
+      }
+      if (s.kind == StmtKind::kContinue) return unsupported("continue", "put the rest of the loop body under an if");
+      return unsupported("break", "put the condition into a while loop, or mask the remaining iterations");
     case StmtKind::kImport:
       if (computing()) return local_import(ast::as<ast::Import>(s));
       return unsupported("import", "import at the top of the file");
@@ -120,6 +125,8 @@ Status Codegen::statement(const ast::Stmt& s) {
       return unsupported("try", "");
     case StmtKind::kRaise:
       return unsupported("raise", "use tl.static_assert or tl.device_assert");
+    case StmtKind::kUnsupported:
+      return ast::as<ast::Unsupported>(s).why;
     case StmtKind::kMatch:
       return unsupported("match", "use if and elif");
   }
@@ -331,6 +338,7 @@ struct Reads {
       case StmtKind::kFunctionDef:
       case StmtKind::kClassDef:
       case StmtKind::kMatch:
+      case StmtKind::kUnsupported:
         return;
     }
   }

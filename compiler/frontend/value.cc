@@ -13,6 +13,26 @@ Value Value::tuple(std::vector<Value> items, std::vector<std::string> fields) {
   return Value(std::make_shared<const TupleValue>(TupleValue{std::move(items), std::move(fields)}));
 }
 
+Value Value::dict(std::vector<Value> keys, std::vector<Value> items) {
+  return Value(std::make_shared<const TupleValue>(TupleValue{std::move(items), {}, true, std::move(keys)}));
+}
+
+const TupleValue* Value::as_tuple() const {
+  auto* p = std::get_if<std::shared_ptr<const TupleValue>>(&data);
+  return p && !(*p)->is_dict ? p->get() : nullptr;
+}
+
+const TupleValue* Value::as_dict() const {
+  auto* p = std::get_if<std::shared_ptr<const TupleValue>>(&data);
+  return p && (*p)->is_dict ? p->get() : nullptr;
+}
+
+const Value* TupleValue::find(const Value& key) const {
+  for (size_t i = 0; i < keys.size(); ++i)
+    if (same(keys[i], key)) return &items[i];
+  return nullptr;
+}
+
 Value Value::type_of_constexpr(Value v) {
   return Value(std::make_shared<const ConstexprTypeValue>(ConstexprTypeValue{std::move(v)}));
 }
@@ -52,6 +72,11 @@ Value from_global(const Global& global) {
   const GlobalTuple& tuple = *std::get<std::shared_ptr<const GlobalTuple>>(global);
   std::vector<Value> items;
   for (const Global& g : tuple.items) items.push_back(from_global(g));
+  if (tuple.is_dict) {
+    std::vector<Value> keys;
+    for (const Global& g : tuple.keys) keys.push_back(from_global(g));
+    return Value::dict(std::move(keys), std::move(items));
+  }
   return Value::tuple(std::move(items), tuple.fields);
 }
 
@@ -63,15 +88,20 @@ std::optional<Global> to_global(const Value& value) {
     if (t->type.is_tile()) return std::nullopt;
     return t->type.pointer ? Global(PointerTo{t->type.dtype}) : Global(t->type.dtype);
   }
-  const TupleValue* tuple = value.as_tuple();
+  const TupleValue* tuple = value.as_dict() ? value.as_dict() : value.as_tuple();
   if (!tuple) return std::nullopt;
   auto out = std::make_shared<GlobalTuple>();
   out->fields = tuple->fields;
-  for (const Value& item : tuple->items) {
-    std::optional<Global> g = to_global(item);
-    if (!g) return std::nullopt;
-    out->items.push_back(*std::move(g));
-  }
+  out->is_dict = tuple->is_dict;
+  auto add = [](const std::vector<Value>& from, std::vector<Global>& to) {
+    for (const Value& v : from) {
+      std::optional<Global> g = to_global(v);
+      if (!g) return false;
+      to.push_back(*std::move(g));
+    }
+    return true;
+  };
+  if (!add(tuple->items, out->items) || !add(tuple->keys, out->keys)) return std::nullopt;
   return Global(std::shared_ptr<const GlobalTuple>(std::move(out)));
 }
 
@@ -98,6 +128,7 @@ std::string describe(const Value& value) {
     }
     return out + ")";
   }
+  if (value.as_dict()) return fmt::format("the dict {}", to_text(value));
   if (const FunctionPtr* f = value.function()) return fmt::format("the function {}", (*f)->def->name);
   if (const Builtin* b = value.builtin()) return fmt::format("the function {}", b->display_name());
   if (const ModulePath* m = value.module()) return fmt::format("the module {}", m->path);
@@ -117,6 +148,15 @@ std::string to_text(const Value& value) {
   }
   if (const TypeValue* t = value.type()) return describe(t->type);
   if (const ConstexprTypeValue* t = value.constexpr_type()) return fmt::format("constexpr_type[{}]", to_text(t->value));
+  if (const TupleValue* d = value.as_dict()) {
+    std::string out = "{";
+    auto put = [&](const Value& v) { out += v.constant() ? ast::repr(*v.constant()) : to_text(v); };
+    for (size_t i = 0; i < d->items.size(); ++i) {
+      out += i ? ", " : "";
+      put(d->keys[i]), out += ": ", put(d->items[i]);
+    }
+    return out + "}";
+  }
   if (const TupleValue* t = value.as_tuple()) {
     std::string out = "(";
     for (size_t i = 0; i < t->items.size(); ++i) {
@@ -146,6 +186,12 @@ bool same(const Value& a, const Value& b) {
     const std::vector<Value>& y = *parts_of(b);
     for (size_t i = 0; i < x->size(); ++i)
       if (!same((*x)[i], y[i])) return false;
+    return true;
+  }
+  if (const TupleValue* x = a.as_dict(), *y = b.as_dict(); x || y) {
+    if (!x || !y || x->items.size() != y->items.size()) return false;
+    for (size_t i = 0; i < x->items.size(); ++i)
+      if (const Value* other = y->find(x->keys[i]); !other || !same(x->items[i], *other)) return false;
     return true;
   }
   if (a.function()) return *a.function() == *b.function();

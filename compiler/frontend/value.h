@@ -53,6 +53,7 @@ struct Value {
   static Value integer(ast::Int v) { return Value(ast::Constant(v)); }
   static Value text(std::string v) { return Value(ast::Constant(std::move(v))); }
   static Value tuple(std::vector<Value> items, std::vector<std::string> fields = {});
+  static Value dict(std::vector<Value> keys, std::vector<Value> items);
   static Value type_of_constexpr(Value v);
 
   const ast::Constant* constant() const { return std::get_if<ast::Constant>(&data); }
@@ -70,10 +71,9 @@ struct Value {
     return p ? *p : nullptr;
   }
   const TypeValue* type() const { return std::get_if<TypeValue>(&data); }
-  const TupleValue* as_tuple() const {
-    auto* p = std::get_if<std::shared_ptr<const TupleValue>>(&data);
-    return p ? p->get() : nullptr;
-  }
+  const TupleValue* as_tuple() const;
+  /// A dict of a constexpr function, or of the file; kernels have none.
+  const TupleValue* as_dict() const;
   const FunctionPtr* function() const { return std::get_if<FunctionPtr>(&data); }
   const Builtin* builtin() const {
     auto* p = std::get_if<const Builtin*>(&data);
@@ -111,6 +111,11 @@ struct Arg {
 struct TupleValue {
   std::vector<Value> items;
   std::vector<std::string> fields = {};  // of a NamedTuple
+  bool is_dict = false;
+  std::vector<Value> keys = {};  // of a dict, whose values the items are
+
+  /// What a dict has under a key; null: nothing.
+  const Value* find(const Value& key) const;
 };
 
 /// The type of a constexpr, which has its value: `x.type == tl.constexpr_type(4)`.

@@ -22,6 +22,8 @@ constexpr AugOp kAugOps[] = {
     {Tok::kShrAssign, BinaryOp::kShr},
 };
 
+constexpr std::string_view kNoTypeParameters = "type parameters are not supported: leave them out";
+
 }  // namespace
 
 Body Parser::file() {
@@ -34,6 +36,44 @@ Body Parser::file() {
 }
 
 void Parser::statement(Body& out) {
+  if (!keep_unsupported) return supported_statement(out);
+  const size_t begin = at_, made = out.size();
+  const bool in_function = in_function_, yields = yields_;
+  const int loops = loops_;
+  const std::string around = class_;
+  try {
+    supported_statement(out);
+  } catch (SyntaxFailure& f) {
+    if (f.diagnostic.kind != ErrorKind::kUnsupported) throw;
+    out.resize(made);
+    at_ = begin, in_function_ = in_function, yields_ = yields, loops_ = loops, class_ = around;
+    const Token first = now();
+    skip_statement();
+    auto node = std::make_unique<Unsupported>(since(first.begin));
+    node->why = std::move(f.diagnostic);
+    out.push_back(std::move(node));
+  }
+}
+
+void Parser::skip_statement() {
+  auto skip_line = [&] {
+    while (!at(Tok::kNewline) && !at(Tok::kEnd)) advance();
+    while (take(Tok::kNewline)) {
+    }
+  };
+  while (at(Tok::kAt)) skip_line();  // decorators
+  do {
+    skip_line();
+    int blocks = 0;
+    while (at(Tok::kIndent) || (blocks > 0 && !at(Tok::kEnd))) {
+      const Token t = advance();
+      blocks += t.kind == Tok::kIndent ? 1 : t.kind == Tok::kDedent ? -1 : 0;
+      if (blocks == 0) break;
+    }
+  } while (at(Tok::kElse) || at(Tok::kElif) || at(Tok::kExcept) || at(Tok::kFinally));
+}
+
+void Parser::supported_statement(Body& out) {
   Level level(*this);
   height_ = 0;
   check_token();
@@ -98,6 +138,8 @@ void Parser::simple_line(Body& out) {
   const auto* name = call ? dyn_as<Name>(call->value.get()) : nullptr;
   if (name && name->id == "print")
     fail(with_note(error_at(here(), ErrorKind::kSyntax, "expected '(' after 'print'"), "help: print(…) is a function"));
+  if (name && name->id == "type" && at(Tok::kIdentifier))
+    fail(error_at(here(), ErrorKind::kUnsupported, "a 'type' statement is not supported: assign the type to a name"));
   fail_expected("the end of the statement");
 }
 
@@ -465,6 +507,7 @@ StmtPtr Parser::decorated() {
   // The decorators belong to full_range, which is the text that a kernel is compiled from again.
   if (at(Tok::kDef)) return function(std::move(decorators), begin);
   if (at(Tok::kClass)) return class_def(std::move(decorators));
+  if (at(Tok::kAsync)) fail(error_at(here(), ErrorKind::kUnsupported, "'async' is not supported: use plain functions"));
   fail_expected("'def' or 'class' after a decorator");
 }
 
@@ -476,6 +519,7 @@ StmtPtr Parser::function(std::vector<ExprPtr> decorators, uint32_t begin) {
   node->name = name_of(range(name));
   node->name_range = range(name);
   Token open = now();
+  if (at(Tok::kLBracket)) fail(error_at(here(), ErrorKind::kUnsupported, kNoTypeParameters));
   if (!take(Tok::kLParen)) fail_expected("'(' after the function's name");
   node->params = parameters(Tok::kRParen, true);
   expect_close(Tok::kRParen, open);
@@ -500,9 +544,13 @@ StmtPtr Parser::class_def(std::vector<ExprPtr> decorators) {
   const SourceRange name = range(expect_identifier("a class's name after 'class'"));
   node->name = name_of(name);
   Token open = now();
+  if (at(Tok::kLBracket)) fail(error_at(here(), ErrorKind::kUnsupported, kNoTypeParameters));
   if (take(Tok::kLParen)) {
     while (!at(Tok::kRParen)) {
       Token begin = now();
+      if (at(Tok::kPow) || at(Tok::kStar))
+        fail(error_at(here(), ErrorKind::kUnsupported, "'{}' in the bases of a class is not supported",
+                      spelling(now().kind)));
       if (begin.kind == Tok::kIdentifier && ahead(1).kind == Tok::kAssign) {
         Keyword k;
         k.name = range(advance()).str();

@@ -136,16 +136,26 @@ Result<uint32_t> checked_size(const SourceText& source) {
   return static_cast<uint32_t>(source.text().size());
 }
 
-}  // namespace
-
-Result<std::shared_ptr<const Module>> parse_module(std::shared_ptr<const SourceText> source) {
+Result<std::shared_ptr<const Module>> parse_file(std::shared_ptr<const SourceText> source, bool keep_unsupported) {
   KILN_TRY(uint32_t size, checked_size(*source));
   auto module = std::make_shared<Module>();
   module->source = source;
   return guarded([&]() -> std::shared_ptr<const Module> {
-    module->body = Parser(*source, lex(*source, 0, size)).file();
+    Parser parser(*source, lex(*source, 0, size));
+    parser.keep_unsupported = keep_unsupported;
+    module->body = parser.file();
     return module;
   });
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Module>> parse_module(std::shared_ptr<const SourceText> source) {
+  return parse_file(std::move(source), false);
+}
+
+Result<std::shared_ptr<const Module>> parse_kernel_file(std::shared_ptr<const SourceText> source) {
+  return parse_file(std::move(source), true);
 }
 
 Result<ExprPtr> parse_expression(std::shared_ptr<const SourceText> source) {

@@ -23,6 +23,8 @@ class Parser {
   ast::Body file();
   ast::ExprPtr whole_expression();
 
+  bool keep_unsupported = false;  // as statements of their own
+
  private:
   static constexpr int kMaxDepth = 200;   // of recursion in this parser
   static constexpr int kMaxElifs = 1000;  // of one `if`: levels of the tree without recursion here
@@ -63,6 +65,9 @@ class Parser {
 
   // --- statements (parse_stmt.cc) ---
   void statement(ast::Body& out);
+  void supported_statement(ast::Body& out);
+  /// Behind a statement that cannot be parsed: its line, its block, and the clauses that belong to it.
+  void skip_statement();
   void simple_line(ast::Body& out);
   ast::StmtPtr simple();
   ast::StmtPtr expression_statement();

@@ -40,7 +40,7 @@ bool launches(const ast::Call& call, const frontend::JitFunction& kernel) {
     return member->name == kernel.def->name && of == kernel.class_name;
   }
   const auto* name = ast::dyn_as<ast::Name>(base);
-  return name && name->id == kernel.name();
+  return name && name->id == kernel.own_name();
 }
 
 /// The type of a signature for a dtype of torch, "" for what is none.
@@ -277,6 +277,11 @@ class Host {
 /// The first function of the file that launches the kernel, else the module's own statements.
 std::optional<Host> host_of(const frontend::JitFunction& kernel) {
   std::optional<Host> found;
+  if (kernel.around) {  // which hides kernels of that name elsewhere
+    Host maker(kernel, kernel.around, kernel.around->body);
+    if (maker.launch()) found.emplace(std::move(maker));
+    return found;
+  }
   auto on_stmt = [&](const ast::Stmt& s) {
     const auto* f = ast::dyn_as<ast::FunctionDef>(&s);
     if (!f || f == kernel.def || found) return;

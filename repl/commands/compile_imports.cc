@@ -52,7 +52,7 @@ frontend::LoadModule follow_imports() {
     auto [it, fresh] = parsed->try_emplace(path);
     if (!fresh || path.empty()) return it->second;
     if (auto text = read_text(path); text.ok())
-      if (auto module = parse::parse_module(SourceText::make(path, *std::move(text))); module.ok())
+      if (auto module = parse::parse_kernel_file(SourceText::make(path, *std::move(text))); module.ok())
         it->second = *std::move(module);
     return it->second;
   };

@@ -36,12 +36,12 @@ bool returns_value(const ast::FunctionDef& def) {
 
 Result<std::shared_ptr<const ast::Module>> parse_file(const std::string& path) {
   KILN_TRY(std::string text, read_text(path));
-  return parse::parse_module(SourceText::make(path, std::move(text)));
+  return parse::parse_kernel_file(SourceText::make(path, std::move(text)));
 }
 
 Result<KernelFile> read_functions(const std::string& path, std::string text) {
   KernelFile file;
-  KILN_TRY(file.module, parse::parse_module(SourceText::make(path, std::move(text))));
+  KILN_TRY(file.module, parse::parse_kernel_file(SourceText::make(path, std::move(text))));
   KILN_TRY(file.functions, frontend::jit_functions(file.module, follow_imports()));
   return file;
 }
@@ -61,7 +61,9 @@ std::vector<Function> kernels_of(const KernelFile& file) {
     for (std::string& name : called_names(*f->def)) called.insert(std::move(name));
   std::vector<Function> kernels;
   for (const Function& f : file.functions)
-    if (!f->constexpr_function && !called.contains(f->name()) && !returns_value(*f->def)) kernels.push_back(f);
+    if (!f->constexpr_function && !called.contains(f->class_name.empty() ? f->own_name() : f->name()) &&
+        !returns_value(*f->def))
+      kernels.push_back(f);
   return kernels;
 }
 
@@ -75,14 +77,25 @@ Result<Function> find(const KernelFile& file, const std::string& name) {
   if (name.empty()) {
     std::vector<Function> kernels = kernels_of(file);
     if (kernels.size() == 1) return kernels[0];
+    // Beside those that functions make, as tests do, it is the file's kernel.
+    const auto of_the_file = [](const Function& f) { return !f->around; };
+    if (std::ranges::count_if(kernels, of_the_file) == 1) return *std::ranges::find_if(kernels, of_the_file);
     return error(ErrorKind::kName, "--kernel is needed: the file has {}",
                  kernels.empty() ? names_of(file.functions) : names_of(kernels));
   }
   std::vector<std::string> names;
+  Function found;
   for (const Function& f : file.functions) {
-    if (f->name() == name) return f;
     names.push_back(f->name());
+    if (f->name() != name) continue;
+    // Of several the one that has the name when the file has run.
+    const auto last = f->class_name.empty() && !f->around ? f->lookup(name) : std::nullopt;
+    const auto* bound = last ? std::get_if<Function>(&*last) : nullptr;
+    if (!found || (bound && (*bound)->def == f->def)) found = f;
   }
+  if (found) return found;
+  for (const Function& f : file.functions)  // the first that a function makes
+    if (f->around && f->own_name() == name) return f;
   Diagnostic d = error(ErrorKind::kName, "there is no kernel '{}'; the file has {}", name, names_of(file.functions));
   if (std::string near = nearest_name(name, names); !near.empty())
     return with_note(std::move(d), "help: did you mean '" + near + "'?");

@@ -125,6 +125,8 @@ class Names {
 
   void visit(const Stmt& s) {
     switch (s.kind) {
+      case StmtKind::kUnsupported:
+        return;
       case StmtKind::kMatch:
         visit(as<Match>(s).subject.get());
         for (const Match::Case& c : as<Match>(s).cases) visit(c.pattern), visit(c.guard.get()), visit(c.body);
@@ -333,7 +335,8 @@ class ClosureMaker {
   std::string text_of(const frontend::Global& value) {
     if (auto* f = std::get_if<std::shared_ptr<const JitFunction>>(&value)) return "function " + std::to_string(add(*f));
     if (auto* tuple = std::get_if<std::shared_ptr<const frontend::GlobalTuple>>(&value)) {
-      std::string text = "(";
+      std::string text = (*tuple)->is_dict ? "{" : "(";
+      for (const auto& key : (*tuple)->keys) text += text_of(key) + ":";
       for (const auto& item : (*tuple)->items) text += text_of(item) + ",";
       return text + ")" + fields_of(**tuple);
     }
@@ -353,7 +356,8 @@ std::string describe(const frontend::Global& value) {
     std::string operator()(const frontend::ModulePath& m) const { return "module " + m.path; }
     std::string operator()(frontend::PointerTo p) const { return "pointer " + std::string(name(p.element)); }
     std::string operator()(const std::shared_ptr<const frontend::GlobalTuple>& tuple) const {
-      std::string text = "(";
+      std::string text = tuple->is_dict ? "{" : "(";
+      for (const auto& key : tuple->keys) text += describe(key) + ":";
       for (const auto& item : tuple->items) text += describe(item) + ",";
       return text + ")" + fields_of(*tuple);
     }

@@ -185,6 +185,9 @@ Flow Interp::exec_one(const Stmt& s, Frame& f) {
     case StmtKind::kRaise:
       exec_raise(as<Raise>(s), f);
       return Flow::kNormal;
+    case StmtKind::kUnsupported:
+      take(Result<Value>(as<ast::Unsupported>(s).why));
+      return Flow::kNormal;
     case StmtKind::kMatch: {
       const Body* body = chosen_case(as<Match>(s), f);
       return body ? exec(*body, f) : Flow::kNormal;

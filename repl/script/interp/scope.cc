@@ -326,6 +326,7 @@ class Resolver {
       case StmtKind::kPass:
       case StmtKind::kBreak:
       case StmtKind::kContinue:
+      case StmtKind::kUnsupported:
         return;
     }
   }

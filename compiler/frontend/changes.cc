@@ -1,0 +1,70 @@
+#include "compiler/frontend/changes.h"
+
+#include <algorithm>
+
+#include "compiler/ast/walk.h"
+#include "compiler/frontend/codegen.h"
+
+namespace kiln::frontend {
+
+namespace {
+
+/// The name that a target or the object of a method begins with.
+std::string base_of(const ast::Expr* e) {
+  while (e && e->kind != ast::ExprKind::kName)
+    if (const auto* s = ast::dyn_as<ast::Subscript>(e))
+      e = s->base.get();
+    else if (const auto* a = ast::dyn_as<ast::Attribute>(e))
+      e = a->base.get();
+    else
+      return {};
+  return e ? ast::as<ast::Name>(*e).id : std::string();
+}
+
+/// Functions that leave what they get as it is.
+bool is_reader(std::string_view function) {
+  static const std::set<std::string, std::less<>> kReaders = {
+      "abs", "all", "any",   "bool",  "constexpr", "enumerate", "float", "int", "isinstance", "len", "list",
+      "max", "min", "print", "range", "repr",      "sorted",    "str",   "sum", "tuple",      "zip"};
+  return kReaders.contains(function);
+}
+
+}  // namespace
+
+Changes changes_of(const ast::Body& file, const ast::Body& body) {
+  Changes out;
+  auto hand_on = [&](const ast::ExprPtr& e) {
+    if (const auto* n = ast::dyn_as<ast::Name>(e.get())) out.handed_on.insert(n->id);
+  };
+  ast::walk(
+      file,
+      [&](const ast::Stmt& s) {
+        if (const auto* g = ast::dyn_as<ast::Global>(&s)) out.changing.insert(g->names.begin(), g->names.end());
+        if (const auto* a = ast::dyn_as<ast::AugAssign>(&s)) out.changing.insert(base_of(a->target.get()));
+        if (const auto* a = ast::dyn_as<ast::Assign>(&s)) {
+          for (const ast::ExprPtr& target : a->targets)
+            if (target->kind != ast::ExprKind::kName) out.changing.insert(base_of(target.get()));
+          hand_on(a->value);
+        }
+        if (const auto* d = ast::dyn_as<ast::Del>(&s))
+          for (const ast::ExprPtr& t : d->targets) out.changing.insert(base_of(t.get()));
+      },
+      [&](const ast::Expr& e) {
+        const auto* call = ast::dyn_as<ast::Call>(&e);
+        const auto* method = call ? ast::dyn_as<ast::Attribute>(call->callee.get()) : nullptr;
+        const auto* callee = call ? ast::dyn_as<ast::Name>(call->callee.get()) : nullptr;
+        // What has a list may change it, under another name too.
+        if (method && !is_reading_method(method->name)) out.changing.insert(base_of(method));
+        if (call && !is_reader(callee ? callee->id : method ? method->name : "")) {
+          std::for_each(call->args.begin(), call->args.end(), hand_on);
+          for (const ast::Keyword& k : call->keywords) hand_on(k.value);
+        }
+        if (const auto* n = ast::dyn_as<ast::NamedExpr>(&e)) out.changing.insert(n->target);
+      });
+  for (const ast::StmtPtr& s : body)
+    if (s->kind == ast::StmtKind::kFor || s->kind == ast::StmtKind::kWhile || s->kind == ast::StmtKind::kWith)
+      out.changing.merge(assigned_names(std::span(&s, 1)));
+  return out;
+}
+
+}  // namespace kiln::frontend

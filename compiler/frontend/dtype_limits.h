@@ -1,0 +1,14 @@
+// What torch.iinfo and torch.finfo say of a dtype.
+#pragma once
+#include <optional>
+#include <string_view>
+
+#include "compiler/ast/constant.h"
+#include "kiln/dtype.h"
+
+namespace kiln::frontend {
+
+/// `field` is `bits`, `max`, `min`, and of floats `eps`, `tiny` or `smallest_normal`; nullopt for any other.
+std::optional<ast::Constant> limit_of(DType dtype, std::string_view field);
+
+}  // namespace kiln::frontend
