@@ -576,7 +576,9 @@ class Collector {
              (call && calls_function(*call)))
       value = alias_of(from);
     if (value) return set(name->id, *std::move(value));
-    if (!keep_) file_->names.erase(name->id);
+    // `triton = None` of a handler does not hide what the import names.
+    if (keep_ && file_->names.contains(name->id)) return;
+    file_->names.erase(name->id);
     if (!wrapped) set_plain(name->id, from);
   }
 
