@@ -45,10 +45,21 @@ class Sorts(unittest.TestCase):
                     torch.testing.assert_close(got, want, rtol=0, atol=0, equal_nan=True)
                     torch.testing.assert_close(got.double().signbit(), want.double().signbit())
                     k = min(3, shape[-1])
-                    torch.testing.assert_close(_sorts.topk(x, k, -1, descending)[0], want[..., :k], rtol=0, atol=0,
-                                               equal_nan=True)
-                torch.testing.assert_close(_sorts.sorted_values(x)[0], x.sort(dim=-1).values, rtol=0, atol=0,
-                                           equal_nan=True)
+                    top, at = _sorts.topk(x, k, -1, descending)
+                    torch.testing.assert_close(top, want[..., :k], rtol=0, atol=0, equal_nan=True)
+                    if dtype not in (torch.float32, torch.float16, torch.int64): continue
+                    # Halves of the pairs: of values that need not be stable, -0 and 0 may change places.
+                    for stable in (False, True):
+                        half = _sorts.half_of_sort(x, -1, descending, stable, 0)
+                        self.assertIsNone(half[1])
+                        torch.testing.assert_close(half[0], want, rtol=0, atol=0, equal_nan=True)
+                        if stable: torch.testing.assert_close(half[0].double().signbit(), want.double().signbit())
+                        half = _sorts.half_of_sort(x, -1, descending, stable, 1)
+                        self.assertIsNone(half[0])
+                        torch.testing.assert_close(half[1], places)
+                    torch.testing.assert_close(_sorts.half_of_topk(x, k, -1, descending, 0)[0], want[..., :k], rtol=0,
+                                               atol=0, equal_nan=True)
+                    torch.testing.assert_close(_sorts.half_of_topk(x, k, -1, descending, 1)[1], at)
 
     def test_elements_of_a_rank(self):
         for shape in ((5, 300), (40, 9000), (4, 20), (300, 5)):
@@ -64,7 +75,8 @@ class Sorts(unittest.TestCase):
     def test_in_functions(self):
         x = drawn((6, 400), torch.float32)
         for f in (lambda x: (x * 2).sort(stable=True), lambda x: x.sort(dim=0, stable=True), lambda x: x.sort()[0] + 1,
-                  lambda x: x.argsort(stable=True, descending=True) + 1, lambda x: x.T.contiguous().topk(3, 0)[0] * 2,
+                  lambda x: x.argsort(stable=True, descending=True) + 1,
+                  lambda x: x.sort(dim=1, descending=True)[0] + 1, lambda x: x.T.contiguous().topk(3, 0, False)[1], lambda x: x.T.contiguous().topk(3, 0)[0] * 2,
                   lambda x: x.nan_to_num().median(-1)[0] * 2, lambda x: x.kthvalue(7, keepdim=True)[0] * 2,
                   lambda x: x.nan_to_num().quantile(0.3, 1)):
             torch._dynamo.reset()

@@ -23,15 +23,20 @@ def sort_default(x: torch.Tensor, dim: int = -1, descending: bool = False) -> tu
     return sort(x, dim=dim, descending=descending)
 
 
-def sorted_values(x: torch.Tensor, dim: int = -1) -> tuple[torch.Tensor, None]:
-    """Of a sort whose places nobody reads."""
-    values = _library.load("_sort").sorted_values(x, dim % x.ndim)
-    return values if values is not None else sort(x, dim=dim)[0], None
+def half_of_sort(x: torch.Tensor, dim: int, descending: bool, stable: bool,
+                 half: int) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+    """Of a sort of which nobody reads the places, or the values: half 0 or 1 of it."""
+    return _library.load("_sort").sort(x, dim % x.ndim, descending, half == 0, half == 1, stable)
 
 
 def topk(x: torch.Tensor, k: int, dim: int = -1, largest: bool = True,
          sorted: bool = True) -> tuple[torch.Tensor, torch.Tensor]:
     return _library.load("_select").topk(x, k, dim % x.ndim, largest)
+
+
+def half_of_topk(x: torch.Tensor, k: int, dim: int, largest: bool,
+                 half: int) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+    return _library.load("_select").topk(x, k, dim % x.ndim, largest, half == 0, half == 1)
 
 
 def _ranked(x: torch.Tensor, dim: int, rank: int, keepdim: bool, nan_first: bool) -> tuple | None:
@@ -49,7 +54,7 @@ def kthvalue(x: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False) -> t
 
 _OWN = {"aten.sort.default": sort_default, "aten.sort.stable": sort, "aten.topk.default": topk,
         "aten.median.dim": median, "aten.kthvalue.default": kthvalue}
-OPERATIONS = (*_OWN.values(), sorted_values)
+OPERATIONS = (*_OWN.values(), half_of_sort, half_of_topk)
 
 
 def replace(gm: GraphModule) -> None:
@@ -58,10 +63,17 @@ def replace(gm: GraphModule) -> None:
         own = _OWN.get(name_of(node)) if node.op == "call_function" else None
         if own is None or not _serves(node): continue
         node.target = own
-        if own not in (sort, sort_default): continue
-        given = dict(zip(("dim", "descending"), node.args[1:]), **node.kwargs)
-        if all(is_getitem(u) and u.args[1] == 0 for u in node.users) and not given.get("descending", False):
-            node.target, node.args, node.kwargs = sorted_values, (node.args[0], given.get("dim", -1)), {}
+        read = {u.args[1] if is_getitem(u) else None for u in node.users}
+        if len(read) != 1 or None in read or own not in (sort, sort_default, topk): continue
+        # All that follows is by position: sort.stable has its arguments by name alone.
+        names = ("k", "dim", "largest") if own is topk else ("dim", "descending")
+        given = dict(zip(names, node.args[1:]), **node.kwargs)
+        if own is topk:
+            args = (given["k"], given.get("dim", -1), given.get("largest", True))
+        else:
+            args = (given.get("dim", -1), given.get("descending", False), bool(given.get("stable", False)))
+        node.target, node.kwargs = half_of_topk if own is topk else half_of_sort, {}
+        node.args = (node.args[0], *args, *read)
 
 
 def _serves(node: Node) -> bool:

@@ -16,13 +16,20 @@ struct Storage;
 namespace script {
 
 class Interp;
+class LatePair;
 class TensorObject;
 
 class PendingTensors {
  public:
   void add(TensorObject& t);
   void remove(TensorObject& t);
-  bool empty() const { return tensors_.empty() && dropped_.empty(); }
+  bool empty() const { return tensors_.empty() && dropped_.empty() && late_.empty() && dropped_late_.empty(); }
+  void add(LatePair& p) { late_.push_back(&p); }
+  void remove(LatePair& p) { std::erase(late_, &p); }
+  /// Takes over a pair of which nobody has read a result, nor can any more, when clocks are being read.
+  void drop(std::shared_ptr<LatePair> p) {
+    if (clock_was_read_) dropped_late_.push_back(std::move(p));
+  }
   /// Before `whole` is computed: of the tensors that are parts of it, those worth keeping are computed first.
   void keep_parts(Interp& in, const Expr& whole);
   /// Of a value that has gradients, a gradient, or what is made of one: computes it with all others that share
@@ -51,6 +58,7 @@ class PendingTensors {
   void limit_dropped(Interp& in);
 
  private:
+  void run_late_readers(const runtime::Storage* storage);
   struct Dropped {
     std::shared_ptr<runtime::ExprNode> result;
     std::optional<std::weak_ptr<runtime::ExprNode>> other_half;
@@ -62,6 +70,8 @@ class PendingTensors {
 
   std::vector<TensorObject*> tensors_;
   std::vector<Dropped> dropped_;
+  std::vector<LatePair*> late_;
+  std::vector<std::shared_ptr<LatePair>> dropped_late_;
   bool clock_was_read_ = false;
 };
 

@@ -24,7 +24,23 @@ Value wrap(Tensor t) { return make<TensorObject>(std::move(t)); }
 void PendingTensors::add(TensorObject& t) { tensors_.push_back(&t); }
 void PendingTensors::remove(TensorObject& t) { std::erase(tensors_, &t); }
 
+void PendingTensors::run_late_readers(const runtime::Storage* storage) {
+  if (std::ranges::any_of(dropped_late_, [&](const auto& p) { return p->reads(storage); }))
+    for (const auto& p : std::exchange(dropped_late_, {})) p->run();
+  // Running one takes it out of the list, and may have others run.
+  for (size_t i = 0; i < late_.size();) {
+    const std::shared_ptr<LatePair> p = late_[i]->shared_from_this();
+    if (!p->reads(storage)) {
+      ++i;
+      continue;
+    }
+    p->run();
+    i = 0;
+  }
+}
+
 void PendingTensors::run_readers(Interp& in, const runtime::Storage* storage) {
+  run_late_readers(storage);
   if (std::any_of(dropped_.begin(), dropped_.end(), [&](const Dropped& d) { return Expr(d.result).reads(storage); }))
     run_dropped(in);
   // Computing one takes it out of the list, and may make others leaves of what is left.
@@ -65,10 +81,11 @@ void PendingTensors::drop(std::shared_ptr<runtime::ExprNode> result,
 
 void PendingTensors::limit_dropped(Interp& in) {
   constexpr size_t kMost = 16;
-  if (dropped_.size() >= kMost) run_dropped(in);
+  if (dropped_.size() + dropped_late_.size() >= kMost) run_dropped(in);
 }
 
 void PendingTensors::run_dropped(Interp& in) {
+  for (const auto& p : std::exchange(dropped_late_, {})) p->run();
   const std::vector<Dropped> all = std::exchange(dropped_, {});
   auto is_dropped = [&](const std::weak_ptr<runtime::ExprNode>& node) {
     return std::ranges::find(all, node.lock(), &Dropped::result) != all.end();
@@ -94,6 +111,8 @@ int64_t PendingTensors::count_leaves(const runtime::Storage* storage) const {
 
 void PendingTensors::store(Interp& in, std::vector<Ref<TensorObject>> together) {
   run_dropped(in);
+  for (const auto& t : together)
+    if (t->is_store()) run_late_readers(t->home().storage().get());
   // One that reads what another one overwrites belongs in the same plan, in which all reading comes first.
   for (size_t i = 0; i < together.size(); ++i) {
     if (!together[i]->is_store()) continue;
@@ -132,6 +151,7 @@ void PendingTensors::store_leaves(Interp& in) {
 
 void PendingTensors::run_all(Interp& in) {
   before_clock(in);
+  while (!late_.empty()) late_.front()->shared_from_this()->run();
   for (std::vector<Ref<TensorObject>>& together : related()) {
     std::erase_if(together, [](const auto& t) { return !t->is_pending(); });  // an earlier one needed it
     if (std::ranges::any_of(together, [](const auto& t) { return t->is_store(); })) {
@@ -250,7 +270,13 @@ TensorObject::TensorObject(Interp& in, Expr expr) : Object(kKind), expr_(std::mo
   pending_->add(*this);
 }
 
+TensorObject::TensorObject(std::shared_ptr<LatePair> late, int half)
+    : Object(kKind), late_(std::move(late)), half_(half) {
+  late_->set_reader(half, this);
+}
+
 TensorObject::~TensorObject() {
+  if (late_) late_->set_reader(half_, nullptr);
   if (tape_) tape_->remove(*this);
   if (!pending_) return;
   pending_->remove(*this);
@@ -340,6 +366,7 @@ void TensorObject::have_shared_memory(Interp& in) {
 }
 
 void TensorObject::assign(Interp& in, const Expr& result) {
+  need();
   if (is_leaf_) forget_variable();
   const PendingTensors& pending = *torch_state(in).pending();
   const bool has_memory = static_cast<bool>(tensor_), was_pending = is_pending();
@@ -631,7 +658,7 @@ void TensorObject::attribute_names(std::vector<std::string>& out) const {
 }
 
 std::string TensorObject::summary() const {
-  if (!expr_ && tensor_.is_freed()) return "(freed)";
+  if (!late_ && !expr_ && tensor_.is_freed()) return "(freed)";
   return fmt::format("{}[{}] {}", kiln::name(dtype()), fmt::join(shape(), ", "), device().name());
 }
 

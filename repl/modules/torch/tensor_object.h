@@ -5,6 +5,7 @@
 #include "kiln/expr.h"
 #include "kiln/tensor.h"
 #include "kiln/tensor_descriptor.h"
+#include "repl/modules/torch/late_pair.h"
 #include "repl/modules/torch/torch_state.h"
 #include "repl/script/builtins/builtins.h"
 #include "repl/script/interp/interp.h"
@@ -19,6 +20,8 @@ class TensorObject : public Object {
   static inline const KindOf<TensorObject> kKind{"torch.Tensor"};
   explicit TensorObject(Tensor t) : Object(kKind), tensor_(std::move(t)) {}
   TensorObject(Interp& in, Expr expr);
+  /// One of two results of a function that has not run: its form is known, all else has the function run first.
+  TensorObject(std::shared_ptr<LatePair> late, int half);
   ~TensorObject() override;
   std::optional<Value> attribute(Interp& in, std::string_view name) override;
   void set_attribute(Interp& in, std::string_view name, Value value) override;
@@ -40,7 +43,10 @@ class TensorObject : public Object {
   /// The same with what computing it will take when it is pending: "… · lazy · 1 kernel when fused".
   std::string description() const;
 
-  bool is_pending() const { return static_cast<bool>(expr_); }
+  bool is_pending() const {
+    need();
+    return static_cast<bool>(expr_);
+  }
   /// Whether its gradient may be asked for: it depends on tensors that require gradients, or on the arguments of a
   /// function under torch.func.grad.
   bool records() const;
@@ -54,6 +60,7 @@ class TensorObject : public Object {
   bool is_node() const { return (is_pending() && !is_store()) || records(); }
   /// Computed now when it is pending. What is made of the elements is a constant for gradients: see constant().
   const Tensor& tensor(Interp& in) {
+    need();
     if (expr_) compute(in);
     return tensor_;
   }
@@ -63,6 +70,7 @@ class TensorObject : public Object {
   /// when it records.
   const Tensor& changing(Interp& in);
   Expr expr() const {
+    need();
     if (is_leaf_ && !tape_->is_paused) return variable();
     return expr_ ? expr_ : records() ? history_ : Expr(tensor_);
   }
@@ -73,17 +81,22 @@ class TensorObject : public Object {
   void assign(Interp& in, const Expr& result);
   /// Its memory waits for a value.
   bool is_store() const { return is_pending() && tensor_; }
-  const Tensor& home() const { return tensor_; }
+  const Tensor& home() const {
+    need();
+    return tensor_;
+  }
   /// Becomes what `make` makes of it: a change in place that gradients see. An error where others share its elements.
   void become(Interp& in, const std::function<Expr()>& make);
   /// From now on this tensor, which shares its memory: its shape changed in place.
   void become(Interp& in, Tensor view);
   // Known without computing it.
-  DType dtype() const { return expr_ ? expr_.dtype() : tensor_.dtype(); }
-  std::span<const int64_t> shape() const { return expr_ ? expr_.shape() : tensor_.shape(); }
+  DType dtype() const { return late_ ? late_->half(half_).dtype : expr_ ? expr_.dtype() : tensor_.dtype(); }
+  std::span<const int64_t> shape() const {
+    return late_ ? late_->half(half_).shape : expr_ ? expr_.shape() : tensor_.shape();
+  }
   int rank() const { return static_cast<int>(shape().size()); }
-  int64_t numel() const { return expr_ ? expr_.numel() : tensor_.numel(); }
-  Device device() const { return expr_ ? expr_.device() : tensor_.device(); }
+  int64_t numel() const { return late_ ? late_->half(half_).numel() : expr_ ? expr_.numel() : tensor_.numel(); }
+  Device device() const { return late_ ? late_->input().device() : expr_ ? expr_.device() : tensor_.device(); }
 
   void set_requires_grad(Interp& in, bool on);
   void set_grad(Interp& in, Value value);
@@ -109,11 +122,17 @@ class TensorObject : public Object {
   }
 
  private:
+  friend class LatePair;
   void compute(Interp& in);
   Expr variable() const;
   /// Of a leaf, before its elements change.
   void forget_variable();
+  void need() const {
+    if (late_) late_->run();
+  }
 
+  std::shared_ptr<LatePair> late_;
+  int half_ = 0;
   Tensor tensor_;
   Expr expr_;                                // while it is pending
   mutable Expr history_;                     // what it was made of, when it is computed and records

@@ -131,11 +131,12 @@ Value by_kernels_of_halves(Interp& in, std::string_view module, std::string_view
   if (result.is_none()) return result;
   if (!result.get<Tuple>()) return as_dtype(in, result, dtype);
   std::vector<Value> items = result.get<Tuple>()->items;
-  items[0] = as_dtype(in, items[0], dtype);
+  if (!items[0].is_none()) items[0] = as_dtype(in, items[0], dtype);
   return make<Tuple>(std::move(items));
 }
 
-/// sort(input, dim, descending): values and where they were; equal ones keep their order.
+/// sort(input, dim, descending, has_values, has_places, is_stable): values and where they were; equal ones keep their
+/// order. See torch._sort for what may be left out.
 Value sort(Interp& in, NativeArgs& a) {
   const Tensor& t = tensor_of(in, a[0], "sort()");
   if (runs_kernels(in, t.device())) return by_kernels_of_halves(in, "torch._sort", "sort", t.dtype(), a.slots);
@@ -143,12 +144,26 @@ Value sort(Interp& in, NativeArgs& a) {
   return lines.first(lines.length());
 }
 
-/// topk(input, k, dim, largest)
+/// topk(input, k, dim, largest, has_values, has_places)
 Value topk(Interp& in, NativeArgs& a) {
   const Tensor& t = tensor_of(in, a[0], "topk()");
   if (runs_kernels(in, t.device())) return by_kernels_of_halves(in, "torch._select", "topk", t.dtype(), a.slots);
   HostLines lines(in, t, in.to_int(a[2], "the dimension"), in.truth(a[3]));
   return lines.first(t.rank() == 0 ? 1 : static_cast<size_t>(in.to_int(a[1], "k")));
+}
+
+/// late(function, input, shape): function(input, has_values, has_places) gives values, of the input's dtype, and
+/// places, both of this shape; or None for what it is not asked for. It runs when one of them is needed.
+Value late(Interp& in, NativeArgs& a) {
+  const Tensor& input = tensor_of(in, a[1], "late()");
+  const Shape shape = shape_of(in, {a[2]});
+  auto pair = std::make_shared<LatePair>(in, a[0], input,
+                                         std::array<LatePair::Half, 2>{
+                                             LatePair::Half{input.dtype(), shape},
+                                             LatePair::Half{DType::kI64, shape},
+                                         });
+  std::vector<Value> halves = {make<TensorObject>(pair, 0), make<TensorObject>(pair, 1)};
+  return make<Tuple>(std::move(halves));
 }
 
 /// ranked(input, dim, rank, nan_first): of a tensor with dimensions.
@@ -246,10 +261,12 @@ constexpr NativeDef kSorting[] = {
     {"even_counts(input, number, low, high)", even_counts, "a histogram of even bins; None on the host"},
     {"logcumsumexp(input, dim)", logcumsumexp, "running logarithms of sums of exponentials"},
     {"searchsorted(sorted, values, right)", searchsorted, "where values would be put in"},
-    {"sort(input, dim, descending)", sort, "sorted, and where the elements were"},
+    {"late(function, input, shape)", late, "values and places, of which only what is read is computed"},
+    {"sort(input, dim, descending, has_values=True, has_places=True, is_stable=True)", sort,
+     "sorted, and where the elements were"},
     {"ranked(input, dim, rank, nan_first)", ranked,
      "one element of each sorted line; None where a sort takes less time"},
-    {"topk(input, k, dim, largest)", topk, "the first ones of a sort, without one"},
+    {"topk(input, k, dim, largest, has_values=True, has_places=True)", topk, "the first ones of a sort, without one"},
 };
 
 }  // namespace

@@ -137,14 +137,13 @@ def _select_many(x, rows, width, k, common):
     return values, places
 
 
-def topk(input, k, dim, largest):
-    """The first k of a sort."""
+def topk(input, k, dim, largest, has_values=True, has_places=True):
+    """The first k of a sort: values and places, or None where they are not asked for and take time of their own."""
     x = _lines(input, dim)
     width = x.shape[-1]
     if k == 0 or x.numel() == 0 or width > _WIDEST and (k > width // 4 or k > _CHUNK // 4 and width >= 2**31 - _TILE):
-        values, places = sort(input, dim, largest)
-        return (values.narrow(dim, 0, k).contiguous(), places.narrow(dim, 0, k).contiguous()) if input.ndim else (
-            values, places)
+        pair = sort(input, dim, largest, has_values, has_places, False)
+        return tuple(t.narrow(dim, 0, k).contiguous() if t is not None else None for t in pair) if input.ndim else pair
     rows, bits = x.numel() // width, 8 * x.element_size()
     common = dict(BITS=bits, FLOATS=x.is_floating_point(), DESCENDING=bool(largest))
     shape = list(x.shape[:-1]) + [k]
@@ -158,9 +157,9 @@ def topk(input, k, dim, largest):
         values, order = sort(taken, 1, largest)
         values, places = values.reshape(shape), at.gather(1, order).reshape(shape)
         return _unlined(values, input.dtype, input, dim), _unlined(places, torch.int64, input, dim)
-    values = torch.empty(shape, dtype=x.dtype, device=x.device)
-    places = torch.empty(shape, dtype=torch.int64, device=x.device)
-    keys, at, in_keys = x, places, False
+    values = torch.empty(shape, dtype=x.dtype, device=x.device) if has_values else None
+    places = torch.empty(shape, dtype=torch.int64, device=x.device) if has_places else None
+    keys, at, in_keys = x, x, False
     while width > _WIDEST:
         chunks = triton.cdiv(width, _CHUNK)
         next_keys = torch.empty((rows * chunks * k,), dtype=_UNSIGNED[bits], device=x.device)
@@ -169,5 +168,6 @@ def topk(input, k, dim, largest):
         _select_kernel[(rows * chunks, )](keys, at, next_keys, next_at, width, chunks, k, CHUNK=_CHUNK,
                                           IN_KEYS=in_keys, num_warps=8, maxnreg=64, **common)
         keys, at, in_keys, width = next_keys, next_at, True, chunks * k
-    _sort_rows(keys, at, values, places, rows, width, k, common, in_keys)
-    return _unlined(values, input.dtype, input, dim), _unlined(places, torch.int64, input, dim)
+    _sort_rows(keys, at, values, places, rows, width, k, common, in_keys, keys=not has_places)
+    return (_unlined(values, input.dtype, input, dim) if has_values else None,
+            _unlined(places, torch.int64, input, dim) if has_places else None)

@@ -87,8 +87,10 @@ def _loaded_key(from_, mask, BITS: tl.constexpr, IS_KEY: tl.constexpr):
 
 @triton.jit(do_not_specialize=_SIZES)
 def _rows_kernel(x, in_places, values, out_places, rows, width, keep, ROWS: tl.constexpr, WIDTH: tl.constexpr,
-                 BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr, IN_KEYS: tl.constexpr):
-    """Sorts ROWS rows of at most WIDTH elements, and keeps the first ones of each."""
+                 BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr, IN_KEYS: tl.constexpr,
+                 VALUES: tl.constexpr, PLACES: tl.constexpr):
+    """Sorts ROWS rows of at most WIDTH elements, and keeps the first ones of each. Values and places are written where
+    they are asked for."""
     at = tl.arange(0, ROWS * WIDTH)
     first = tl.program_id(0).to(tl.int64) * ROWS
     row = first + at // WIDTH
@@ -108,12 +110,14 @@ def _rows_kernel(x, in_places, values, out_places, rows, width, keep, ROWS: tl.c
     if ROWS > 1:
         key, order = _by_digit(key, order, order // WIDTH, ROWS)
     kept = (row < rows) & (at % WIDTH < keep)
-    place = order % WIDTH
-    if IN_KEYS:
-        place = tl.load(in_places + row * width + place, mask=kept, other=0)
     to = row * keep + at % WIDTH
-    tl.store(values + to, _value(key, values.dtype.element_ty, BITS), mask=kept)
-    tl.store(out_places + to, place.to(tl.int64), mask=kept)
+    if VALUES:
+        tl.store(values + to, _value(key, values.dtype.element_ty, BITS), mask=kept)
+    if PLACES:
+        place = order % WIDTH
+        if IN_KEYS:
+            place = tl.load(in_places + row * width + place, mask=kept, other=0)
+        tl.store(out_places + to, place.to(tl.int64), mask=kept)
 
 
 @triton.jit
@@ -124,9 +128,10 @@ def _by_network(key, column):
 
 @triton.jit(do_not_specialize=_SIZES)
 def _narrow_kernel(x, values, out_places, rows, width, keep, beside, ROWS: tl.constexpr, WIDTH: tl.constexpr,
-                   BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr, PLACES: tl.constexpr):
-    """The same for short rows: numbers that have a key above and its place below, in a network of exchanges. Without
-    PLACES in ascending order, and out_places is not written. `beside` rows lie side by side, element by element."""
+                   BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr, VALUES: tl.constexpr,
+                   PLACES: tl.constexpr, KEYS: tl.constexpr):
+    """The same for short rows: numbers that have a key above and its place below, in a network of exchanges. With KEYS
+    the keys alone, of which -0.0 is less than 0.0. `beside` rows lie side by side, element by element."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, WIDTH)[None, :]
     inside = (row < rows) & (column < width)
@@ -134,9 +139,19 @@ def _narrow_kernel(x, values, out_places, rows, width, keep, beside, ROWS: tl.co
     from_ = x + row // beside * beside * width + row % beside
     to = row // beside * beside * keep + row % beside + column * beside
     key = _loaded_key(from_ + column * beside, inside, BITS, False)
-    if not PLACES:
-        key = tl.sort(tl.where(inside, key, 2**BITS - 1).to(tl.uint32), 1)
-        tl.store(values + to, _value(key, values.dtype.element_ty, BITS), mask=kept)
+    if KEYS:
+        ALL: tl.constexpr = 2**BITS - 1 if DESCENDING else 0
+        key = tl.where(inside, key ^ ALL, 2**BITS - 1).to(tl.uint64 if BITS == 64 else tl.uint32)
+        if BITS == 64:  # most are places, counts or identifiers, of whose bits few differ
+            least = tl.min(key)
+            most = tl.max(tl.where(inside, key, least)) - least
+            if most < 2**32:
+                key = tl.sort(tl.where(inside, key - least, 2**32 - 1).to(tl.uint32), 1).to(tl.uint64) + least
+            else:
+                key = tl.sort(key, 1)
+        else:
+            key = tl.sort(key, 1)
+        tl.store(values + to, _value(key ^ ALL, values.dtype.element_ty, BITS), mask=kept)
         return
     key = _order(key, FLOATS, DESCENDING, BITS)
     key = tl.where(inside, key, 2**BITS - 1)  # what is outside comes last, for its place
@@ -155,14 +170,16 @@ def _narrow_kernel(x, values, out_places, rows, width, keep, beside, ROWS: tl.co
     else:
         place = _by_network(key.to(tl.uint64 if BITS == 32 else tl.uint32), column)
     place = place.to(tl.int64)
-    # Keys do not tell -0.0 from 0.0, or one NaN from another.
-    tl.store(values + to, tl.load(from_ + place * beside, mask=kept, other=0), mask=kept)
-    tl.store(out_places + to, place, mask=kept)
+    if VALUES:  # keys do not tell -0.0 from 0.0, or one NaN from another
+        tl.store(values + to, tl.load(from_ + place * beside, mask=kept, other=0), mask=kept)
+    if PLACES:
+        tl.store(out_places + to, place, mask=kept)
 
 
 @triton.jit(do_not_specialize=_SIZES)
 def _ranks_kernel(x, values, out_places, rows, width, keep, ROWS: tl.constexpr, WIDTH: tl.constexpr,
-                  BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr):
+                  BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr, VALUES: tl.constexpr,
+                  PLACES: tl.constexpr):
     """The same for short rows of wide numbers: each goes where those ahead of it in their order end."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, WIDTH)[None, :]
@@ -173,8 +190,10 @@ def _ranks_kernel(x, values, out_places, rows, width, keep, ROWS: tl.constexpr, 
     ahead = (other < mine) | (other == mine) & (column[:, None, :] < column[:, :, None])
     rank = tl.sum((ahead & inside[:, None, :]).to(tl.int32), 2)
     kept = inside & (rank < keep)
-    tl.store(values + row * keep + rank, tl.load(x + row * width + column, mask=inside, other=0), mask=kept)
-    tl.store(out_places + row * keep + rank, (column + 0 * row).to(tl.int64), mask=kept)
+    if VALUES:
+        tl.store(values + row * keep + rank, tl.load(x + row * width + column, mask=inside, other=0), mask=kept)
+    if PLACES:
+        tl.store(out_places + row * keep + rank, (column + 0 * row).to(tl.int64), mask=kept)
 
 
 @triton.jit
@@ -306,7 +325,7 @@ def _look(word, before, ahead, seen, FLAG: tl.constexpr):
 @triton.jit(do_not_specialize=_SIZES)
 def _pass_kernel(x, key_buffers, place_buffers, values, out_places, work, states, bins_of_all, width, tiles, size,
                  number, BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr, LAST: tl.constexpr,
-                 PLACES: tl.constexpr, TILE: tl.constexpr):
+                 VALUES: tl.constexpr, PLACES: tl.constexpr, TILE: tl.constexpr):
     """One digit: a program sorts its tile by it and copies each digit's elements to their place in the row.
 
     The passes before this one that were not useless decide where the keys are: in x, or in one of two buffers of
@@ -356,7 +375,7 @@ def _pass_kernel(x, key_buffers, place_buffers, values, out_places, work, states
         if tile > 0:
             tl.atomic_xchg(words + tile * 256, (before + own) | tl.full((256,), 2, wide) << FLAG, sem="relaxed")
 
-        key = kl.scatter(key, to, 0)
+        key = kl.scatter(key, to, 0)  # also of the last pass without VALUES: its digits say where places go
         start = tl.load(starts + (row * PASSES + number) * 256 + bins)
         offset = start + before.to(start.dtype) - begin
         digit = _digit(key, 8 * number, FLOATS, DESCENDING, BITS)
@@ -364,7 +383,8 @@ def _pass_kernel(x, key_buffers, place_buffers, values, out_places, work, states
         inside = at < left
         begin_out = done % 2 * size + row * width
         if LAST:
-            tl.store(values + row * width + out, _value(key, values.dtype.element_ty, BITS), mask=inside)
+            if VALUES:
+                tl.store(values + row * width + out, _value(key, values.dtype.element_ty, BITS), mask=inside)
         else:
             tl.store(key_buffers + begin_out + out, key.to(key_buffers.dtype.element_ty), mask=inside)
         if PLACES:
@@ -411,14 +431,17 @@ def _few(x, rows, together, wide):
     return together
 
 
-def _is_narrow(width, bits):
-    return width <= _NARROWEST and (bits < 64 or width > _PAIRED)
+def _is_narrow(width, bits, keys=False):
+    return width <= _NARROWEST and (bits < 64 or width > _PAIRED or keys)
 
 
-def _sort_rows(x, in_places, values, places, rows, width, keep, common, in_keys, beside=1):
-    """The first `keep` of each row; places is None where nobody asks for them: see sorted_values()."""
+def _sort_rows(x, in_places, values, places, rows, width, keep, common, in_keys, beside=1, keys=False):
+    """The first `keep` of each row. Values or places are None where nobody asks for them; with `keys` places are, and
+    -0.0 and 0.0 may change theirs."""
     wide = max(16, triton.next_power_of_2(width))
-    if _is_narrow(width, common["BITS"]) and not in_keys:
+    common = dict(common, VALUES=values is not None, PLACES=places is not None)
+    values, places = x if values is None else values, x if places is None else places  # for their types
+    if _is_narrow(width, common["BITS"], keys) and not in_keys:
         wide = max(8, triton.next_power_of_2(width))
         # Of rows side by side, whole sectors of 32 bytes. A thread exchanges what it holds itself: 16 elements of long
         # rows (an H200: 92808 x 45 floats by columns take 54 us so and 60 with eight), eight of short ones.
@@ -429,8 +452,8 @@ def _sort_rows(x, in_places, values, places, rows, width, keep, common, in_keys,
         # for each thread, 1953 x 255 15.1 and 17.7).
         while of_warp > max(128, wide) and rows * wide < _MANY_WARPS * of_warp:
             of_warp //= 2
-        _narrow_kernel[(triton.cdiv(rows, together), )](x, values, values if places is None else places, rows, width,
-                                                        keep, beside, ROWS=together, WIDTH=wide, PLACES=places is not None,
+        _narrow_kernel[(triton.cdiv(rows, together), )](x, values, places, rows, width, keep, beside, ROWS=together,
+                                                        WIDTH=wide, KEYS=keys,
                                                         num_warps=max(1, together * wide // of_warp), **common)
         return
     if wide <= _PAIRED and not in_keys:
@@ -444,22 +467,6 @@ def _sort_rows(x, in_places, values, places, rows, width, keep, common, in_keys,
     _rows_kernel[(triton.cdiv(rows, together), )](x, in_places, values, places, rows, width, keep, ROWS=together,
                                                   WIDTH=wide, IN_KEYS=in_keys,
                                                   num_warps=max(1, min(16, together * wide // 512)), **common)
-
-
-def sorted_values(input, dim):
-    """Sorted values alone, or None where they come with their places anyway."""
-    x = _lines(input, dim)
-    width, bits = x.shape[-1], 8 * x.element_size()
-    is_short = 0 < width <= _NARROWEST and bits <= 32
-    if x.numel() == 0 or not (is_short or width > _WIDEST):
-        return None
-    values, rows = torch.empty_like(x), x.numel() // width
-    common = {"BITS": bits, "FLOATS": x.is_floating_point(), "DESCENDING": False}
-    if is_short:
-        _sort_rows(x, x, values, None, rows, width, width, common, False)
-    else:
-        _sort_long(x, values, None, rows, width, bits, common)
-    return _unlined(values, input.dtype, input, dim)
 
 
 _FEW = 4  # elements along the dimension that are sorted as an expression
@@ -484,31 +491,35 @@ def _sort_few(input, dim, descending):
     return torch.stack(values, dim), torch.stack(places, dim)
 
 
-def sort(input, dim, descending):
-    """Sorted values, and where they were, int64; equal ones keep their order."""
+def sort(input, dim, descending, has_values=True, has_places=True, is_stable=True):
+    """Sorted values, and where they were, int64; of each None where it is not asked for. Equal ones keep their order,
+    but without `is_stable` -0.0 and 0.0 do so only where places are asked for."""
     rank = input.ndim
     if rank > 0 and 2 <= input.shape[dim] <= _FEW and input.numel() > 0:
         return _sort_few(input, dim, descending)
     bits = 8 * input.element_size()
     common = {"BITS": bits, "FLOATS": input.is_floating_point(), "DESCENDING": bool(descending)}
+    keys = not has_places and not (is_stable and input.is_floating_point())
     beside = math.prod(input.shape[dim + 1:]) if dim < rank - 1 else 1
-    if beside > 1 and input.numel() > 0 and _is_narrow(input.shape[dim], bits):
+    is_beside = beside > 1 and input.numel() > 0 and _is_narrow(input.shape[dim], bits, keys)
+    if is_beside:
         x = input.contiguous()
         x = x.view(torch.uint8) if x.dtype is torch.bool else x
-        values, places = torch.empty_like(x), torch.empty(x.shape, dtype=torch.int64, device=x.device)
-        width = x.shape[dim]
-        _sort_rows(x, x, values, places, x.numel() // width, width, width, common, False, beside)
-        return values.view(torch.bool) if input.dtype is torch.bool else values, places
-    x = _lines(input, dim)
-    width = x.shape[-1]
-    values, places = torch.empty_like(x), torch.empty_like(x, dtype=torch.int64)
+    else:
+        x = _lines(input, dim)
+    width = input.shape[dim] if is_beside else x.shape[-1]
+    values = torch.empty_like(x) if has_values else None
+    places = torch.empty_like(x, dtype=torch.int64) if has_places else None
     if x.numel() > 0:
         rows = x.numel() // width
         if width <= _WIDEST:
-            _sort_rows(x, x, values, places, rows, width, width, common, False)
+            _sort_rows(x, x, values, places, rows, width, width, common, False, beside if is_beside else 1, keys)
         else:
             _sort_long(x, values, places, rows, width, bits, common)
-    return _unlined(values, input.dtype, input, dim), _unlined(places, torch.int64, input, dim)
+    if is_beside:
+        return values.view(torch.bool) if has_values and input.dtype is torch.bool else values, places
+    return (_unlined(values, input.dtype, input, dim) if has_values else None,
+            _unlined(places, torch.int64, input, dim) if has_places else None)
 
 
 def ranked(input, dim, rank, nan_first):
@@ -539,7 +550,7 @@ def _shares(x, tiles, rows):
 
 
 def _sort_long(x, values, places, rows, width, bits, common):
-    """places is None where nobody asks for them."""
+    """Values or places are None where nobody asks for them."""
     size, passes = x.numel(), bits // 8
     tiles = triton.cdiv(width, _TILE)
     # The words of each tile in each pass, and what _parts() says.
@@ -549,12 +560,11 @@ def _sort_long(x, values, places, rows, width, bits, common):
     _histogram_kernel[(rows * shares, )](x, work, states, bins, width, tiles, share, shares, TILE=_TILE, num_warps=16,
                                          **common)
     keys = torch.empty((2 * size, ), dtype=_UNSIGNED[bits], device=x.device)
-    has_places, place_buffers = places is not None, values
-    if has_places:
+    place_buffers = x
+    if places is not None:
         place_buffers = torch.empty((2 * size, ), dtype=torch.int32 if width < 2**31 else torch.int64, device=x.device)
-    else:
-        places = values
     for number in range(passes):
-        _pass_kernel[(rows * tiles, )](x, keys, place_buffers, values, places, work, states, bins, width, tiles, size,
-                                       number, LAST=number == passes - 1, PLACES=has_places, TILE=_TILE, num_warps=8,
-                                       maxnreg=128, **common)
+        _pass_kernel[(rows * tiles, )](x, keys, place_buffers, x if values is None else values,
+                                       x if places is None else places, work, states, bins, width, tiles, size, number,
+                                       LAST=number == passes - 1, VALUES=values is not None, PLACES=places is not None,
+                                       TILE=_TILE, num_warps=8, maxnreg=128, **common)

@@ -14,9 +14,22 @@ def _looked_up(input, dim, pair):
     return _Pair((gather(input, dim, pair[1]), pair[1]))
 
 
+_FEWEST = 5  # elements along the dimension from which on places take time of their own
+
+
+def _late(input, dim, k, function):
+    """function(input, has_values, has_places) when one of them is needed, of what is still there then: sort(x)[0] makes
+    no places. Both are as long as `k` along the dimension. None where nothing is gained."""
+    if input.ndim == 0 or input.shape[dim] < _FEWEST or input.numel() == 0 or k == 0 or not _kiln.runs_kernels(input):
+        return None
+    return _kiln.late(function, input, [k if d == dim else n for d, n in enumerate(input.shape)])
+
+
 def sort(input, dim=-1, descending=False, *, stable=False):
     dim = _dim(dim, input.ndim)
-    return _looked_up(input, dim, _kiln.sort(input.detach(), dim, descending))
+    pair = _late(input, dim, input.shape[dim] if input.ndim else 1,
+                 lambda x, has_values, has_places: _kiln.sort(x, dim, descending, has_values, has_places, stable))
+    return _Pair(pair) if pair else _looked_up(input, dim, _kiln.sort(input.detach(), dim, descending))
 
 
 def argsort(input, dim=-1, descending=False, *, stable=False):
@@ -34,7 +47,9 @@ def topk(input, k, dim=-1, largest=True, sorted=True):
         raise RuntimeError(f"topk() of {k} from a dimension of {n}")
     if input.dtype is torch.bool:
         raise NotImplementedError("topk() does not apply to tensors of bool")
-    return _looked_up(input, dim, _kiln.topk(input.detach(), k, dim, largest))
+    pair = _late(input, dim, k,
+                 lambda x, has_values, has_places: _kiln.topk(x, k, dim, largest, has_values, has_places))
+    return _Pair(pair) if pair else _looked_up(input, dim, _kiln.topk(input.detach(), k, dim, largest))
 
 
 def kthvalue(input, k, dim=-1, keepdim=False):
@@ -46,10 +61,26 @@ def kthvalue(input, k, dim=-1, keepdim=False):
     found = _ranked(input, dim, k - 1, False, keepdim)
     if found:
         return found
-    pair = sort(input, dim)
+    return _of_sorted(input, dim, keepdim, lambda x: k - 1)
+
+
+def _of_sorted(input, dim, keepdim, rank):
+    """The elements of a sort at a rank, which follows from the tensor: a number, or one for each row."""
+
+    def picked(x, pair):
+        at = rank(x)
+        if isinstance(at, int):
+            return [None if t is None else narrow(t, dim, at, 1) for t in pair]
+        return [None if t is None else gather(t, dim, at) for t in pair]
+
+    def late(x, has_values, has_places):
+        return tuple(picked(x, _kiln.sort(x, dim, False, has_values, has_places, False)))
+
+    x = input.reshape(1) if input.ndim == 0 else input
+    out = _late(x, dim, 1, late) or picked(x, sort(x, dim))
     if input.ndim == 0:
-        return pair
-    return _Pair(narrow(t, dim, k - 1, 1) if keepdim else select(t, dim, k - 1) for t in pair)
+        return _Pair(t.reshape(()) for t in out)
+    return _Pair(out if keepdim else (t.squeeze(dim) for t in out))
 
 
 def _ranked(input, dim, rank, nan_first, keepdim):
@@ -82,16 +113,14 @@ def median(input, dim=None, keepdim=False):
     found = _ranked(input, dim, (n - 1) // 2, True, keepdim)
     if found:
         return found
-    values, places = sort(x, dim)
-    middle = torch.full([1 if d == dim else s for d, s in enumerate(x.shape)], (n - 1) // 2, dtype=torch.int64,
-                        device=x.device)
-    if x.is_floating_point():
+
+    def middle(x):
+        if not x.is_floating_point():
+            return (n - 1) // 2
         valid = (~x.isnan()).sum(dim, True)
-        middle = torch.where(valid < n, valid, middle)
-    out = [gather(t, dim, middle) for t in (values, places)]
-    if input.ndim == 0:
-        return _Pair(t.reshape(()) for t in out)
-    return _Pair(t if keepdim else t.squeeze(dim) for t in out)
+        return torch.where(valid < n, valid, (n - 1) // 2)
+
+    return _of_sorted(input, dim, keepdim, middle)
 
 
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
@@ -114,23 +143,13 @@ def _quantile(input, q, dim, keepdim, interpolation, skip_nan):
         raise RuntimeError(f"quantile(interpolation={interpolation!r})")
     x, d = (input.reshape(-1), 0) if dim is None else (input, _dim(dim, input.ndim))
     x = x.reshape(1) if x.ndim == 0 else x
-    line = movedim(_sorted_values(x, d), d, -1)
+    line = movedim(sort(x, d)[0], d, -1)
     out = movedim(_between(line, qs.reshape(-1), interpolation, skip_nan), -1, 0)
     if keepdim:
         out = out.reshape([out.shape[0]] + [1] * input.ndim) if dim is None else out.unsqueeze(d + 1)
     if input.ndim == 0:
         out = out.reshape(-1)
     return out[0] if qs.ndim == 0 else out
-
-
-def _sorted_values(x, dim):
-    has_keys = x.element_size() > 1 or not x.is_floating_point()
-    if has_keys and not _kiln.records(x) and _kiln.runs_kernels(x):
-        from torch import _sort
-        values = _sort.sorted_values(x, dim)
-        if values is not None:
-            return values
-    return sort(x, dim)[0]
 
 
 @lazily
@@ -162,7 +181,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     if return_inverse:
         flat, order = sort(input.reshape(-1))
     else:
-        flat, order = _sorted_values(input.reshape(-1), 0), None
+        flat, order = sort(input.reshape(-1))[0], None
     return _distinct(flat, input.shape, order, return_inverse, return_counts)
 
 

@@ -3,7 +3,7 @@ import math
 import torch
 from torch import _elementwise, _kiln, _tensor
 from torch._products import _added, _product, outer
-from torch._sorting import _elements_along, _quantile, _Pair, sort
+from torch._sorting import _elements_along, _of_sorted, _quantile
 from torch._tensor import _dim, _floats, _wide, gather
 
 lazily = _kiln.lazily
@@ -239,13 +239,7 @@ def nanmedian(input, dim=None, keepdim=False):
             return input.new_full((), float("nan"))
         return nanmedian(input.reshape(-1), 0)[0]
     dim, x, n = _elements_along(input, dim, "nanmedian")
-    values, places = sort(x, dim)
-    valid = (x == x).sum(dim, True)
-    middle = ((valid - 1) // 2).clamp(min=0)
-    out = [gather(t, dim, middle) for t in (values, places)]
-    if input.ndim == 0:
-        return _Pair(t.reshape(()) for t in out)
-    return _Pair(t if keepdim else t.squeeze(dim) for t in out)
+    return _of_sorted(input, dim, keepdim, lambda x: (((x == x).sum(dim, True) - 1) // 2).clamp(min=0))
 
 
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
