@@ -114,6 +114,9 @@ void push_views(Dag& dag);
 /// less work than to store them.
 void push_takes(Dag& dag);
 
+/// Makes strided views of takes at places that are counted evenly and inside of what is in memory.
+void view_takes(Dag& dag);
+
 /// Makes one scan from the end of a flip of a scan of a flip.
 void reverse_scans(Dag& dag, const Machine& machine);
 

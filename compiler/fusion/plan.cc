@@ -38,6 +38,7 @@ class Planner {
       reverse_scans(dag_, options_.machine);
       push_views(dag_);
       push_takes(dag_);
+      view_takes(dag_);
       pull_selects(dag_);
       refine_shapes(dag_);
       separate_counts(dag_);

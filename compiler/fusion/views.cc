@@ -84,10 +84,10 @@ std::optional<Operand> reshape(const Operand& operand, const Shape& shape) {
 }
 
 int64_t touched(const Operand& operand) {
-  int64_t n = 1;
+  int64_t n = 1, span = 1;
   for (size_t d = 0; d < operand.shape.size(); ++d)
-    if (operand.strides[d] != 0) n *= operand.shape[d];
-  return n;
+    if (operand.strides[d] != 0) n *= operand.shape[d], span += (operand.shape[d] - 1) * std::abs(operand.strides[d]);
+  return n == 0 ? 0 : std::min(n, span);  // windows share elements
 }
 
 std::optional<std::vector<int>> axis_map(const Operand& view, const Shape& shape) {
