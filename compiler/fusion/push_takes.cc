@@ -1,5 +1,6 @@
 // Takes of computed tensors: what is taken is computed, instead of all there is.
 #include <algorithm>
+#include <set>
 
 #include "compiler/fusion/dag.h"
 
@@ -41,10 +42,84 @@ double flop_of(const Dag& dag, int node) {
   return flop;
 }
 
+/// Where dimensions of the taken end within dimension `t` of a take, from the innermost: an image of windows, whose
+/// rows are eight windows of seven.
+std::vector<int64_t> ends_within(const Taken& t, const std::vector<Operand>& operands) {
+  std::set<int64_t> strides;
+  for (const Operand& o : operands) {
+    if (o.is_number()) continue;
+    const Shape outer = row_major(o.shape);
+    std::optional<int64_t> next;  // the stride with which a dimension runs on into the one inside of it
+    for (size_t d = o.shape.size(); d-- > 0;) {
+      if (o.shape[d] == 1) continue;
+      if (next && o.strides[d] != *next) strides.insert(outer[d]);
+      next = o.strides[d] * o.shape[d];
+    }
+  }
+  std::vector<int64_t> ends;
+  int64_t inner = t.stride;
+  for (int64_t s : strides) {
+    if (inner <= 0 || s <= inner || s >= t.stride * t.size || s % inner != 0 || t.stride * t.size % s != 0) continue;
+    ends.push_back(s / inner);
+    inner = s;
+  }
+  return ends;
+}
+
+/// What `op` makes of places and a number, for each place once.
+Operand place_node(Dag& dag, const Operand& places, ExprOp op, int64_t number) {
+  DagNode n;
+  n.kind = DagKind::kPointwise;
+  n.op = op;
+  n.dtype = n.operand_type = n.number_type = dag.nodes[at(places.node)].dtype;
+  n.origin = dag.nodes[at(places.node)].origin;
+  Operand own = places;
+  for (size_t d = 0; d < own.shape.size(); ++d)
+    if (own.strides[d] == 0) own.shape[d] = 1;
+  n.shape = own.shape;
+  Operand by;
+  by.number = number;
+  by.shape = own.shape;
+  by.strides.assign(own.shape.size(), 0);
+  n.operands = {own, by};
+  Operand out = places;
+  out.offset = 0;
+  out.strides = row_major(own.shape);
+  for (size_t d = 0; d < own.shape.size(); ++d)
+    if (own.shape[d] == 1) out.strides[d] = 0;
+  out.node = static_cast<int>(dag.nodes.size());
+  dag.nodes.push_back(std::move(n));
+  return out;
+}
+
+/// Takes dimensions along which places are looked up apart where they are several of what is taken. False where there
+/// are none.
+bool split_places(Dag& dag, DagNode& take, const std::vector<Operand>& operands) {
+  std::vector<Taken> taken;
+  std::vector<Operand> places = {take.operands[0]};
+  for (size_t k = 0; k < take.taken.size(); ++k) {
+    Taken t = take.taken[k];
+    Operand p = take.operands[k + 1];
+    if (!p.is_number())
+      for (int64_t inner : ends_within(t, operands)) {
+        places.push_back(place_node(dag, p, ExprOp::kMod, inner));
+        taken.push_back({t.stride, inner, false});
+        p = place_node(dag, p, ExprOp::kFloorDiv, inner);
+        t = {t.stride * inner, t.size / inner, t.any_outside};
+      }
+    taken.push_back(t);
+    places.push_back(p);
+  }
+  if (taken.size() == take.taken.size()) return false;
+  take.taken = std::move(taken);
+  take.operands = std::move(places);
+  return true;
+}
+
 }  // namespace
 
 void push_takes(Dag& dag) {
-  const std::vector<bool> of_counts = nodes_of_counts(dag);
+  std::vector<bool> of_counts = nodes_of_counts(dag);
   std::vector<int> uses = uses_of_nodes(dag);
   auto is_count = [&](const Operand& o) {
     return o.is_number() || (o.node < static_cast<int>(of_counts.size()) && of_counts[at(o.node)]);
@@ -52,8 +127,8 @@ void push_takes(Dag& dag) {
   // What it makes is appended, and visited in its turn.
   for (size_t i = 0; i < dag.nodes.size(); ++i) {
     if (dag.nodes[i].op != ExprOp::kTake) continue;
-    const DagNode take = dag.nodes[i];
-    const Operand& view = take.operands[0];
+    DagNode take = dag.nodes[i];
+    const Operand view = take.operands[0];
     const DagNode from = dag.nodes[at(view.node)];
     if (from.kind != DagKind::kPointwise || from.op == ExprOp::kCall || numel(take.shape) == 0) continue;
     const bool made_here = is_count(view);
@@ -71,8 +146,22 @@ void push_takes(Dag& dag) {
     const bool is_shared = uses[at(view.node)] > 1 && !is_few;
     if (grows || (is_shared && info(from.op).flop > kTakenFlop)) continue;
     if (is_shared && ends_reduction(dag, from)) continue;
-    Operand wide = view;  // with the dimensions along which places are looked up
-    for (const Taken& t : take.taken) wide.shape.push_back(t.size), wide.strides.push_back(t.stride);
+    Operand wide;  // with the dimensions along which places are looked up
+    auto widen = [&] {
+      wide = view;
+      for (const Taken& t : take.taken) wide.shape.push_back(t.size), wide.strides.push_back(t.stride);
+    };
+    widen();
+    const auto says = [&](const Operand& o) { return compose(wide, o).has_value(); };
+    if (!std::ranges::all_of(from.operands, says) && split_places(dag, take, from.operands)) {
+      widen();
+      for (size_t n = of_counts.size(); n < dag.nodes.size(); ++n) {
+        of_counts.push_back(is_count(dag.nodes[n].operands[0]));
+        uses.push_back(0);
+        for (const Operand& o : dag.nodes[n].operands)
+          if (!o.is_number()) ++uses[at(o.node)];
+      }
+    }
     const size_t rank = take.shape.size();
     std::vector<DagNode> takes;
     std::vector<Operand> more;
@@ -132,6 +221,7 @@ void push_takes(Dag& dag) {
       for (const Operand& o : t.operands)
         if (!o.is_number()) ++uses[at(o.node)];
       dag.nodes.push_back(std::move(t));
+      of_counts.push_back(false);
       uses.push_back(1);
     }
     dag.nodes[i] = std::move(moved);

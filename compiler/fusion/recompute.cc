@@ -16,6 +16,9 @@ constexpr int kCheapFlop = 16;
 /// each step is cheap: rows and columns that take turns to be normalised (Sinkhorn's steps) would begin anew each time.
 constexpr int kMostInstructions = 48;
 
+/// Of a kernel that takes another one's operations in: see grouping.cc.
+constexpr size_t kMostMembers = 192, kMostTensors = 24;
+
 /// Nodes that compute one element of the last of them from what is in memory, operands first.
 using Chain = std::vector<int>;
 
@@ -104,7 +107,7 @@ class ChainOf {
       } else if (!stored) {
         return false;
       }
-      if (!there && !is_read_anyway(o) && reads_.emplace(o.node, o.offset, o.strides).second)
+      if (!there && !from.counts && !is_read_anyway(o) && reads_.emplace(o.node, o.offset, o.strides).second)
         bytes_ += static_cast<double>(touched(o)) * size_of(from.dtype);
     }
     chain_.push_back(node);
@@ -203,7 +206,10 @@ bool is_read(const Dag& dag, const Grouping& grouping, int node) {
 class Recomputer {
  public:
   Recomputer(Dag& dag, Grouping& grouping, const Machine& machine)
-      : dag_(dag), grouping_(grouping), l2_bytes_(static_cast<double>(machine.rates().l2_bytes)) {}
+      : dag_(dag),
+        grouping_(grouping),
+        l2_bytes_(static_cast<double>(machine.rates().l2_bytes)),
+        most_for_launch_(machine.gpu() ? machine.rates().kernel_us / 2 * machine.rates().pointwise_flop_per_us : 0) {}
 
   void run() {
     const auto count = static_cast<int>(dag_.nodes.size());
@@ -212,6 +218,7 @@ class Recomputer {
       moved = false;
       for (int node = 0; node < count; ++node) moved = recompute(node) || moved;
     }
+    for (size_t c = 0; c < grouping_.clusters.size(); ++c) spare_launch(static_cast<int>(c));
     std::set<int> changed;
     for (const auto& [made, copy] : copies_) changed.insert(std::get<1>(made));
     for (int c : changed) order(grouping_.clusters[at(c)]);
@@ -245,21 +252,10 @@ class Recomputer {
     if (!grouping_.stored[at(node)] || own < 0 ||
         std::ranges::any_of(dag_.outputs, [&](const Operand& o) { return o.node == node; }))
       return false;
-    std::vector<Reader> readers;  // elsewhere
     bool at_home = false;
-    for (size_t c = 0; c < dag_.nodes.size(); ++c)
-      for (size_t k = 0; k < dag_.nodes[c].operands.size(); ++k) {
-        if (dag_.nodes[c].operands[k].node != node || grouping_.cluster_of[c] < 0) continue;
-        if (grouping_.cluster_of[c] == own) {
-          at_home = true;
-          continue;
-        }
-        // All of them, or none: a value that is stored for one is there for the others.
-        const int cluster = grouping_.cluster_of[c], consumer = static_cast<int>(c);
-        auto loops = place(dag_, grouping_.clusters[at(cluster)], node, consumer, k);
-        if (!loops) return false;
-        readers.push_back({cluster, consumer, k, std::move(*loops)});
-      }
+    const auto found = readers_elsewhere(node, at_home);
+    if (!found) return false;
+    const std::vector<Reader>& readers = *found;
     ChainOf chain_of(dag_, grouping_, readers, copies_, l2_bytes_);
     const Chain chain = chain_of(node);
     constexpr size_t kMostReaders = 4;  // that compute all of a kernel instead
@@ -275,6 +271,111 @@ class Recomputer {
     for (size_t k = chain.size(); k-- > 0;)
       if (!is_read(dag_, grouping_, chain[k])) drop(chain[k]);
     return true;
+  }
+
+  /// Who reads a node in other kernels; `at_home` whether its own does. Nullopt where one of them cannot compute it:
+  /// all of them do, or none, since a value that is stored for one is there for the others.
+  std::optional<std::vector<Reader>> readers_elsewhere(int node, bool& at_home) const {
+    std::vector<Reader> readers;
+    for (size_t c = 0; c < dag_.nodes.size(); ++c)
+      for (size_t k = 0; k < dag_.nodes[c].operands.size(); ++k) {
+        const int cluster = grouping_.cluster_of[c], consumer = static_cast<int>(c);
+        if (dag_.nodes[c].operands[k].node != node || cluster < 0) continue;
+        if (cluster == grouping_.cluster_of[at(node)]) {
+          at_home = true;
+          continue;
+        }
+        auto loops = place(dag_, grouping_.clusters[at(cluster)], node, consumer, k);
+        if (!loops) return std::nullopt;
+        readers.push_back({cluster, consumer, k, std::move(*loops)});
+      }
+    return readers;
+  }
+
+  /// All that a node is computed from in its kernel, operands first, and along which loops of a reader. False where a
+  /// reader cannot compute that.
+  bool add_all(int node, const std::vector<int>& loops, Chain& chain, std::vector<std::vector<int>>& maps) const {
+    if (const auto known = std::ranges::find(chain, node); known != chain.end())
+      return maps[static_cast<size_t>(known - chain.begin())] == loops;  // else it would be computed twice
+    const DagNode& n = dag_.nodes[at(node)];
+    if (n.kind != DagKind::kPointwise || n.op == ExprOp::kCall || n.op == ExprOp::kPut) return false;
+    for (const Operand& o : n.operands) {
+      if (o.is_number() || grouping_.cluster_of[at(o.node)] != grouping_.cluster_of[at(node)]) continue;
+      const DagNode& from = dag_.nodes[at(o.node)];
+      if (!axis_map(o, from.shape) || !add_all(o.node, loops_of(o, from, loops), chain, maps)) return false;
+    }
+    chain.push_back(node);
+    maps.push_back(loops);
+    return true;
+  }
+
+  /// A kernel of few elements goes where those that read its values compute them in less time than its launch takes:
+  /// the corners of a box for each image, which all pixels of the image compare with.
+  void spare_launch(int c) {
+    const Cluster home = grouping_.clusters[at(c)];
+    if (home.form != Form::kPointwise || home.members.empty()) return;
+    struct Copy {
+      Reader reader;
+      Chain chain;
+      std::vector<std::vector<int>> maps;
+    };
+    std::vector<Copy> copies;
+    std::map<int, std::set<int>> added;  // nodes by reader
+    for (int m : home.members) {
+      if (!grouping_.stored[at(m)]) continue;
+      if (std::ranges::any_of(dag_.outputs, [&](const Operand& o) { return o.node == m; })) return;
+      bool at_home = false;
+      auto readers = readers_elsewhere(m, at_home);
+      if (!readers) return;
+      for (Reader& r : *readers) {
+        Copy copy{std::move(r), {}, {}};
+        if (grouping_.clusters[at(copy.reader.cluster)].form == Form::kProduct ||
+            !add_all(m, copy.reader.loops, copy.chain, copy.maps))
+          return;
+        added[copy.reader.cluster].insert(copy.chain.begin(), copy.chain.end());
+        copies.push_back(std::move(copy));
+      }
+    }
+    double instructions = 0;
+    for (const auto& [reader, nodes] : added) {
+      const Cluster& to = grouping_.clusters[at(reader)];
+      int of_element = 0;
+      for (int n : nodes) of_element += instructions_of(dag_.nodes[at(n)]) + loads_of(n);
+      instructions += of_element * static_cast<double>(to.rows()) * static_cast<double>(to.columns());
+      if (to.members.size() + nodes.size() > kMostMembers || tensors_of(to, nodes) > kMostTensors) return;
+    }
+    if (copies.empty() || instructions >= most_for_launch_) return;
+    for (const Copy& copy : copies)
+      dag_.nodes[at(copy.reader.consumer)].operands[copy.reader.operand].node =
+          copied(dag_, grouping_, copies_, copy.chain, copy.reader.cluster, copy.maps);
+    for (size_t k = home.members.size(); k-- > 0;) {
+      grouping_.stored[at(home.members[k])] = false;
+      drop(home.members[k]);
+    }
+  }
+
+  /// Instructions for what a node reads from the caches.
+  int loads_of(int node) const {
+    constexpr int kOfLoad = 4;
+    return kOfLoad * static_cast<int>(std::ranges::count_if(dag_.nodes[at(node)].operands, [&](const Operand& o) {
+             return !o.is_number() && !dag_.nodes[at(o.node)].counts &&
+                    grouping_.cluster_of[at(o.node)] != grouping_.cluster_of[at(node)];
+           }));
+  }
+
+  /// Tensors that a kernel reads and writes which computes these nodes of another one too.
+  size_t tensors_of(const Cluster& c, const std::set<int>& nodes) const {
+    std::set<int> seen;
+    auto read_by = [&](int m) {
+      for (const Operand& o : dag_.nodes[at(m)].operands)
+        if (!o.is_number() && !c.contains(o.node) && !nodes.contains(o.node)) seen.insert(o.node);
+    };
+    for (int m : c.members) {
+      read_by(m);
+      if (grouping_.stored[at(m)]) seen.insert(m);
+    }
+    for (int m : nodes) read_by(m);
+    return seen.size();
   }
 
   /// Takes a node that nothing reads any more out of its kernel.
@@ -303,7 +404,7 @@ class Recomputer {
 
   Dag& dag_;
   Grouping& grouping_;
-  double l2_bytes_;
+  double l2_bytes_, most_for_launch_;  // instructions that take less than a kernel's launch
   Copies copies_;
 };
 
