@@ -32,6 +32,7 @@ class ViewTaker {
 
  private:
   using Numbers = std::optional<Operand>;  // a tensor of integers as offset + the sum of strides times indices
+  static constexpr int64_t kMost = std::numeric_limits<int32_t>::max();  // far from where either width ends
   static constexpr int kNoTensor = 0;  // of such an operand: its node is not looked at, but it is more than a number
 
   /// Of all elements of a node.
@@ -39,12 +40,13 @@ class ViewTaker {
     Operand out;
     out.node = kNoTensor;
     out.shape = n.shape;
+    // Narrow integers wrap around, and floats round.
+    if (!is_int(n.dtype) || n.dtype == DType::kI1 || size_of(n.dtype) < 4) return std::nullopt;
     if (n.counts) {
       out.strides = row_major(n.shape);
-      return out;
+      return range(out).second > kMost ? std::nullopt : Numbers(out);
     }
-    if (n.kind != DagKind::kPointwise || !is_int(n.dtype) || n.dtype == DType::kI1 || size_of(n.dtype) < 4)
-      return std::nullopt;
+    if (n.kind != DagKind::kPointwise) return std::nullopt;
     const bool adds = n.op == ExprOp::kAdd || n.op == ExprOp::kSub;
     if (!adds && n.op != ExprOp::kMul && n.op != ExprOp::kCast) return std::nullopt;
     Numbers a = numbers(n.operands[0]);
@@ -62,8 +64,6 @@ class ViewTaker {
       for (size_t d = 0; d < a->strides.size(); ++d) a->strides[d] += sign * b->strides[d];
       a->offset += sign * b->offset;
     }
-    // Far from where integers of either width end.
-    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
     const auto [least, most] = range(*a);
     if (least < -kMost || most > kMost) return std::nullopt;
     return a;
@@ -75,7 +75,6 @@ class ViewTaker {
       return all ? compose(o, *all) : std::nullopt;
     }
     const int64_t* n = std::get_if<int64_t>(&o.number);
-    constexpr int64_t kMost = int64_t{1} << 31;
     if (!o.is_literal() || !n || *n < -kMost || *n > kMost) return std::nullopt;
     Operand out;
     out.node = kNoTensor;

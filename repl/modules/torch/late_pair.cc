@@ -16,6 +16,7 @@ LatePair::LatePair(Interp& in, Value function, Tensor input, std::array<Half, 2>
       input_(std::move(input)),
       halves_(std::move(halves)),
       pending_(torch_state(in).pending()) {
+  pending_->limit_dropped(in);
   pending_->add(*this);
 }
 
@@ -34,21 +35,26 @@ void LatePair::run() {
   const std::array<bool, 2> read = {halves_[0].reader != nullptr, halves_[1].reader != nullptr};
   const bool is_dropped = !read[0] && !read[1];
   TorchState& state = torch_state(in_);
-  // Where it is needed is not where it was written: it runs as there. Kernels that take its input have all readers of
-  // that run first, so it waits no longer; it does again after an error.
+  // Where it is needed is not where it was written: it runs as there. It waits no longer; it does again after an error.
   struct Running {
-    Running(LatePair& p, TorchState& s) : pair(p), state(s), lazy(std::exchange(s.always_lazy, false)) {
+    Running(LatePair& p, TorchState& s)
+        : pair(p),
+          state(s),
+          lazy(std::exchange(s.always_lazy, false)),
+          read_only(p.pending_->read_only(p.input_.storage().get())) {
       pair.is_running_ = true;
       pair.pending_->remove(pair);
     }
     ~Running() {
       pair.is_running_ = false;
+      pair.pending_->read_only(read_only);
       state.always_lazy = lazy;
       if (!pair.is_done_ && (pair.halves_[0].reader || pair.halves_[1].reader)) pair.pending_->add(pair);
     }
     LatePair& pair;
     TorchState& state;
     const bool lazy;
+    const runtime::Storage* const read_only;
   };
   const Running running(*this, state);
   Value result;

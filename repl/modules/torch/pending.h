@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "repl/script/value/value.h"
@@ -26,6 +27,9 @@ class PendingTensors {
   bool empty() const { return tensors_.empty() && dropped_.empty() && late_.empty() && dropped_late_.empty(); }
   void add(LatePair& p) { late_.push_back(&p); }
   void remove(LatePair& p) { std::erase(late_, &p); }
+  /// While a late pair runs, which changes nothing of what it reads: others that read it may go on waiting. Gives what
+  /// was read so before.
+  const runtime::Storage* read_only(const runtime::Storage* storage) { return std::exchange(read_only_, storage); }
   /// Takes over a pair of which nobody has read a result, nor can any more, when clocks are being read.
   void drop(std::shared_ptr<LatePair> p) {
     if (clock_was_read_) dropped_late_.push_back(std::move(p));
@@ -72,6 +76,7 @@ class PendingTensors {
   std::vector<Dropped> dropped_;
   std::vector<LatePair*> late_;
   std::vector<std::shared_ptr<LatePair>> dropped_late_;
+  const runtime::Storage* read_only_ = nullptr;
   bool clock_was_read_ = false;
 };
 

@@ -25,6 +25,7 @@ void PendingTensors::add(TensorObject& t) { tensors_.push_back(&t); }
 void PendingTensors::remove(TensorObject& t) { std::erase(tensors_, &t); }
 
 void PendingTensors::run_late_readers(const runtime::Storage* storage) {
+  if (storage == read_only_) return;
   if (std::ranges::any_of(dropped_late_, [&](const auto& p) { return p->reads(storage); }))
     for (const auto& p : std::exchange(dropped_late_, {})) p->run();
   // Running one takes it out of the list, and may have others run.

@@ -14,6 +14,8 @@ from triton.language.extra import kiln as kl
 
 _NARROWEST = 256  # elements of a row up to which exchanges take less time than digits (an H100: 42 and 96 us for 4M
                   # floats in rows of 64, 67 and 90 of 256, 88 and 86 of 512)
+_NARROWEST_KEYS = 1024  # the same of keys alone that have 32 bits or more (an H200: 31 us for 4M floats in rows of 64,
+                        # 38 and 83 of 255, 44 and 79 of 512, 56 and 78 of 1000); shorter ones have fewer digits
 _PAIRED = 32    # elements of a row up to which each is compared with each, where keys have 64 bits
 _WIDEST = 8192  # elements of a row that one program sorts
 _MANY = 32      # long rows of which each program takes one
@@ -432,7 +434,9 @@ def _few(x, rows, together, wide):
 
 
 def _is_narrow(width, bits, keys=False):
-    return width <= _NARROWEST and (bits < 64 or width > _PAIRED or keys)
+    if keys:
+        return width <= (_NARROWEST if bits < 32 else _NARROWEST_KEYS)
+    return width <= _NARROWEST and (bits < 64 or width > _PAIRED)
 
 
 def _sort_rows(x, in_places, values, places, rows, width, keep, common, in_keys, beside=1, keys=False):
@@ -444,10 +448,11 @@ def _sort_rows(x, in_places, values, places, rows, width, keep, common, in_keys,
     if _is_narrow(width, common["BITS"], keys) and not in_keys:
         wide = max(8, triton.next_power_of_2(width))
         # Of rows side by side, whole sectors of 32 bytes. A thread exchanges what it holds itself: 16 elements of long
-        # rows (an H200: 92808 x 45 floats by columns take 54 us so and 60 with eight), eight of short ones.
+        # rows (an H200: 92808 x 45 floats by columns take 54 us so and 60 with eight), eight of short ones and of keys
+        # alone (65536 x 64 floats take 31 us so and 46 with 16, 4000 x 1000 56 and 64).
         most = min(64, 1024 // wide)
         together = _few(x, rows, min(most if beside == 1 else max(8, most), triton.next_power_of_2(rows)), wide)
-        of_warp = 512 if wide >= 64 else 256
+        of_warp = 512 if wide >= 64 and not keys else 256
         # Few rows: more warps, down to a row for each (an H200: 2000 x 64 floats take 6.7 us so and 9.1 with 16 elements
         # for each thread, 1953 x 255 15.1 and 17.7).
         while of_warp > max(128, wide) and rows * wide < _MANY_WARPS * of_warp:
@@ -501,7 +506,8 @@ def sort(input, dim, descending, has_values=True, has_places=True, is_stable=Tru
     common = {"BITS": bits, "FLOATS": input.is_floating_point(), "DESCENDING": bool(descending)}
     keys = not has_places and not (is_stable and input.is_floating_point())
     beside = math.prod(input.shape[dim + 1:]) if dim < rank - 1 else 1
-    is_beside = beside > 1 and input.numel() > 0 and _is_narrow(input.shape[dim], bits, keys)
+    is_beside = (beside > 1 and input.numel() > 0 and input.shape[dim] <= _NARROWEST
+                 and _is_narrow(input.shape[dim], bits, keys))
     if is_beside:
         x = input.contiguous()
         x = x.view(torch.uint8) if x.dtype is torch.bool else x
