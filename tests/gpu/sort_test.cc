@@ -6,7 +6,7 @@ namespace kiln::runtime {
 namespace {
 
 /// After a few functions that all of these scripts use.
-void run(const Device& device, const std::string& text) {
+void run_sorts(const Device& device, const std::string& text) {
   script::Options options;
   options.device = device;
   script::Session session(std::move(options));
@@ -57,7 +57,7 @@ def drawn(shape, dtype):
 
 TEST(GpuSort, HalvesAreThoseOfTheHost) {
   GPU_OR_SKIP(device);
-  run(device, R"(
+  run_sorts(device, R"(
 DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.int64, torch.int32, torch.int16, torch.uint8)
 WIDTHS = (1, 2, 4, 5, 8, 9, 31, 33, 63, 64, 65, 127, 200, 255, 256, 257, 300, 511, 512, 513, 700, 1000, 1024, 1025, 2047,
           8192, 8193, 20000)
@@ -96,7 +96,7 @@ for i, width in enumerate(WIDTHS):
 
 TEST(GpuSort, LateHalvesAreOfWhatWasSorted) {
   GPU_OR_SKIP(device);
-  run(device, R"(
+  run_sorts(device, R"(
 for shape in ((7, 33), (300, 64), (129, 255), (5, 1000), (3, 3000), (2, 9001)):
     cpu = drawn(shape, random.choice([torch.float32, torch.int64, torch.float16]))
     values, places = cpu.sort(-1, stable=True)
@@ -161,7 +161,7 @@ for shape in ((7, 33), (300, 64), (129, 255), (5, 1000), (3, 3000), (2, 9001)):
 
 TEST(GpuSort, TakesThatBecomeViewsReadWhatTheyTook) {
   GPU_OR_SKIP(device);
-  run(device, R"(
+  run_sorts(device, R"(
 def windows(x, length, hop, begin):
     count = (x.shape[-1] - length - begin) // hop + 1
     at = begin + torch.arange(count, device=x.device)[:, None] * hop + torch.arange(length, device=x.device)
