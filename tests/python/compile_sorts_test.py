@@ -14,7 +14,7 @@ import torch
 import kiln.dynamo
 from kiln.dynamo import _ops, _sorts
 
-SHAPES = ((5, ), (7, 33), (2, 3, 257), (4, 1), (100, 8), (3, 3000), (2, 20000))
+SHAPES = ((5, ), (7, 33), (2, 3, 257), (3, 700), (2, 1025), (4, 1), (100, 8), (3, 3000), (2, 20000))
 
 
 def drawn(shape, dtype):
@@ -76,7 +76,11 @@ class Sorts(unittest.TestCase):
         x = drawn((6, 400), torch.float32)
         for f in (lambda x: (x * 2).sort(stable=True), lambda x: x.sort(dim=0, stable=True), lambda x: x.sort()[0] + 1,
                   lambda x: x.argsort(stable=True, descending=True) + 1,
-                  lambda x: x.sort(dim=1, descending=True)[0] + 1, lambda x: x.T.contiguous().topk(3, 0, False)[1], lambda x: x.T.contiguous().topk(3, 0)[0] * 2,
+                  lambda x: x.sort(dim=1, descending=True)[0] + 1, lambda x: x.T.contiguous().topk(3, 0)[0] * 2,
+                  # Which of equal elements are taken is not said: what is at the places.
+                  lambda x: x.T.gather(0, x.T.contiguous().topk(3, 0, False)[1]),
+                  lambda x: x.gather(1, x.topk(5, 1, sorted=False)[1]), lambda x: x.sort(0, descending=True)[0] * 2,
+                  lambda x: x[:, ::3].sort()[0] + 1, lambda x: (x * 2).sort()[0].add_(x),
                   lambda x: x.nan_to_num().median(-1)[0] * 2, lambda x: x.kthvalue(7, keepdim=True)[0] * 2,
                   lambda x: x.nan_to_num().quantile(0.3, 1)):
             torch._dynamo.reset()
@@ -84,6 +88,23 @@ class Sorts(unittest.TestCase):
             want, got = f(x), kiln.compile(f)(x)
             torch.testing.assert_close(got, want, equal_nan=True)
             self.assertEqual({n for n, _ in kiln.dynamo.report().left if "add" not in n and "mul" not in n}, set())
+
+    def test_no_elements_and_one(self):
+        x = drawn((6, 400), torch.float32)
+        for f in (lambda x: (x[:, :0].sort()[0] + 1, x[:0].sort()[1] + 1), lambda x: x[:, :1].sort()[0] + 1,
+                  lambda x: x[:, :1].sort()[1] + 1, lambda x: x[:0].topk(3)[0] + 1, lambda x: x.topk(0)[1] + 1):
+            torch._dynamo.reset()
+            torch.testing.assert_close(kiln.compile(f)(x), f(x), equal_nan=True)
+
+    def test_halves_of_any_size(self):
+        x = drawn((6, 400), torch.float32)
+        for f in (lambda x: x.sort()[0] * 2, lambda x: x.sort(descending=True)[0] * 2,
+                  lambda x: x.gather(-1, x.argsort()) * 2, lambda x: x.topk(3, sorted=False)[0] * 2,
+                  lambda x: x.gather(-1, x.topk(3)[1]) * 2):
+            torch._dynamo.reset()
+            g = kiln.compile(f, dynamic=True)
+            for given in (x, x[:, :17], x.T.contiguous().T[:3], x[:, 5:].T, x[:, :5], x.repeat(1, 3)):
+                torch.testing.assert_close(g(given), f(given), equal_nan=True)
 
     def test_sizes_and_strides_that_are_pytorchs(self):
         x = drawn((6, 400), torch.float32)

@@ -117,6 +117,24 @@ torch.cuda.synchronize()
   }
 }
 
+// Where places are read, narrow rows are sorted with them.
+TEST_F(FakeGpuTest, HalvesOfSortsWaitUntilTheyAreRead) {
+  run("import torch\nx = torch.ones(512, 64)\ntorch.cuda.synchronize()\n");
+  auto launches = [&](const char* text) {
+    const int before = fake->count("cuLaunchKernel");
+    run(text);
+    return fake->count("cuLaunchKernel") - before;
+  };
+  EXPECT_EQ(launches("v = x.sort()[0]\nprint(v.shape, v.dtype)\n"), 0);
+  EXPECT_EQ(out, "torch.Size([512, 64]) torch.float32\n");
+  EXPECT_EQ(launches("torch.cuda.synchronize()\n"), 1);
+  EXPECT_EQ(launches("v, i = x.sort()\ndel v, i\ntorch.cuda.synchronize()\n"), 0);
+  EXPECT_EQ(launches("v, i = x.sort()\nj = i + 1\n"), 1);
+  EXPECT_EQ(launches("w = v + 1\ntorch.cuda.synchronize()\n"), 1);  // of both additions
+  EXPECT_EQ(launches("many = [x.sort()[0] for _ in range(20)]\nfirst = many[0] + many[1]\n"), 2);
+  EXPECT_EQ(launches("x.zero_()\n"), 19);  // those that wait, and zeros
+}
+
 TEST_F(FakeGpuTest, OnlyAnAnswerIsReadOfAComparison) {
   run("import torch\nx, n = torch.ones(9000, 20), torch.ones(9000, dtype=torch.int64)\ntorch.cuda.synchronize()\n");
   for (const char* line :
