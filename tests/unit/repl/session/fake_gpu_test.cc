@@ -117,7 +117,7 @@ torch.cuda.synchronize()
   }
 }
 
-// Where places are read, narrow rows are sorted with them.
+// And before what they sort changes.
 TEST_F(FakeGpuTest, HalvesOfSortsWaitUntilTheyAreRead) {
   run("import torch\nx = torch.ones(512, 64)\ntorch.cuda.synchronize()\n");
   auto launches = [&](const char* text) {
@@ -128,11 +128,13 @@ TEST_F(FakeGpuTest, HalvesOfSortsWaitUntilTheyAreRead) {
   EXPECT_EQ(launches("v = x.sort()[0]\nprint(v.shape, v.dtype)\n"), 0);
   EXPECT_EQ(out, "torch.Size([512, 64]) torch.float32\n");
   EXPECT_EQ(launches("torch.cuda.synchronize()\n"), 1);
-  EXPECT_EQ(launches("v, i = x.sort()\ndel v, i\ntorch.cuda.synchronize()\n"), 0);
+  // Who waits for the GPU may be measuring: what nobody read is computed then.
+  EXPECT_EQ(launches("v, i = x.sort()\ndel v, i\n"), 0);
+  EXPECT_EQ(launches("torch.cuda.synchronize()\n"), 1);
   EXPECT_EQ(launches("v, i = x.sort()\nj = i + 1\n"), 1);
-  EXPECT_EQ(launches("w = v + 1\ntorch.cuda.synchronize()\n"), 1);  // of both additions
+  EXPECT_EQ(launches("w = v + 1\ntorch.cuda.synchronize()\n"), 2);  // the additions
   EXPECT_EQ(launches("many = [x.sort()[0] for _ in range(20)]\nfirst = many[0] + many[1]\n"), 2);
-  EXPECT_EQ(launches("x.zero_()\n"), 19);  // those that wait, and zeros
+  EXPECT_EQ(launches("x.zero_()\n"), 18);  // those that wait
 }
 
 TEST_F(FakeGpuTest, OnlyAnAnswerIsReadOfAComparison) {
