@@ -205,7 +205,7 @@ std::vector<std::vector<Ref<TensorObject>>> PendingTensors::related() const {
   return out;
 }
 
-bool PendingTensors::run_with_gradients(const TensorObject& t) {
+bool PendingTensors::run_with_gradients(Interp& in, const TensorObject& t) {
   if (t.expr().gradient_operations() == 0) return false;
   std::unordered_set<const runtime::ExprNode*> shared;
   for (const Expr::Part& part : t.expr().pending_parts()) shared.insert(part.node);
@@ -219,7 +219,12 @@ bool PendingTensors::run_with_gradients(const TensorObject& t) {
     together.emplace_back(other);
     exprs.push_back(e);
   }
-  if (exprs.size() < 2 || !run_together(exprs).ok()) return false;  // alone: with its own error, or on the host
+  if (exprs.size() < 2) return false;
+  if (std::ranges::any_of(together, [](const auto& each) { return each->is_store(); })) {
+    store(in, std::move(together));
+    return true;
+  }
+  if (!run_together(exprs).ok()) return false;  // alone: with its own error, or on the host
   for (const auto& each : together) each->settle();
   return true;
 }
@@ -298,7 +303,7 @@ bool TensorObject::is_kept_as_part(bool is_factor) {
 
 void TensorObject::compute(Interp& in) {
   if (is_store()) return pending_->store(in, {Ref<TensorObject>(this)});
-  if (pending_->run_with_gradients(*this)) return;
+  if (pending_->run_with_gradients(in, *this)) return;
   pending_->keep_parts(in, expr_);
   if (!is_pending()) return;  // a part overwrites what it reads, and took it along
   computed(in, expr_);
@@ -639,7 +644,8 @@ void TensorObject::set_requires_grad(Interp& in, bool on) {
   // gradients.
   if (on && !is_parameter) record(in);
   if (on || !is_leaf_) return;
-  forget_variable();
+  tape_->remove(*this);
+  variable_ = {};
   is_leaf_ = false;
 }
 
