@@ -17,7 +17,7 @@ class Tape {
   Expr variable(const TensorObject& of, const Tensor& elements);
   /// The elements change: gradients of what was made of them before are an error.
   void note_change(const Expr& variable);
-  /// The tensor is gone: its gradient is nobody's.
+  /// The tensor is gone, or requires no gradient any more: what is made of it has none for it.
   void remove(const TensorObject& tensor);
 
   struct Leaf {

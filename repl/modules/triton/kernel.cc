@@ -473,7 +473,10 @@ Arg KernelObject::argument(Interp& in, size_t param, const Value& value, int dep
   if (auto* c = v->get<ConstexprObject>()) v = &c->value;
   if (auto* t = v->get<TensorObject>()) {
     // A kernel may write to it.
-    const Tensor& tensor = t->launched_with(in, kernel.name());
+    // Of an operation of torch that is a kernel of the library, the gradient would be lost without a word.
+    const bool is_operation = function->program->globals->module.starts_with("torch.");
+    const Tensor& tensor = is_operation && t->records() ? t->constant(in, "the kernel " + kernel.name())
+                                                        : t->launched_with(in, kernel.name());
     return depth ? Arg(tensor) : Arg(&tensor);
   }
   if (v->is_small_int()) return v->integer();

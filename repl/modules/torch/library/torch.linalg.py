@@ -109,9 +109,21 @@ def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
 # --- small matrices
 
 
+def _ruled(value, rule, *operands):
+    """A value that kernels made of the operands' elements, with a rule for its gradient: rule(gradient, *operands)."""
+    if _kiln.is_no_grad() or not _kiln.records(*operands):
+        return value
+    return _kiln.with_gradient(value, operands, rule)
+
+
+# Gradients of det, solve and cholesky: Giles, 2008, "Collected matrix derivative results for forward and reverse mode
+# algorithmic differentiation". They are made of the functions themselves, so that they have gradients too.
+
+
 def det(A):
     from torch import _small_matrices
-    return _small_matrices.eliminated(A, None, "det()")[1]
+    value = _small_matrices.eliminated(A.detach(), None, "det()")[1]
+    return _ruled(value, lambda g, A: ((g * det(A))[..., None, None] * inv(A).mT, ), A)
 
 
 def slogdet(A):
@@ -129,10 +141,16 @@ def solve(A, B, *, left=True):
         raise RuntimeError(f"solve() of {A.dtype} {tuple(A.shape)} and {B.dtype} {tuple(B.shape)}")
     lead = list(torch.broadcast_shapes(A.shape[:-2], b.shape[:-2]))
     A, b = A.expand(lead + list(A.shape[-2:])), b.expand(lead + list(b.shape[-2:]))
-    x, dets = _small_matrices.eliminated(A, b, "solve()")
+    x, dets = _small_matrices.eliminated(A.detach(), b.detach(), "solve()")
     if not A.is_cuda and bool((dets == 0).any()):  # what a GPU holds is not looked at
         raise LinAlgError("solve(): the matrix is singular")
+    x = _ruled(x, _solve_rule, A, b)
     return x.squeeze(-1) if vector else x
+
+
+def _solve_rule(g, A, b):
+    back = solve(A.mT, g)
+    return -(back @ solve(A, b).mT), back
 
 
 def inv(A):
@@ -143,5 +161,13 @@ def inv(A):
 
 def cholesky(A, *, upper=False):
     from torch import _small_matrices
-    out = _small_matrices.cholesky(A)
+    out = _ruled(_small_matrices.cholesky(A.detach()), _cholesky_rule, A)
     return out.mT if upper else out
+
+
+def _cholesky_rule(g, A):
+    L = cholesky(A)
+    inner = (L.mT @ g).tril()
+    inner = inner - 0.5 * torch.diag_embed(torch.diagonal(inner, 0, -2, -1))
+    half = solve(L.mT, solve(L.mT, inner.mT).mT)  # L^-T · inner · L^-1
+    return (0.5 * (half + half.mT), )
