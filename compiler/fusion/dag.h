@@ -104,6 +104,9 @@ Result<Dag> make_dag(const Graph& graph, bool share, bool library, bool gpu);
 /// Writes reductions of a few elements out as additions (maxima, …) where what they reduce is computed for them alone.
 void unroll_reductions(Dag& dag);
 
+/// Has what reductions are computed from count along dimensions in the order of memory.
+void follow_memory(Dag& dag);
+
 /// Takes reductions of all that rows' reductions went into apart, so that the rows' kernel reduces each row.
 void nest_reductions(Dag& dag);
 

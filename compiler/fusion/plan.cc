@@ -32,6 +32,7 @@ class Planner {
     KILN_CHECK_OK(use_library());
     // Here too, so that a sum has the same bits in each variant.
     unroll_reductions(dag_);
+    follow_memory(dag_);
     part_variances(dag_, options_.machine);
     part_softmaxes(dag_, options_.machine);
     if (!unfused) {

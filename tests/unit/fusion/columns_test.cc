@@ -1,0 +1,86 @@
+// Reductions of columns, and of tensors whose dimensions lie in another order than their view has.
+#include <algorithm>
+
+#include "tests/unit/fusion/plan_fixture.h"
+
+namespace kiln::fusion::testing {
+
+namespace {
+
+class ColumnsTest : public PlanTest {
+ protected:
+  int permuted(int x, std::vector<int> axes) {
+    ExprAttributes a;
+    a.axes = std::move(axes);
+    return op(ExprOp::kPermute, {x}, std::move(a));
+  }
+  /// Sinkhorn's steps on the transpose of x: rows and columns take turns to sum to one.
+  int balanced(int x, int steps) {
+    int q = permuted(op(ExprOp::kExp, {x}), {1, 0});
+    for (int i = 0; i < steps; ++i)
+      for (int d : {1, 0}) q = op(ExprOp::kDiv, {q, axis(ExprOp::kSum, q, {d}, /*keepdim=*/true)});
+    return q;
+  }
+};
+
+/// Rows of a transposed matrix are its columns: few programs take them in parts, as they do where nothing is
+/// transposed.
+TEST_F(ColumnsTest, RowsOfATransposedMatrixAreItsColumns) {
+  const Machine gpu = hopper_machine();
+  for (const Shape& s : {Shape{2142, 512}, Shape{1027, 131}, Shape{700, 67}}) {
+    p = {};
+    const int x = tensor(DType::kF32, s, "x");
+    const Plan as_it_lies = check({axis(ExprOp::kSum, op(ExprOp::kExp, {x}), {0})}, Variant::kFused, gpu);
+    p = {};
+    const int y = tensor(DType::kF32, s, "x");
+    const Plan made = check({axis(ExprOp::kSum, op(ExprOp::kExp, {permuted(y, {1, 0})}), {1})}, Variant::kFused, gpu);
+    ASSERT_EQ(made.groups.size(), as_it_lies.groups.size()) << plan_text(made);
+    EXPECT_EQ(made.groups[0].grid, as_it_lies.groups[0].grid) << plan_text(made);
+    EXPECT_EQ(made.groups[0].source, as_it_lies.groups[0].source);
+  }
+}
+
+/// Temporaries lie as what they are computed from does, and so does a result whose view is row-major then.
+TEST_F(ColumnsTest, TemporariesLieAsTheirInputs) {
+  for (const Machine& machine : {hopper_machine(), host_machine()})
+    for (const Shape& s : {Shape{1155, 512}, Shape{333, 1029}, Shape{61, 100}}) {
+      p = {};
+      const int q = balanced(tensor(DType::kF32, s, "x"), 3);
+      const Plan made = check({permuted(op(ExprOp::kMul, {q, number(3)}), {1, 0})}, Variant::kFused, machine);
+      for (const Value& v : made.values) {
+        if (numel(v.shape) == numel(s)) {
+          EXPECT_EQ(v.shape, s) << plan_text(made);
+        }
+      }
+      EXPECT_EQ(made.outputs[0].strides, row_major(s));
+    }
+}
+
+/// A result keeps the order of its dimensions, whatever it is computed from.
+TEST_F(ColumnsTest, ResultsStayRowMajor) {
+  for (const Machine& machine : {hopper_machine(), host_machine()})
+    for (const Shape& s : {Shape{1155, 512}, Shape{61, 100}}) {
+      p = {};
+      const Plan made = check({balanced(tensor(DType::kF32, s, "x"), 2)}, Variant::kFused, machine);
+      EXPECT_EQ(made.outputs[0].strides, row_major(made.outputs[0].shape));
+    }
+}
+
+/// Several dimensions are kept or reduced, in any order, of what is read by others as well.
+TEST_F(ColumnsTest, DimensionsInAnyOrder) {
+  std::vector<int> order = {0, 1, 2, 3};
+  do {
+    for (const std::vector<int>& axes : {std::vector<int>{0}, {3}, {1, 3}, {0, 2}, {0, 1, 2}})
+      for (const Machine& machine : {hopper_machine(), host_machine()}) {
+        p = {};
+        const int x = tensor(DType::kF32, {5, 7, 6, 33}, "x");
+        const int y = op(ExprOp::kMul, {permuted(x, order), number(2)});
+        const int sum = axis(ExprOp::kSum, y, axes, /*keepdim=*/true), least = axis(ExprOp::kMin, y, axes);
+        check({op(ExprOp::kSub, {y, sum}), op(ExprOp::kExp, {sum}), least}, Variant::kFused, machine, /*tight=*/0.5);
+      }
+  } while (std::ranges::next_permutation(order).found);
+}
+
+}  // namespace
+
+}  // namespace kiln::fusion::testing
