@@ -18,4 +18,14 @@ bool asks_for_program(const Cluster& of_total);
 /// Both in one. `turns`: the plan's value that counts programs.
 Group joined(const Group& parts, const Group& total, const Cluster& of_total, int turns);
 
+/// So many programs with rows of their own may count those that end, each in a word of that value.
+inline constexpr int64_t kMostTurns = 128;
+/// Whether what reduces the parts that a kernel makes of each row may be done, rows by rows, by whichever program of
+/// those that share rows ends last. The kernel is then to be written with as many rows to a program (rows_of_total) and
+/// with kProgramOfTotal.
+bool may_join_rows(const Dag& dag, const Group& parts, const Cluster& of_parts, const Group& total,
+                   const Cluster& of_total);
+/// Both in one; `sharing`: how many programs share rows.
+Group joined_rows(const Group& parts, const Group& total, int64_t sharing, int turns);
+
 }  // namespace kiln::fusion

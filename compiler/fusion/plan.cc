@@ -131,23 +131,34 @@ class Planner {
   Status write(size_t c) {
     const Cluster& cluster = grouping_.clusters[c];
     KILN_TRY(Group g, written(c, kOwnProgram, totals_of(cluster)));
-    const bool joins = options_.variant != Variant::kUnfused && options_.machine.gpu() && options_.joins_totals &&
-                       last_ && may_join(plan_.groups.back(), *last_, g, cluster);
-    if (joins) {
-      if (turns_ < 0) {
-        turns_ = static_cast<int>(plan_.values.size());
-        plan_.values.push_back({.dtype = DType::kI32, .shape = {1}, .strides = {1}, .name = "turns", .turns = true});
-      }
+    const bool may = options_.variant != Variant::kUnfused && options_.machine.gpu() && options_.joins_totals && last_;
+    if (may && may_join(plan_.groups.back(), *last_, g, cluster)) {
+      use_turns(1);
       if (asks_for_program(cluster)) {
         KILN_TRY(g, written(c, kProgramOfTotal));
       }
       plan_.groups.back() = joined(plan_.groups.back(), g, cluster, turns_);
+    } else if (may && may_join_rows(dag_, plan_.groups.back(), *last_, g, cluster)) {
+      const Group& parts = plan_.groups.back();
+      use_turns(cdiv(last_->rows(), parts.rows_of_part));
+      KILN_TRY(g, written(c, kProgramOfTotal, /*totals=*/-1, parts.rows_of_part));
+      plan_.groups.back() = joined_rows(parts, g, last_->splits, turns_);
     } else {
       plan_.groups.push_back(std::move(g));
       last_ = &cluster;
     }
     group_of_.push_back(static_cast<int>(plan_.groups.size()) - 1);
     return {};
+  }
+
+  /// Has the plan a value with so many words in which programs count.
+  void use_turns(int64_t words) {
+    if (turns_ < 0) {
+      turns_ = static_cast<int>(plan_.values.size());
+      plan_.values.push_back({.dtype = DType::kI32, .shape = {1}, .strides = {1}, .name = "turns", .turns = true});
+    }
+    Shape& shape = plan_.values[at(turns_)].shape;
+    shape[0] = std::max(shape[0], words);
   }
 
   /// The value in which the parts of the cluster's scans tell their totals, if they do; -1: none.
@@ -159,12 +170,14 @@ class Planner {
     return static_cast<int>(plan_.values.size()) - 1;
   }
 
-  Result<Group> written(size_t c, std::string_view program = kOwnProgram, int totals = -1) const {
+  Result<Group> written(size_t c, std::string_view program = kOwnProgram, int totals = -1,
+                        int64_t rows_of_total = 0) const {
     const Cluster& cluster = grouping_.clusters[c];
     Group g;
     g.precedes_product = plan_.overlaps && c + 1 < grouping_.clusters.size() &&
                          grouping_.clusters[c + 1].form == Form::kProduct && !library();
-    const WriteRequest request{graph_, dag_, grouping_, cluster, options_.machine, value_of_, program, totals};
+    const WriteRequest request{graph_,    dag_,    grouping_,     cluster, options_.machine,
+                               value_of_, program, rows_of_total, totals};
     g.name = cluster_name(request);
     account(cluster, g);
     if (cluster.form == Form::kProduct && library()) {

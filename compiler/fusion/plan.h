@@ -114,6 +114,9 @@ struct Group : CodeOptions {
   bool libdevice = false;                  // it imports that module
   bool descriptors = false;                // it makes tensor descriptors, which take memory from an allocator
   int totals = 0;  // so many kernels that were behind it are run by whichever of its programs ends last (join_totals)
+  int64_t rows_of_part = 0;         // of each program that makes parts of rows; 0: none does
+  std::vector<int> row_order;       // in which order such a kernel counts along the dimensions of rows
+  bool ends_by_rows = false;        // whichever program ends last of those that share rows adds their parts up
   bool precedes_product = false;    // with Plan::overlaps: its source waits itself, and lets nothing begin early
   std::vector<Argument> arguments;  // one per parameter, in order
   std::array<int64_t, 3> grid = {1, 1, 1};

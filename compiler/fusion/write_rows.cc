@@ -457,9 +457,14 @@ class RowWriter : LoopWriter {
 
   void rows() {
     const int64_t n_rows = size_of_runs(kept_), n_cols = size_of_runs(reduced_);
-    RowTile t = row_tile(r_.machine, row_work(n_rows, n_cols));
+    RowTile t;
+    if (r_.rows_of_total > 0)
+      t.rows = r_.rows_of_total, t.block = power_of_two(n_cols);
+    else
+      t = row_tile(r_.machine, row_work(n_rows, n_cols));
     while (c_.chunk > 0 && c_.chunk % t.block != 0) t.block /= 2;  // the parts of a scan end where tiles do
-    outer_is_shared_ = shares_outer_rows(t);
+    outer_is_shared_ = r_.rows_of_total == 0 && shares_outer_rows(t);
+    if (!outer_is_shared_) note_rows(t);
     if (outer_is_shared_) {
       // Threads have all columns of their rows, so that none waits for another, where programs are many enough.
       constexpr int64_t kMostPerThread = 64;
@@ -494,6 +499,12 @@ class RowWriter : LoopWriter {
       for (int w : {t.warps / 2, t.warps * 2})
         if (w >= 1 && w <= 32) configuration({}, programs_of_rows(t, n_rows), w);
     }
+  }
+
+  /// What another kernel needs to know of the rows of a program to reduce their parts.
+  void note_rows(const RowTile& t) {
+    if (c_.splits > 1) group_.rows_of_part = t.rows;
+    for (const Run& r : kept_) group_.row_order.insert(group_.row_order.end(), r.dims.begin(), r.dims.end());
   }
 
   /// Lines of an input that only this kernel reads, once, need not stay: the L2 then keeps what earlier kernels wrote,

@@ -18,6 +18,7 @@ struct WriteRequest {
   const Machine& machine;
   const std::vector<int>& value_of;        // per node of the dag: its value in the plan
   std::string_view program = kOwnProgram;  // of elements and rows: which of the programs runs, or a parameter for it
+  int64_t rows_of_total = 0;               // of rows: what each program reduces, behind those that made their parts
   int totals = -1;                         // of a scan whose parts look back: the value for their totals
 };
 

@@ -13,10 +13,10 @@ namespace kiln::runtime {
 
 namespace {
 
-/// A block of counters, each in a sector of its own.
+/// A block of counters, one for each row of programs that count (fusion::kMostTurns).
 class Turns : public Companion {
  public:
-  static constexpr int64_t kBytes = 32, kCount = 1024;
+  static constexpr int64_t kBytes = 512, kCount = 1024;
 
   static Result<std::unique_ptr<Companion>> make(DeviceImpl& device) {
     auto turns = std::unique_ptr<Turns>(new Turns(device));

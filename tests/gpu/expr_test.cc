@@ -244,6 +244,34 @@ TEST(GpuExpr, VariancesAgreeWithFloat64) {
   check_variants("rescaled", op(ExprOp::kDiv, {y, op(ExprOp::kSqrt, {op(ExprOp::kVar, {y}, along(1, true))})}));
 }
 
+/// Parts of columns are added up by whichever program of those with the same columns ends last, in one order.
+TEST(GpuExpr, ColumnsInPartsAgreeWithFloat64) {
+  GPU_OR_SKIP(device);
+  const uint64_t seed = fresh_seed();
+  ExprAttributes turned;
+  turned.axes = {1, 0};
+  for (DType dtype : {DType::kF32, DType::kBF16})
+    for (const Shape& shape : {Shape{2142, 512}, Shape{1027, 131}, Shape{9001, 37}, Shape{701, 4097}}) {
+      const Tensor x = *randn(device, dtype, shape, seed);
+      const std::string of = "[" + std::to_string(shape[0]) + ", " + std::to_string(shape[1]) + "]";
+      const Expr e = op(ExprOp::kExp, {x}), t = op(ExprOp::kPermute, {e}, turned);
+      const Expr sum = op(ExprOp::kSum, {e}, along(0)), half = op(ExprOp::kMul, {sum, Expr::scalar(0.5)});
+      check_variants(("halved sums of columns " + of).c_str(), half);
+      check_variants(("sums of transposed rows " + of).c_str(), op(ExprOp::kSum, {t}, along(1)));
+      check_variants(("maxima of columns " + of).c_str(), op(ExprOp::kMax, {e}, along(0)));
+      check_variants(("variances of columns " + of).c_str(), op(ExprOp::kVar, {e}, along(0)));
+      Expr q = t;
+      for (int axis : {1, 0, 1, 0}) q = op(ExprOp::kDiv, {q, op(ExprOp::kSum, {q}, along(axis, true))});
+      check_variants(("balanced " + of).c_str(), op(ExprOp::kPermute, {q}, turned));
+      const Tensor first = *run(half);
+      for (int again = 0; again < 20; ++again) {
+        const Tensor next =
+            *run(op(ExprOp::kMul, {op(ExprOp::kSum, {op(ExprOp::kExp, {x})}, along(0)), Expr::scalar(0.5)}));
+        ASSERT_TRUE(*first.to_bytes() == *next.to_bytes()) << of << ": one order of additions";
+      }
+    }
+}
+
 /// Of a layer with a norm before it: each gradient is a plan with the forward in it.
 TEST(GpuExpr, GradientsAgreeWithFloat64) {
   GPU_OR_SKIP(device);

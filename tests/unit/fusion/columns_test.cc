@@ -81,6 +81,26 @@ TEST_F(ColumnsTest, DimensionsInAnyOrder) {
   } while (std::ranges::next_permutation(order).found);
 }
 
+/// Of columns in parts, whichever program of those with the same ones does: they are more than a program reduces.
+TEST_F(ColumnsTest, TheLastProgramOfColumnsReducesTheirParts) {
+  struct Case {
+    Shape shape;
+    bool joins;
+  };
+  for (const Case& c : {Case{{2142, 512}, true}, Case{{1300, 1003}, true}, Case{{700, 4097}, true},
+                        Case{{3, 1040, 520}, true}, Case{{1024, 20000}, false}}) {
+    p = {};
+    const int columns = static_cast<int>(c.shape.size()) - 2;
+    const int x = tensor(DType::kF32, c.shape, "x"), scale = tensor(DType::kF32, {c.shape.back()}, "scale");
+    const int sum = axis(ExprOp::kSum, op(ExprOp::kMul, {x, x}), {columns});
+    const Plan made = check({op(ExprOp::kMul, {sum, scale})}, Variant::kFused, hopper_machine(), /*tight=*/0.3);
+    EXPECT_EQ(made.groups[0].ends_by_rows, c.joins) << plan_text(made);
+    if (!c.joins) continue;
+    EXPECT_EQ(made.groups.size(), 1u) << plan_text(made);
+    EXPECT_EQ(kernels_apart(hopper_machine()), 2u);
+  }
+}
+
 }  // namespace
 
 }  // namespace kiln::fusion::testing

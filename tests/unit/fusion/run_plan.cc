@@ -124,7 +124,7 @@ Result<std::vector<Tensor>> run(const Plan& plan, const Problem& problem, const 
   for (size_t i = 0; i < values.size(); ++i)
     if (plan.values[i].turns) {
       KILN_TRY(const std::vector<double> count, values[i].to_doubles());
-      EXPECT_EQ(count, std::vector<double>{0}) << "the next launch would count on";
+      EXPECT_EQ(count, std::vector<double>(count.size(), 0)) << "the next launch would count on";
     }
   std::vector<Tensor> outputs;
   for (const View& o : plan.outputs) {
