@@ -77,9 +77,11 @@ struct DagNode {
 /// Whether the parts of a scan tell each other their totals while they run.
 inline bool looks_back(const DagNode& n) { return n.kind == DagKind::kScan && n.splits > 1 && n.operands.size() == 1; }
 
-/// Of a pointwise node's element, as far as its operation tells. Quotients of floats are rounded correctly.
+/// Of a pointwise node's element, as far as its operation tells. Quotients of floats are rounded correctly, and angles
+/// brought near zero.
 inline int instructions_of(const DagNode& n) {
-  constexpr int kOfQuotient = 8;
+  constexpr int kOfQuotient = 8, kOfAngle = 24;
+  if (n.op == ExprOp::kSin || n.op == ExprOp::kCos) return kOfAngle;
   return n.op == ExprOp::kDiv ? kOfQuotient : std::max(1, info(n.op).flop);
 }
 

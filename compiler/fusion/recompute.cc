@@ -208,6 +208,7 @@ class Recomputer {
   Recomputer(Dag& dag, Grouping& grouping, const Machine& machine)
       : dag_(dag),
         grouping_(grouping),
+        machine_(machine),
         l2_bytes_(static_cast<double>(machine.rates().l2_bytes)),
         most_for_launch_(machine.gpu() ? machine.rates().kernel_us / 2 * machine.rates().pointwise_flop_per_us : 0) {}
 
@@ -261,6 +262,7 @@ class Recomputer {
     constexpr size_t kMostReaders = 4;  // that compute all of a kernel instead
     const bool whole = !at_home && grouping_.clusters[at(own)].members.size() == chain.size();
     if (chain.empty() || readers.empty() || (whole && readers.size() > kMostReaders)) return false;
+    if (machine_.gpu() && is_dear_repeated(node, chain, readers, whole)) return false;
     for (size_t i = 0; i < readers.size(); ++i) {
       const Reader& r = readers[i];
       dag_.nodes[at(r.consumer)].operands[r.operand].node =
@@ -378,6 +380,52 @@ class Recomputer {
     return seen.size();
   }
 
+  /// Whether readers that compute a value for each element that it is repeated for (the cutoff of an edge, for each of
+  /// its Gaussians) take longer for that than to store it and to read it, and, if it has one of its own, for its
+  /// kernel. What memory hides takes nothing.
+  bool is_dear_repeated(int node, const Chain& chain, const std::vector<Reader>& readers, bool whole) const {
+    const target::Rates& rates = machine_.rates();
+    const DagNode& n = dag_.nodes[at(node)];
+    double instructions = 0, us = 0;
+    for (const int m : chain) instructions += instructions_of(dag_.nodes[at(m)]);
+    std::set<int> seen;
+    for (const Reader& r : readers) {
+      const Cluster& c = grouping_.clusters[at(r.cluster)];
+      const auto loops = static_cast<double>(numel(c.dims));
+      const bool of_rows =
+          c.form != Form::kPointwise && std::ranges::all_of(r.loops, [&](int d) { return d < c.kept; });
+      if (of_rows || numel(c.dims) <= numel(n.shape) || !seen.insert(r.cluster).second) continue;
+      constexpr int64_t kLongRow = 64, kOfThread = 8;  // elements side by side for which a thread computes it once
+      const bool along_rows =
+          c.dims.back() >= kLongRow && std::ranges::find(r.loops, std::ssize(c.dims) - 1) == r.loops.end();
+      const auto [memory, own] = times_of(c);
+      us += std::max(0.0, own + loops * instructions / (along_rows ? kOfThread : 1) / rates.pointwise_flop_per_us -
+                              std::max(memory, own));
+    }
+    const double moved =
+        static_cast<double>(numel(n.shape)) * size_of(n.dtype) * static_cast<double>(1 + readers.size());
+    return us > moved / rates.pointwise_bytes_per_us + (whole ? rates.kernel_us : 0);
+  }
+
+  /// Microseconds in which a kernel's memory and its instructions take, each alone.
+  std::pair<double, double> times_of(const Cluster& c) const {
+    double bytes = 0, instructions = 0;
+    std::map<int, int64_t> reads;
+    for (const int m : c.members) {
+      const DagNode& n = dag_.nodes[at(m)];
+      instructions += static_cast<double>(n.kind == DagKind::kReduce ? numel(n.operands[0].shape) : numel(n.shape)) *
+                      instructions_of(n);
+      if (grouping_.stored[at(m)]) bytes += static_cast<double>(numel(n.shape)) * size_of(n.dtype);
+      for (const Operand& o : n.operands)
+        if (!o.is_number() && !c.contains(o.node) && !dag_.nodes[at(o.node)].counts)
+          reads[o.node] = std::max(reads[o.node], touched(o));
+    }
+    for (const auto& [node, elements] : reads)
+      bytes += static_cast<double>(elements) * size_of(dag_.nodes[at(node)].dtype);
+    const target::Rates& rates = machine_.rates();
+    return {bytes / rates.pointwise_bytes_per_us, instructions / rates.pointwise_flop_per_us};
+  }
+
   /// Takes a node that nothing reads any more out of its kernel.
   void drop(int node) {
     Cluster& home = grouping_.clusters[at(grouping_.cluster_of[at(node)])];
@@ -404,6 +452,7 @@ class Recomputer {
 
   Dag& dag_;
   Grouping& grouping_;
+  const Machine& machine_;
   double l2_bytes_, most_for_launch_;  // instructions that take less than a kernel's launch
   Copies copies_;
 };
