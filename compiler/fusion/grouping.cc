@@ -16,10 +16,11 @@ namespace {
 
 /// Work that a small tensor repeats in every row that reads it, per element; more is worth a kernel of its own.
 constexpr int kMostRepeatedFlop = 24;
-/// Tensors that one kernel reads and writes.
-constexpr size_t kMostOperands = 24;
+/// Tensors that one kernel reads and writes. More of them where elements alone go from one operation to the next, as
+/// the steps of a recurrence that is written out: cut, each part would be a launch, and what it leaves a tensor more.
+constexpr size_t kMostOperands = 24, kMostOfElements = 96;
 /// Elements of kernels whose launches are a good part of their time: two of them with the same loops are one.
-constexpr int64_t kMostOfSmall = int64_t{1} << 20;
+constexpr int64_t kMostOfSmall = int64_t{1} << 21;
 /// Of a product's tile, whose divisions and roots its program computes.
 constexpr int kTileElements = 128 * 128;
 /// Operations of one kernel: what compiles in a moment.
@@ -558,8 +559,10 @@ Verdict Grouper::merged(int a, int b) const {
   if (path_outside(a, b))
     return Reason{"another kernel must run between them, since it needs the first's result and the second needs its",
                   ""};
-  if (operands(x, y) > kMostOperands)
-    return Reason{fmt::format("together they read and write more than {} tensors", kMostOperands), ""};
+  const size_t most = x.form == Form::kPointwise && y.form == Form::kPointwise && options_.machine.gpu()
+                          ? kMostOfElements
+                          : kMostOperands;
+  if (operands(x, y) > most) return Reason{fmt::format("together they read and write more than {} tensors", most), ""};
 
   // The dimension of y for each of x, from the first edge.
   std::vector<int> to_y(x.dims.size(), -1);

@@ -148,6 +148,15 @@ class ElementWriter : LoopWriter {
       block = element_tile(r_.machine, n, widest_, scattered() + values_of_runs()).elements;
     if (const auto most = elements_of_skipping_loads()) block = std::min(block, *most * 32 * warps);
     block = std::min(block, power_of_two(n));
+    // Elements of many loads, such as those of a recurrence that is written out, are few warps' time where they are
+    // few.
+    constexpr size_t kManyLoads = 16;
+    constexpr int64_t kLane = 32;
+    while (r_.machine.gpu() && loads_.size() >= kManyLoads && block > kLane &&
+           cdiv(n, block) < r_.machine.multiprocessors) {
+      block /= 2;
+      warps = static_cast<int>(std::clamp<int64_t>(block / kLane, 1, warps));
+    }
     if (!has_long_runs(block) && has_long_runs(block / 2) && values_of_runs() > 0) block /= 2;
     const std::string var = e_.names.fresh("i"), inside = n % block ? e_.names.fresh("inside") : "";
     const std::string block_name = e_.constant(block, "BLOCK");
