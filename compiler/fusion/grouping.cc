@@ -615,7 +615,9 @@ Verdict Grouper::merged(int a, int b) const {
     const bool per_row = y.reduces() && std::all_of(free_y.begin(), free_y.end(), [&](int d) { return d >= y.kept; });
     int flop = 0;
     for (int m : x.members) {
-      flop += info(dag_.nodes[at(m)].op).flop;
+      constexpr int kOfLookedUp = 8;  // its place, whether that is inside, and a load
+      const ExprOp op = dag_.nodes[at(m)].op;
+      flop += op == ExprOp::kTake ? kOfLookedUp : info(op).flop;
       if (leaves(x, y, m) && !per_row)
         return Reason{"the first's result is stored, and the second's programs would each store it again", ""};
     }

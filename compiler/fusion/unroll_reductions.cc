@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t kMostTerms = 8;
 constexpr int64_t kMostTermsOfPairs = 16;
+constexpr int64_t kMostCoordinates = 4;  // of a point that is looked up: they lie in a sector or two
 constexpr int64_t kTiny = 512;  // elements that are computed again wherever they are read, such as statistics of groups
 
 /// How two terms of a reduction are combined; kInput: not element by element.
@@ -52,7 +53,7 @@ class Unroller {
   void run() {
     const size_t count = dag_.nodes.size();
     for (size_t i = 0; i < count; ++i)
-      if (is_short(i) && (is_tiny(dag_.nodes[i]) || all_of_inputs(static_cast<int>(i), keeps_last(dag_.nodes[i]))))
+      if (is_short(i) && (is_tiny(dag_.nodes[i]) || all_of_inputs(static_cast<int>(i), adds_looked_up(dag_.nodes[i]))))
         write_out(i);
     tidy(dag_);
   }
@@ -63,6 +64,9 @@ class Unroller {
     for (int a : n.axes) count *= n.operands[0].shape[at(a)];
     return count;
   }
+
+  /// Whether what is looked up may be added up element by element: whole rows, or the coordinates of points.
+  static bool adds_looked_up(const DagNode& n) { return keeps_last(n) || terms(n) <= kMostCoordinates; }
 
   bool is_short(size_t i) const {
     const DagNode& n = dag_.nodes[i];
@@ -82,7 +86,7 @@ class Unroller {
   }
 
   /// Whether what it reduces is computed from inputs for it alone: its parts then are computed apart. Of what is looked
-  /// up, whole rows are (`adds_rows`): those of a bag of embeddings.
+  /// up, whole rows are (`adds_rows`), those of a bag of embeddings, and a few coordinates.
   bool all_of_inputs(int reader, bool adds_rows) const {
     for (const Operand& o : dag_.nodes[at(reader)].operands) {
       if (o.is_number()) continue;
