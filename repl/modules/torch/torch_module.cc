@@ -292,16 +292,21 @@ Value evenly_spaced(Interp& in, NativeArgs& a) {
   if (n < 0 || n > kMaxMade) in.fail_as("RuntimeError", "linspace() of {} steps", n);
   const Device device = device_of(in, a[4]);
   const DType dtype = dtype_of(in, a[3], DType::kF32);
+  // Each element of a narrower type is a multiple of the step, which is rounded once more: a kernel that makes them has
+  // no quotient for each.
+  const bool by_steps = n > 1 && dtype != DType::kF64;
+  const double step = n > 1 ? (end - start) / static_cast<double>(n - 1) : 0;
   if (n > 1 && counts_lazily(in, device)) {
-    // The quotient stands between the product and the sum, so that nothing is rounded together.
     Expr e = as_dtype(in, Expr::iota(device, n, DType::kI64), DType::kF64);
-    e = taken(in, apply(ExprOp::kMul, {e, Expr::scalar(end - start)}));
-    e = taken(in, apply(ExprOp::kDiv, {e, Expr::scalar(static_cast<double>(n - 1))}));
+    e = taken(in, apply(ExprOp::kMul, {e, Expr::scalar(by_steps ? step : end - start)}));
+    if (!by_steps) e = taken(in, apply(ExprOp::kDiv, {e, Expr::scalar(static_cast<double>(n - 1))}));
     return settled(in, as_dtype(in, taken(in, apply(ExprOp::kAdd, {e, Expr::scalar(start)})), dtype));
   }
   std::vector<double> out;
   for (int64_t i = 0; i < n; ++i)
-    out.push_back(n == 1 ? start : start + (end - start) * static_cast<double>(i) / static_cast<double>(n - 1));
+    out.push_back(n == 1     ? start
+                  : by_steps ? start + step * static_cast<double>(i)
+                             : start + (end - start) * static_cast<double>(i) / static_cast<double>(n - 1));
   return wrap(store_floats(in, device, dtype, {n}, out));
 }
 Value linspace(Interp& in, NativeArgs& a) { return grad_flag(in, evenly_spaced(in, a), a[5]); }
