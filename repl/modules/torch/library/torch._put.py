@@ -20,7 +20,7 @@ def _combine(x, place, value, these, HOW: tl.constexpr):
         tl.atomic_max(x + place, value, mask=these, sem="relaxed")
     elif HOW == "amin" and not value.dtype.is_floating():
         tl.atomic_min(x + place, value, mask=these, sem="relaxed")
-    else:
+    elif HOW == "prod":
         # Compare and swap until nothing else has changed the element in between. Lanes that are done, or have no place,
         # put back what is there.
         word: tl.constexpr = tl.core.get_int_dtype(value.dtype.primitive_bitwidth, True)
@@ -29,16 +29,33 @@ def _combine(x, place, value, these, HOW: tl.constexpr):
         old = tl.load(at)
         left = these
         while tl.max(left.to(tl.int32), 0) > 0:
-            if HOW == "prod":
-                new = old * value
-            elif HOW == "amax":
-                new = tl.where((old != old) | (old > value), old, value)
-            else:
-                new = tl.where((old != old) | (old < value), old, value)
+            new = old * value
             bits = old.to(word, bitcast=True)
             found = tl.atomic_cas(words, bits, tl.where(left, new, old).to(word, bitcast=True), sem="relaxed")
             left = left & (found != bits)
             old = tl.where(left, found.to(value.dtype, bitcast=True), old)
+    else:
+        # The words of floats are ordered as they are: of those from 0 up as integers with a sign, of others the other
+        # way round as integers without one, which are above all of those. So is a NaN beyond the infinity, with the
+        # sign that wins. What is no better than what is there leaves it as it is, and so does all where that is a NaN.
+        signed: tl.constexpr = tl.core.get_int_dtype(value.dtype.primitive_bitwidth, True)
+        unsigned: tl.constexpr = tl.core.get_int_dtype(value.dtype.primitive_bitwidth, False)
+        at = x + place
+        old = tl.load(at, mask=these, other=0)
+        better = value > old if HOW == "amax" else value < old
+        these = these & (better | (value != value)) & (old == old)
+        bits = value.to(signed, bitcast=True)
+        magnitude: tl.constexpr = (1 << (value.dtype.primitive_bitwidth - 1)) - 1
+        if HOW == "amax":
+            bits = tl.where(value != value, bits & magnitude, bits)
+            tl.atomic_max(at.to(tl.pointer_type(signed), bitcast=True), bits, mask=these & (bits >= 0), sem="relaxed")
+            tl.atomic_min(at.to(tl.pointer_type(unsigned), bitcast=True), bits.to(unsigned, bitcast=True),
+                          mask=these & (bits < 0), sem="relaxed")
+        else:
+            bits = tl.where(value != value, bits | (-1 - magnitude), bits)
+            tl.atomic_min(at.to(tl.pointer_type(signed), bitcast=True), bits, mask=these & (bits >= 0), sem="relaxed")
+            tl.atomic_max(at.to(tl.pointer_type(unsigned), bitcast=True), bits.to(unsigned, bitcast=True),
+                          mask=these & (bits < 0), sem="relaxed")
 
 
 @triton.jit

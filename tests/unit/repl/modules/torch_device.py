@@ -176,6 +176,34 @@ for i in range(10):
     index = [torch.randint(-s, s, (7,)) for s in y.shape[:r.randint(1, len(y.shape))]]
     add = torch.randint(0, 2, (7,) + tuple(y.shape[len(index):])).to(dt)
     same(f"index_put add {list(y.shape)} {dt}", lambda: y.clone().index_put_(index, add, accumulate=True))
+inf, nan = float("inf"), float("nan")
+special = [nan, -nan, inf, -inf, 0.0, -0.0, 1.5, 2.5, -1.5, -2.5, 1e-41, -1e-41]  # the words of floats are compared
+for dt in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+    for values in (special, special[2:], special[4:]):
+        values = torch.tensor(values, dtype=dt)
+        values = torch.where(torch.arange(values.numel()) == 1, -values, values)
+        x, src = values[torch.randint(0, values.numel(), (90,))], values[torch.randint(0, values.numel(), (7, 90))]
+        at = torch.randint(0, 90, (7, 90)).reshape(-1)
+        for how in ("amax", "amin"):
+            for both_of in (True, False):
+                same_bits(f"scatter_reduce {how} {dt} of {values.tolist()}",
+                          lambda: [x.scatter_reduce(0, at, src.reshape(-1), how, include_self=both_of)])
+for i in range(12):  # numbers into parts of what is not computed yet
+    shape = [r.choice([1, 2, 5, 33]) for _ in range(r.randint(1, 3))]
+    dt, of = kinds[i % len(kinds)], torch.randint(0, 3, shape)
+    def parts_of(n):
+        return tuple(r.choice([slice(None), slice(r.randint(-n, n), None), slice(None, r.randint(-n, n), 3),
+                               slice(1, n, 2), r.randint(0, s - 1)]) for s in shape[:r.randint(1, n)])
+    cut = [(parts_of(len(shape)), r.choice([0, 1, 2])) for _ in range(r.randint(1, 3))]
+    def with_parts(x):
+        before, view = x + 0, x.view(-1) if i % 3 == 0 else None
+        for index, value in cut:
+            x[index] = value
+        return [x, before, x.flip(0)] + ([] if view is None else [view])
+    same(f"parts of ones {shape} {dt} {cut}", lambda: with_parts(torch.ones(shape, dtype=dt)))
+    same(f"parts of what is made {shape} {dt} {cut}", lambda: with_parts((of + 1).to(dt)))
+    same(f"elements of parts {shape} {dt} {cut}",
+         lambda: torch.gather(with_parts(torch.zeros(shape, dtype=dt))[0], 0, of.clamp(max=shape[0] - 1)))
 for n in (16, 17, 48, 1, 1024, 1000):  # strides of which vectors may begin at each row, or at some
     for dt in (torch.float32, torch.bfloat16, torch.int32, torch.int8):
         x, row, apart = torch.zeros(50, n, dtype=dt), torch.randint(0, 50, (37,)), torch.randperm(50)[:37]
