@@ -593,9 +593,49 @@ void put_recorded(Interp& in, TensorObject& t, const Value& index, const Value& 
   t.become(in, [&] { return with_part(in, t.expr(), p.starts, p.steps, values); });
 }
 
+/// The elements that ints and slices name, by counts alone; empty where they are all.
+Expr named_by(Interp& in, const TensorObject& t, const Parsed& p) {
+  Expr named;
+  auto require = [&](ExprOp op, const Expr& at, int64_t number) {
+    const Expr test = applied(in, op, {at, Expr::scalar(number)});
+    named = named ? applied(in, ExprOp::kLogicalAnd, {named, test}) : test;
+  };
+  const std::span<const int64_t> whole = t.shape();
+  for (size_t d = 0; d < whole.size(); ++d) {
+    const int64_t first = p.starts[d], step = p.steps[d], end = first + (p.counts[d] - 1) * step + 1;
+    if (p.counts[d] == whole[d]) continue;
+    ExprAttributes along;
+    along.shape.assign(whole.size(), 1);
+    along.shape[d] = whole[d];
+    const Expr at = applied(in, ExprOp::kReshape, {Expr::iota(t.device(), whole[d], DType::kI64)}, std::move(along));
+    if (first > 0) require(ExprOp::kGe, at, first);
+    if (end < whole[d]) require(ExprOp::kLt, at, end);
+    if (step > 1) require(ExprOp::kEq, applied(in, ExprOp::kMod, {at, Expr::scalar(step)}), first % step);
+  }
+  return named;
+}
+
+/// x[index] = value of one number for all, where x is not computed yet and cheap (the ones of a mask): the number is
+/// chosen where x is read. Whether it was done so.
+bool put_number(Interp& in, TensorObject& t, const Value& index, const Value& value) {
+  if (!runs_kernels(in, t.device()) || !t.is_pending() || t.is_store() || !t.expr().is_cheap_again()) return false;
+  const Parsed p = parse(in, t, index);
+  if (std::ranges::find(p.counts, 0) != p.counts.end()) return true;
+  const Expr named = named_by(in, t, p);
+  if (!named) return false;
+  ExprAttributes as;
+  as.dtype = t.dtype();
+  Expr chosen = applied(in, ExprOp::kWhere, {named, *operand_of(value), t.expr()});
+  if (chosen.dtype() != t.dtype()) chosen = applied(in, ExprOp::kCast, {chosen}, std::move(as));
+  const Value result = settled(in, chosen);
+  store_in_place(in, t, *result.get<TensorObject>());
+  return true;
+}
+
 /// x[index] = value, where ints and slices name a view.
 void put_part(Interp& in, TensorObject& t, const Value& index, Value value) {
   auto* source = value.get<TensorObject>();
+  if (!source && put_number(in, t, index, value)) return;
   // What is pending is computed into the view, and another dtype converted, by the kernel that computes it; copies
   // otherwise. All reading comes before.
   const bool computes = source && source->device() == t.device() && !source->is_store() &&
