@@ -149,6 +149,8 @@ struct Plan {
   /// A product begins when all programs of the kernel before have ended, rather than among those that still run (a cast
   /// of 3072 x 4096 and its product with 660 rows on an H100: 47 us, 62 else; docs/hopper.md).
   bool overlaps = false;
+  /// A kernel alone, no product: it is launched so behind whatever is ahead of it in its stream.
+  bool begins_early = false;
   std::vector<View> outputs;  // one per Graph::outputs: views of values (an input's own when nothing is computed)
   std::vector<Group> groups;  // in the order of launches
   std::vector<Boundary> boundaries;

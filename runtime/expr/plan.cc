@@ -247,7 +247,7 @@ Result<Binding> bind_values(std::shared_ptr<const PreparedPlan> prepared, std::v
     } else {
       step.kernel = out.plan->kernels[i];
       step.grid = g.grid;
-      step.options = launch_options(g, plan.overlaps);
+      step.options = launch_options(g, plan.overlaps || plan.begins_early);
       step.args.reserve(g.arguments.size());
       for (const fusion::Argument& a : g.arguments) {
         KILN_TRY(Arg arg, argument(a, out, numbers));

@@ -442,6 +442,8 @@ def _is_narrow(width, bits, keys=False):
 def _sort_rows(x, in_places, values, places, rows, width, keep, common, in_keys, beside=1, keys=False):
     """The first `keep` of each row. Values or places are None where nobody asks for them; with `keys` places are, and
     -0.0 and 0.0 may change theirs."""
+    # Sorts of short rows stand between others that are as short.
+    common = dict(common, launch_pdl=x.is_cuda and torch.cuda.get_device_capability(x.device)[0] >= 9)
     wide = max(16, triton.next_power_of_2(width))
     common = dict(common, VALUES=values is not None, PLACES=places is not None)
     values, places = x if values is None else values, x if places is None else places  # for their types
