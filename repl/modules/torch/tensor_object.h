@@ -214,8 +214,8 @@ Tensor expanded(Interp& in, const Tensor& t, const Shape& shape);
 inline constexpr int64_t kLazyElements = 4096;
 /// A pending tensor is computed when it has grown to this many operations: a loop that never looks at its tensors must
 /// not make an expression without end. Loops that are written out, such as one over the steps of an episode or the
-/// corners of a cell, have up to 200.
-inline constexpr int kMostPendingOperations = 256;
+/// corners of a cell, have up to 350.
+inline constexpr int kMostPendingOperations = 400;
 /// The same of what has a gradient: it is planned with that, and a value in between would be stored.
 inline constexpr int kMostRecordedOperations = 128;
 /// And of one gradient, with those parts of the forward that it needs.
