@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "compiler/fusion/join_totals.h"
 #include "kiln/interop.h"
 #include "runtime/device/device.h"
 #include "support/diag.h"
@@ -16,7 +17,7 @@ namespace {
 /// A block of counters, one for each row of programs that count (fusion::kMostTurns).
 class Turns : public Companion {
  public:
-  static constexpr int64_t kBytes = 512, kCount = 1024;
+  static constexpr int64_t kWords = fusion::kMostTurns, kBytes = 4 * kWords, kCount = 1024;
 
   static Result<std::unique_ptr<Companion>> make(DeviceImpl& device) {
     auto turns = std::unique_ptr<Turns>(new Turns(device));
@@ -81,6 +82,7 @@ struct Lent {
 }  // namespace
 
 Result<Tensor> turns_of_stream(const Device& device) {
+  constexpr int64_t kShape[] = {Turns::kWords};  // where all counters are taken
   DeviceImpl& impl = *device.impl();
   KILN_TRY(Companion * companion, impl.companion("turns", Turns::make));
   auto& turns = *static_cast<Turns*>(companion);
@@ -88,7 +90,7 @@ Result<Tensor> turns_of_stream(const Device& device) {
   if (!stream.is_capturing()) {
     const auto address = turns.of_stream(stream.id());
     return address ? tensor_from_memory(device, DType::kI32, {}, {}, {*address, Turns::kBytes, nullptr})
-                   : Tensor::zeros(device, DType::kI32, {});
+                   : Tensor::zeros(device, DType::kI32, kShape);
   }
   std::shared_ptr<Storage>& of_graph = stream.graph_turns();
   if (!of_graph) {
@@ -98,7 +100,7 @@ Result<Tensor> turns_of_stream(const Device& device) {
                                         {*address, Turns::kBytes, std::make_shared<Lent>(turns, *address)}));
       stream.keep_for_graph(made.storage());
     } else {
-      KILN_TRY(made, Tensor::zeros(device, DType::kI32, {}));  // in each replay
+      KILN_TRY(made, Tensor::zeros(device, DType::kI32, kShape));  // in each replay
     }
     of_graph = made.storage();
   }
