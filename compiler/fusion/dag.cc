@@ -40,6 +40,8 @@ class Builder {
       KILN_TRY(Operand o, make(graph_.nodes[i]));
       refs_.push_back(std::move(o));
     }
+    dag_.any_order = graph_.any_order;
+    dag_.any_order.resize(graph_.outputs.size());
     for (int o : graph_.outputs) {
       Operand out = refs_[at(o)];
       const Node& n = graph_.nodes[at(o)];

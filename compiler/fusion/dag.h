@@ -88,6 +88,7 @@ inline int instructions_of(const DagNode& n) {
 struct Dag {
   std::vector<DagNode> nodes;  // operands before their users
   std::vector<Operand> outputs;
+  std::vector<bool> any_order;  // as Graph::any_order
   std::vector<DType> output_dtypes;
   bool exact = true;  // PlanOptions::exact
 };

@@ -86,7 +86,8 @@ class MemoryFollower {
   }
 
   /// Has all readers of a node whose dimensions take that order read the same elements; false, and nothing changed,
-  /// where one of them cannot, or wants the node as it lies. A result is one that is row-major for the user then.
+  /// where one of them cannot, or wants the node as it lies. A result is one that is row-major for the user then, or
+  /// that the user sees in another order only.
   bool reorder_result(size_t node, const Order& order) {
     const Shape& shape = dag_.nodes[node].shape;
     Operand old;  // its elements as they were, of what it will be
@@ -100,7 +101,7 @@ class MemoryFollower {
       results.push_back(output);
       if (at(output.node) != node) continue;
       auto o = compose(output, old);
-      if (!o || !is_whole(*o, o->shape)) return false;
+      if (!o || !(dag_.any_order[results.size() - 1] || is_whole(*o, o->shape))) return false;
       results.back() = std::move(*o);
     }
     for (const auto& [user, i] : users_[node]) {

@@ -36,6 +36,8 @@ struct Node {
 struct Graph {
   std::vector<Node> nodes;  // operands before their users
   std::vector<int> outputs;
+  /// One per output, or none: whether its elements may lie in any order, since it is only seen in another one.
+  std::vector<bool> any_order;
 };
 
 /// Whether an operation takes a number among its operands as an argument of the kernel. Exponents, divisors of // and

@@ -149,7 +149,7 @@ bool same_tensor(const Tensor& a, const Tensor& b) {
          std::ranges::equal(a.shape(), b.shape()) && std::ranges::equal(a.strides(), b.strides());
 }
 
-ExprWalk::ExprWalk(std::span<const ExprNode* const> wanted) {
+ExprWalk::ExprWalk(std::span<const ExprNode* const> wanted, std::vector<bool> orders) : any_order(std::move(orders)) {
   const uint64_t visit = next_visit();
   constexpr size_t kFew = 8;  // nodes of most expressions
   order.reserve(kFew), leaves.reserve(kFew), is_argument.reserve(kFew), is_of_places.reserve(kFew);
@@ -176,6 +176,7 @@ fusion::Graph ExprWalk::graph(std::span<const ExprName> names) const {
     for (size_t i = 0; i < n->operands.size(); ++i) copy.inputs[i] = n->operands[i]->position;
   }
   g.outputs = roots;
+  g.any_order = any_order;
   return g;
 }
 
@@ -201,6 +202,8 @@ std::string ExprWalk::key() const {
     append_attributes(n->node, is_argument[static_cast<size_t>(n->position)], key);
   }
   if (roots.size() > 1) key.words(roots);
+  if (std::ranges::find(any_order, true) != any_order.end())
+    for (const bool any : any_order) key.byte(any);
   return std::move(key.text_);
 }
 

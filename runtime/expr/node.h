@@ -57,10 +57,11 @@ struct ExprWalk {
   std::vector<bool> is_argument;         // per node of the order: a number that plans leave open
   std::vector<bool> is_of_places;        // per node: computed from iota and numbers
   std::vector<int> roots;                // positions of what was asked for
+  std::vector<bool> any_order;           // per root, or empty: fusion::Graph::any_order
 
   /// The order is valid for positions (ExprNode::position) until the next walk on this thread.
   explicit ExprWalk(const ExprNode& root) : ExprWalk(std::array{&root}) {}
-  explicit ExprWalk(std::span<const ExprNode* const> roots);
+  explicit ExprWalk(std::span<const ExprNode* const> roots, std::vector<bool> any_order = {});
   /// Graph::nodes in the walk's order; names are those of `names`.
   fusion::Graph graph(std::span<const ExprName> names = {}) const;
   /// What plans are kept by: everything but the numbers that are arguments of their kernels.

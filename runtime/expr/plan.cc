@@ -294,16 +294,23 @@ Status launch_together(std::span<ExprNode* const> roots, const Device& device, E
   return {};
 }
 
-std::vector<ExprNode*> roots_of(std::span<const Expr> exprs) {
-  std::vector<ExprNode*> roots;
+bool sees_alone(const ExprNode& view) { return view.node.op == ExprOp::kPermute && view.operands[0].use_count() == 1; }
+
+Roots roots_of(std::span<const Expr> exprs) {
+  Roots roots;
   for (const Expr& e : exprs) {
     ExprNode* n = e.node();
+    bool any_order = false;
     // Of a view, its base is what has to be computed; run() takes the view of that.
-    while (n->is_pending() && info(n->node.op).kind == ExprKind::kView) n = n->operands[0].get();
+    while (n->is_pending() && info(n->node.op).kind == ExprKind::kView) {
+      any_order = sees_alone(*n);
+      n = n->operands[0].get();
+    }
     if (!n->is_pending() || n->node.op == ExprOp::kFull || is_plain_conversion(*n) ||
-        std::ranges::find(roots, n) != roots.end())
+        std::ranges::find(roots.nodes, n) != roots.nodes.end())
       continue;
-    roots.push_back(n);
+    roots.nodes.push_back(n);
+    roots.any_order.push_back(any_order);
   }
   return roots;
 }
@@ -347,9 +354,9 @@ Status run_together(std::span<const Expr> exprs, ExprVariant variant) {
   for (const Expr& e : exprs)
     if (!e || e.is_scalar()) return error(ErrorKind::kValue, "only an expression with a tensor in it can be run");
   KILN_CHECK_OK(run_scatters(exprs, variant));
-  const std::vector<ExprNode*> roots = roots_of(exprs);
+  const auto [roots, any_order] = roots_of(exprs);
   if (roots.size() > 1) {
-    ExprWalk walk(std::span<const ExprNode* const>(roots.data(), roots.size()));
+    ExprWalk walk(std::span<const ExprNode* const>(roots.data(), roots.size()), any_order);
     KILN_CHECK_OK(check_leaves(walk));
     auto is_empty = [](const ExprNode* each) { return fusion::numel(each->node.shape) == 0; };
     if (std::ranges::none_of(walk.order, is_empty))
@@ -360,7 +367,10 @@ Status run_together(std::span<const Expr> exprs, ExprVariant variant) {
   return {};
 }
 
-Result<Tensor> run(const Expr& expr, ExprVariant variant) {
+namespace {
+
+/// `any_order`: of the result's elements in memory (fusion::Graph::any_order).
+Result<Tensor> run_in_order(const Expr& expr, ExprVariant variant, bool any_order) {
   if (!expr || expr.is_scalar()) return error(ErrorKind::kValue, "only an expression with a tensor in it can be run");
   ExprNode& n = *expr.node();
   if (n.node.op == ExprOp::kPut) return error(ErrorKind::kValue, "a put is run by run_put(), into a tensor");
@@ -373,7 +383,8 @@ Result<Tensor> run(const Expr& expr, ExprVariant variant) {
   }
   if (info(n.node.op).kind == ExprKind::kView) {
     // What it is a view of is computed as such, so that both share their memory.
-    KILN_TRY(Tensor base, run(Expr(n.operands[0]), variant));
+    const bool base_in_any = sees_alone(n);
+    KILN_TRY(Tensor base, run_in_order(Expr(n.operands[0]), variant, base_in_any));
     if (auto viewed = view_of(base, n.node)) {
       n.set_value(*viewed);
       return *viewed;
@@ -382,12 +393,13 @@ Result<Tensor> run(const Expr& expr, ExprVariant variant) {
   trace::Scope span(trace::kSpans, trace::Step::kOperation, info(n.node.op).name);
   if (trace::Event* event = span.event(); event && trace::on(trace::kShapes))
     event->detail = fmt::format("{}[{}]", name(n.node.dtype), fmt::join(n.node.shape, ", "));
-  ExprWalk walk(n);
+  const ExprNode* const root = &n;
+  ExprWalk walk(std::span(&root, 1), {any_order});
   KILN_CHECK_OK(check_leaves(walk));
   if (has_scatters(walk)) {
     KILN_CHECK_OK(run_scatters({&expr, 1}, variant));
     // The scatters have values by now: the next walk ends at them.
-    return run(expr, variant);
+    return run_in_order(expr, variant, any_order);
   }
   const bool empty =
       std::ranges::any_of(walk.order, [](const ExprNode* each) { return fusion::numel(each->node.shape) == 0; });
@@ -396,24 +408,28 @@ Result<Tensor> run(const Expr& expr, ExprVariant variant) {
     n.set_value(std::move(result));
   } else if (empty) {  // sums of nothing
     KILN_TRY(const bool found, compute_of_nothing(walk));
-    if (found) return run(expr, variant);  // the next walk ends at what has values by now
+    if (found) return run_in_order(expr, variant, any_order);  // the next walk ends at what has values by now
     KILN_TRY(HostArray values, evaluate(n));
     KILN_TRY(Tensor result, host_tensor(n.device, n.node.dtype, values));
     n.set_value(std::move(result));
   } else {
-    ExprNode* root = &n;
-    KILN_CHECK_OK(launch_together({&root, 1}, n.device, variant, walk));
+    ExprNode* to_compute = &n;
+    KILN_CHECK_OK(launch_together({&to_compute, 1}, n.device, variant, walk));
   }
   return n.value;
 }
+
+}  // namespace
+
+Result<Tensor> run(const Expr& expr, ExprVariant variant) { return run_in_order(expr, variant, /*any_order=*/false); }
 
 Result<ExprWalk> runtime::walk_of(std::span<const Expr> exprs) {
   for (const Expr& e : exprs)
     if (!e || !e.device()) return error(ErrorKind::kValue, "only an expression with a tensor in it has a plan");
   if (exprs.size() == 1) return ExprWalk(*exprs[0].node());
-  const std::vector<ExprNode*> roots = roots_of(exprs);
+  const auto [roots, any_order] = roots_of(exprs);
   if (roots.empty()) return error(ErrorKind::kValue, "none of the tensors is left to compute");
-  return ExprWalk(std::span<const ExprNode* const>(roots.data(), roots.size()));
+  return ExprWalk(std::span<const ExprNode* const>(roots.data(), roots.size()), any_order);
 }
 
 Result<ExprPlan> plan(const Expr& expr, ExprVariant variant, std::span<const ExprName> names) {

@@ -110,9 +110,15 @@ std::vector<Tensor> leaf_tensors(const ExprWalk& walk);
 /// A conversion of a tensor alone, where the runtime has a kernel for it, or no kernel is needed. One to the dtype that
 /// the tensor has makes it row-major, which Tensor::to() would not.
 bool is_plain_conversion(const ExprNode& n);
+/// Whether nobody else sees what this view puts into another order: it may lie in any.
+bool sees_alone(const ExprNode& view);
+struct Roots {
+  std::vector<ExprNode*> nodes;
+  std::vector<bool> any_order;  // fusion::Graph::any_order
+};
 /// What a plan of these begins at: behind views, which share the memory of what they are views of, and without what
 /// needs no plan. They go their own way after.
-std::vector<ExprNode*> roots_of(std::span<const Expr> exprs);
+Roots roots_of(std::span<const Expr> exprs);
 /// Of the plan of one expression, or of roots_of() several. kValue where nothing is to be planned.
 Result<ExprWalk> walk_of(std::span<const Expr> exprs);
 

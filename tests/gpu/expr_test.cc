@@ -272,9 +272,9 @@ TEST(GpuExpr, ColumnsInPartsAgreeWithFloat64) {
     }
 }
 
-/// Kernels of a plan begin early, in memory and with counters that the kernels before them use as well: what one of them
-/// does too soon shows as other bits. Each time the same plan is run, whose results are compared without another one: a
-/// comparison in the plan would change its last kernel, and with it the order of its sums.
+/// Kernels of a plan begin early, in memory and with counters that the kernels before them use as well: what one of
+/// them does too soon shows as other bits. Each time the same plan is run, whose results are compared without another
+/// one: a comparison in the plan would change its last kernel, and with it the order of its sums.
 TEST(GpuExpr, EarlyLaunchesReuseMemoryInOrder) {
   GPU_OR_SKIP(device);
   const uint64_t seed = fresh_seed();

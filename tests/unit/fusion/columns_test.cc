@@ -56,6 +56,19 @@ TEST_F(ColumnsTest, TemporariesLieAsTheirInputs) {
     }
 }
 
+/// What is only seen in another order lies as what it is computed from does: its last kernel stores rows that it has.
+TEST_F(ColumnsTest, ResultsOfAnyOrderLieAsTheirInputs) {
+  for (const Machine& machine : {hopper_machine(), host_machine()})
+    for (const Shape& s : {Shape{1155, 512}, Shape{333, 1029}, Shape{61, 100}}) {
+      p = {};
+      const int scaled = op(ExprOp::kMul, {balanced(tensor(DType::kF32, s, "x"), 2), number(3)});
+      p.graph.any_order = {true};
+      const Plan made = check({scaled}, Variant::kFused, machine);
+      EXPECT_EQ(made.outputs[0].shape, (Shape{s[1], s[0]}));
+      EXPECT_EQ(made.outputs[0].strides, (Shape{1, s[1]}));
+    }
+}
+
 /// A result keeps the order of its dimensions, whatever it is computed from.
 TEST_F(ColumnsTest, ResultsStayRowMajor) {
   for (const Machine& machine : {hopper_machine(), host_machine()})

@@ -304,6 +304,32 @@ TEST(Expr, ViewsShareTheMemoryOfWhatTheyView) {
   EXPECT_EQ(run(leaf)->storage(), x.storage());
 }
 
+/// What is seen through one view alone lies in the order of its input, as in torch, where that order is the view's: the
+/// last kernel has its rows and stores them. What others see is row-major.
+TEST(Expr, WhatOneViewSeesLiesAsItsInput) {
+  Tensor x = random_tensor({61, 83}, fresh_seed());
+  auto made = [&] {
+    const Expr t = op(ExprOp::kPermute, {op(ExprOp::kExp, {x})}, along({1, 0}));
+    ExprAttributes rows = along({1});
+    rows.keepdim = true;
+    return op(ExprOp::kDiv, {t, op(ExprOp::kSum, {t}, rows)});
+  };
+  const Expr kept = made(), view_of_kept = op(ExprOp::kPermute, {kept}, along({1, 0}));
+  const Tensor straight = *run(view_of_kept);
+  EXPECT_EQ(straight.strides()[0], 1);
+  EXPECT_TRUE(run(kept)->is_contiguous());
+  const Expr only_view = op(ExprOp::kPermute, {made()}, along({1, 0}));
+  const Tensor turned = *run(only_view);
+  EXPECT_TRUE(turned.is_contiguous());
+  const std::vector<double> got = numbers(turned), expected = numbers(straight);
+  for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], 1e-6) << i;
+  // Together with another one.
+  const Expr both[] = {op(ExprOp::kPermute, {made()}, along({1, 0})), op(ExprOp::kMul, {x, Expr::scalar(2.0)})};
+  ASSERT_TRUE(run_together(both).ok());
+  EXPECT_TRUE(both[0].tensor()->is_contiguous());
+  EXPECT_EQ(numbers(*both[0].tensor()), got);
+}
+
 TEST(Expr, SeveralResultsShareAPlan) {
   const uint64_t seed = fresh_seed();
   Tensor p = random_tensor({300, 40}, seed), g = random_tensor({300, 40}, seed + 1, DType::kF16);
