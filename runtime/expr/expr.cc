@@ -34,12 +34,6 @@ bool same_number(const fusion::Number& a, const fusion::Number& b) {
   return a.index() == b.index() && bits_of(a) == bits_of(b);
 }
 
-// Marks what a walk has visited, in place of a set; no walk is 0.
-uint64_t next_visit() {
-  static std::atomic<uint64_t> visits{0};
-  return ++visits;
-}
-
 void collect(const ExprNode& n, uint64_t visit, ExprWalk& out) {
   if (n.visit == visit) return;
   n.visit = visit;
@@ -129,6 +123,11 @@ ExprNode::~ExprNode() {
       for (auto& operand : n->operands) left.push_back(std::move(operand));
     if (n.use_count() == 1) n->operands.clear();
   }
+}
+
+uint64_t next_visit() {
+  static std::atomic<uint64_t> visits{0};
+  return ++visits;
 }
 
 void ExprNode::record_with(const ExprNode& operand) {

@@ -49,6 +49,9 @@ struct ExprNode {
   void set_value(Tensor v);
 };
 
+/// For ExprNode::visit, which marks what a walk has visited in place of a set. No walk is 0.
+uint64_t next_visit();
+
 /// An expression in the order of its evaluation. Nodes with a value are leaves; equal tensors are one leaf.
 struct ExprWalk {
   std::vector<const ExprNode*> order;  // operands before their users; a leaf that equals an earlier one is not in it

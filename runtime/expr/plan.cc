@@ -272,7 +272,8 @@ std::vector<Tensor> leaf_tensors(const ExprWalk& walk) {
 }
 
 bool is_plain_conversion(const ExprNode& n) {
-  if (n.node.op != ExprOp::kCast || !n.operands[0]->value) return false;
+  // What was computed has let go of its operands.
+  if (n.node.op != ExprOp::kCast || n.operands.empty() || !n.operands[0]->value) return false;
   const Tensor& from = n.operands[0]->value;
   if (from.dtype() == n.node.dtype) return from.is_contiguous();
   return !n.device.is_cuda() ||

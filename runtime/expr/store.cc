@@ -1,6 +1,5 @@
 // Values that go into tensors that are there already: changes in place.
 #include <algorithm>
-#include <unordered_set>
 
 #include "runtime/device/device.h"
 #include "runtime/expr/plan.h"
@@ -121,14 +120,15 @@ Status run_put(const Expr& put, const Tensor& to) {
 }
 
 int64_t count_leaves(std::span<const Expr> exprs, const Storage* storage) {
-  std::unordered_set<const ExprNode*> seen;
+  const uint64_t visit = next_visit();
   std::vector<const ExprNode*> left;
   int64_t count = 0;
   for (const Expr& e : exprs) left.push_back(e.node());
   while (!left.empty()) {
     const ExprNode* n = left.back();
     left.pop_back();
-    if (!n || !seen.insert(n).second) continue;
+    if (!n || n->visit == visit) continue;
+    n->visit = visit;
     count += n->value && n->value.storage().get() == storage;
     for (const auto& operand : n->operands) left.push_back(operand.get());
   }

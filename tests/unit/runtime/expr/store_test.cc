@@ -57,6 +57,18 @@ Expr put_rows(const Expr& values, const std::vector<int64_t>& rows, int64_t colu
   return op(ExprOp::kPut, {values, place, op(ExprOp::kGe, {row, Expr::scalar(int64_t{0})})}, a);
 }
 
+TEST(ExprStore, TakesWhatWasComputedBefore) {
+  // A conversion that was run has let go of its operand: a gradient of looked-up rows, of which a sum runs first.
+  const Tensor a = random_tensor({300, 31}, 5), to = *Tensor::zeros(cpu(), DType::kF16, Shape{300, 31});
+  ExprAttributes half;
+  half.dtype = DType::kF16;
+  const Expr converted = op(ExprOp::kCast, {op(ExprOp::kMul, {a, Expr::scalar(int64_t{2})})}, half);
+  ASSERT_TRUE(run(converted).ok());
+  const ExprStore store[] = {{converted, to}};
+  ASSERT_TRUE(run_into(store).ok());
+  EXPECT_EQ(numbers(to), numbers(run(converted)));
+}
+
 TEST(ExprPut, StoresAndAddsWhatIsComputed) {
   const uint64_t seed = fresh_seed();
   for (const auto& [columns, rows] :
