@@ -61,8 +61,8 @@ class Planner {
     plan_.overlaps = grouping_.clusters.size() > 1 && target && target->has(target::kTma);
     for (size_t c = 0; c < grouping_.clusters.size(); ++c) KILN_CHECK_OK(write(c));
     plan_.overlaps &= plan_.groups.size() > 1;
-    plan_.begins_early = plan_.groups.size() == 1 && target && target->has(target::kTma) &&
-                         grouping_.clusters[0].form != Form::kProduct;
+    plan_.begins_early =
+        plan_.groups.size() == 1 && target && target->has(target::kTma) && grouping_.clusters[0].form != Form::kProduct;
     outputs();
     lives();
     boundaries();

@@ -194,8 +194,8 @@ class GradScope {
 Expr detached(const Expr& of);
 /// The variables that values are made of, each once.
 std::vector<Expr> variables_of(std::span<const Expr> values);
-/// Gradients of the values are asked for no more: operations that were recorded let go of their operands, those that are
-/// pending once they are computed. gradients() through them is kValue from then on.
+/// Gradients of the values are asked for no more: operations that were recorded let go of their operands, those that
+/// are pending once they are computed. gradients() through them is kValue from then on.
 void release(std::span<const Expr> values);
 /// As run_together(), before gradients are asked for: what records keeps the operands of its products too, which their
 /// gradients read again.

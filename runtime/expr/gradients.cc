@@ -175,9 +175,10 @@ class Sweep {
     KILN_CHECK_OK(check());
     for (const Expr& v : values_) visit(v.shared());
     if (released_)
-      return with_note(error(ErrorKind::kValue, "what the gradient of {} is made of was released: it was asked for before",
-                             name(released_->node.op)),
-                       "help: backward(retain_graph=True) keeps it for another time");
+      return with_note(
+          error(ErrorKind::kValue, "what the gradient of {} is made of was released: it was asked for before",
+                name(released_->node.op)),
+          "help: backward(retain_graph=True) keeps it for another time");
     if (forgotten_)
       return with_note(
           error(ErrorKind::kValue, "{} was computed before its gradient was asked for", name(forgotten_->node.op)),

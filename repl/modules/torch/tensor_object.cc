@@ -377,9 +377,10 @@ void TensorObject::assign(Interp& in, const Expr& result) {
   const PendingTensors& pending = *torch_state(in).pending();
   const bool has_memory = static_cast<bool>(tensor_), was_pending = is_pending();
   // Nobody has its memory but this object and the leaves of what is pending, of which the result is one.
-  const bool alone = !has_memory || was_pending ||
-                     ((tensor_.holders() == 1 || tensor_.holders() <= 1 + pending.count_leaves(tensor_.storage().get())) &&
-                      !pending.has_view_of(tensor_.storage().get()));
+  const bool alone =
+      !has_memory || was_pending ||
+      ((tensor_.holders() == 1 || tensor_.holders() <= 1 + pending.count_leaves(tensor_.storage().get())) &&
+       !pending.has_view_of(tensor_.storage().get()));
   expr_ = result;
   times_computed_ = 0;
   if (!was_pending) {

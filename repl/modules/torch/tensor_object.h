@@ -134,8 +134,8 @@ class TensorObject : public Object {
   std::shared_ptr<LatePair> late_;
   int half_ = 0;
   Tensor tensor_;
-  Expr expr_;                                // while it is pending
-  mutable Expr history_;                     // what it was made of, when it is computed and records
+  Expr expr_;             // while it is pending
+  mutable Expr history_;  // what it was made of, when it is computed and records
   bool is_leaf_ = false;
   std::shared_ptr<Tape> tape_;               // once that knows it
   mutable Expr variable_;                    // of a leaf, made when it is first part of something
