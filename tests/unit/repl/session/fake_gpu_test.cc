@@ -121,21 +121,21 @@ torch.cuda.synchronize()
 // And before what they sort changes.
 TEST_F(FakeGpuTest, HalvesOfSortsWaitUntilTheyAreRead) {
   run("import torch\nx = torch.ones(512, 64)\ntorch.cuda.synchronize()\n");
-  auto launches = [&](const char* text) {
-    const int before = fake->count("cuLaunchKernel");
+  auto launches_of = [&](const char* text) {
+    const int before = launches();
     run(text);
-    return fake->count("cuLaunchKernel") - before;
+    return launches() - before;
   };
-  EXPECT_EQ(launches("v = x.sort()[0]\nprint(v.shape, v.dtype)\n"), 0);
+  EXPECT_EQ(launches_of("v = x.sort()[0]\nprint(v.shape, v.dtype)\n"), 0);
   EXPECT_EQ(out, "torch.Size([512, 64]) torch.float32\n");
-  EXPECT_EQ(launches("torch.cuda.synchronize()\n"), 1);
+  EXPECT_EQ(launches_of("torch.cuda.synchronize()\n"), 1);
   // Who waits for the GPU may be measuring: what nobody read is computed then.
-  EXPECT_EQ(launches("v, i = x.sort()\ndel v, i\n"), 0);
-  EXPECT_EQ(launches("torch.cuda.synchronize()\n"), 1);
-  EXPECT_EQ(launches("v, i = x.sort()\nj = i + 1\n"), 1);
-  EXPECT_EQ(launches("w = v + 1\ntorch.cuda.synchronize()\n"), 2);  // the additions
-  EXPECT_EQ(launches("many = [x.sort()[0] for _ in range(20)]\nfirst = many[0] + many[1]\n"), 2);
-  EXPECT_EQ(launches("x.zero_()\n"), 18);  // those that wait
+  EXPECT_EQ(launches_of("v, i = x.sort()\ndel v, i\n"), 0);
+  EXPECT_EQ(launches_of("torch.cuda.synchronize()\n"), 1);
+  EXPECT_EQ(launches_of("v, i = x.sort()\nj = i + 1\n"), 1);
+  EXPECT_EQ(launches_of("w = v + 1\ntorch.cuda.synchronize()\n"), 2);  // the additions
+  EXPECT_EQ(launches_of("many = [x.sort()[0] for _ in range(20)]\nfirst = many[0] + many[1]\n"), 2);
+  EXPECT_EQ(launches_of("x.zero_()\n"), 18);  // those that wait
 }
 
 TEST_F(FakeGpuTest, OnlyAnAnswerIsReadOfAComparison) {
