@@ -14,6 +14,7 @@ Expr Tape::variable(const TensorObject& of, const Tensor& elements) {
   }
   auto made = scope_.variable(Expr(elements));
   KILN_ASSERT(made.ok(), "a leaf of the tape is of floats");
+  // An expression of a tensor is asked of one that does not change; its gradient goes into the tensor all the same.
   entries_[made->node()] = {made->shared(), {const_cast<TensorObject*>(&of), false}};
   return *std::move(made);
 }
