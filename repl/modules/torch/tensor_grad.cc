@@ -95,6 +95,12 @@ Expr with_part(Interp& in, const Expr& to, const Shape& starts, const Shape& ste
 
 namespace {
 
+TensorObject& only_tensor(Interp& in, const Value& v) {
+  auto* t = v.get<TensorObject>();
+  if (!t) in.fail(ErrorKind::kType, "only tensors have gradients, not '{}'", in.type_name(v));
+  return *t;
+}
+
 class GradScopeObject : public Object {
  public:
   static inline const KindOf<GradScopeObject> kKind{"torch.func.scope"};
@@ -119,20 +125,15 @@ Value end_scope(Interp&, NativeArgs& a) {
   return Value::none();
 }
 Value variable(Interp& in, NativeArgs& a) {
-  auto* t = a[0].get<TensorObject>();
-  if (!t) in.fail(ErrorKind::kType, "only tensors have gradients, not '{}'", in.type_name(a[0]));
+  TensorObject& t = only_tensor(in, a[0]);
   const GradScope* scope = a.self->get<GradScopeObject>()->scope.get();
   if (!scope) in.fail(ErrorKind::kValue, "the scope of gradients has ended");
-  return make<TensorObject>(in, taken(in, scope->variable(t->expr())));
+  return make<TensorObject>(in, taken(in, scope->variable(t.expr())));
 }
 
 std::vector<Expr> exprs_of(Interp& in, const Value& tensors) {
   std::vector<Expr> out;
-  for (const Value& v : in.to_vector(tensors)) {
-    auto* t = v.get<TensorObject>();
-    if (!t) in.fail(ErrorKind::kType, "only tensors have gradients, not '{}'", in.type_name(v));
-    out.push_back(t->expr());
-  }
+  for (const Value& v : in.to_vector(tensors)) out.push_back(only_tensor(in, v).expr());
   return out;
 }
 
@@ -207,8 +208,7 @@ Value count_scopes_of(Interp& in, NativeArgs& a) { return Value::integer(count_s
 /// with_gradient(value, operands, rule): rule(gradient, *operands) gives a tuple of a tensor, or None, for each
 /// operand.
 Value with_gradient_of(Interp& in, NativeArgs& a) {
-  auto* value = a[0].get<TensorObject>();
-  if (!value) in.fail(ErrorKind::kType, "only tensors have gradients, not '{}'", in.type_name(a[0]));
+  TensorObject& value = only_tensor(in, a[0]);
   const std::vector<Expr> operands = exprs_of(in, a[1]);
   auto rule = [&in, call = a[2]](const Expr& gradient, std::span<const Expr> of) -> Result<std::vector<Expr>> {
     CallArgs args;
@@ -221,7 +221,7 @@ Value with_gradient_of(Interp& in, NativeArgs& a) {
     }
     return found;
   };
-  return make<TensorObject>(in, taken(in, with_gradient(value->tensor(in), operands, std::move(rule))));
+  return make<TensorObject>(in, taken(in, with_gradient(value.tensor(in), operands, std::move(rule))));
 }
 
 Value records(Interp&, NativeArgs& a) {
@@ -239,12 +239,6 @@ Value set_no_grad(Interp& in, NativeArgs& a) {
   return Value::boolean(std::exchange(state.tape->is_paused, on));
 }
 Value is_no_grad(Interp& in, NativeArgs&) { return Value::boolean(torch_state(in).no_grad()); }
-
-TensorObject& only_tensor(Interp& in, const Value& v) {
-  auto* t = v.get<TensorObject>();
-  if (!t) in.fail(ErrorKind::kType, "only tensors have gradients, not '{}'", in.type_name(v));
-  return *t;
-}
 
 Value record(Interp& in, NativeArgs& a) {
   only_tensor(in, a[0]).record(in);

@@ -390,12 +390,19 @@ void TensorObject::assign(Interp& in, const Expr& result) {
   if (!alone || expr_.operations() >= kMostPendingOperations) tensor(in);
 }
 
+namespace {
+
+[[noreturn]] void fail_as_leaf(Interp& in) {
+  in.fail_as_type("RuntimeError", "a leaf Variable that requires grad is being used in an in-place operation.",
+                  "help: with torch.no_grad(): changes it without being recorded");
+}
+
+}  // namespace
+
 void TensorObject::become(Interp& in, const std::function<Expr()>& make) {
   if (records()) {
     const Expr own = this->expr();
-    if (is_leaf_)
-      in.fail_as_type("RuntimeError", "a leaf Variable that requires grad is being used in an in-place operation.",
-                      "help: with torch.no_grad(): changes it without being recorded");
+    if (is_leaf_) fail_as_leaf(in);
     if (own.is_variable())
       in.fail_as_type("RuntimeError", "an argument of a function under grad() is changed in place",
                       "help: x = x + y makes a new tensor");
@@ -432,9 +439,7 @@ void TensorObject::become(Interp& in, Tensor view) {
 }
 
 const Tensor& TensorObject::changing(Interp& in) {
-  if (records() && is_leaf_)
-    in.fail_as_type("RuntimeError", "a leaf Variable that requires grad is being used in an in-place operation.",
-                    "help: with torch.no_grad(): changes it without being recorded");
+  if (records() && is_leaf_) fail_as_leaf(in);
   if (records())
     in.fail(with_note(error(ErrorKind::kUnsupported, "no gradient of {}: it changes a tensor in place",
                             in.running ? in.running->name + "()" : "this"),

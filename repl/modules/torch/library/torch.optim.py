@@ -116,6 +116,17 @@ def _kept(state, name, p):
     return state[name]
 
 
+def _decayed(p, g, group):
+    """The gradient with the weights' decay in it; where that is decoupled, the weights shrink by themselves."""
+    decay = group["weight_decay"]
+    if decay == 0:
+        return g
+    if group.get("decoupled_weight_decay"):
+        p.mul_(1 - group["lr"] * decay)
+        return g
+    return g + decay * p
+
+
 class SGD(Optimizer):
     def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False,
                  foreach=None, differentiable=False, fused=None):
@@ -129,8 +140,7 @@ class SGD(Optimizer):
                                       differentiable=differentiable, fused=fused))
 
     def _update(self, p, g, state, group):
-        if group["weight_decay"] != 0:
-            g = g + group["weight_decay"] * p
+        g = _decayed(p, g, group)
         momentum = group["momentum"]
         if momentum != 0:
             if "momentum_buffer" in state:
@@ -159,11 +169,7 @@ class Adam(Optimizer):
                                       decoupled_weight_decay=self._decoupled or decoupled_weight_decay))
 
     def _update(self, p, g, state, group):
-        lr, (beta1, beta2), decay = group["lr"], group["betas"], group["weight_decay"]
-        if decay != 0 and group["decoupled_weight_decay"]:
-            p.mul_(1 - lr * decay)
-        elif decay != 0:
-            g = g + decay * p
+        lr, (beta1, beta2), g = group["lr"], group["betas"], _decayed(p, g, group)
         mean = _kept(state, "exp_avg", p).mul_(beta1).add_(g, alpha=1 - beta1)
         square = _kept(state, "exp_avg_sq", p).mul_(beta2).addcmul_(g, g, value=1 - beta2)
         if group["amsgrad"]:
@@ -194,11 +200,7 @@ class NAdam(Optimizer):
                                       differentiable=differentiable))
 
     def _update(self, p, g, state, group):
-        lr, (beta1, beta2), decay = group["lr"], group["betas"], group["weight_decay"]
-        if decay != 0 and group["decoupled_weight_decay"]:
-            p.mul_(1 - lr * decay)
-        elif decay != 0:
-            g = g + decay * p
+        lr, (beta1, beta2), g = group["lr"], group["betas"], _decayed(p, g, group)
         step = state["step"]
         mu = beta1 * (1 - 0.5 * 0.96**(step * group["momentum_decay"]))
         mu_next = beta1 * (1 - 0.5 * 0.96**((step + 1) * group["momentum_decay"]))
@@ -219,8 +221,7 @@ class Adamax(Optimizer):
 
     def _update(self, p, g, state, group):
         beta1, beta2 = group["betas"]
-        if group["weight_decay"] != 0:
-            g = g + group["weight_decay"] * p
+        g = _decayed(p, g, group)
         mean = _kept(state, "exp_avg", p).mul_(beta1).add_(g, alpha=1 - beta1)
         most = _kept(state, "exp_inf", p)
         most.copy_(torch.maximum(most * beta2, g.abs() + group["eps"]))
@@ -241,8 +242,7 @@ class RMSprop(Optimizer):
 
     def _update(self, p, g, state, group):
         alpha = group["alpha"]
-        if group["weight_decay"] != 0:
-            g = g + group["weight_decay"] * p
+        g = _decayed(p, g, group)
         square = _kept(state, "square_avg", p).mul_(alpha).addcmul_(g, g, value=1 - alpha)
         if group["centered"]:
             mean = _kept(state, "grad_avg", p).mul_(alpha).add_(g, alpha=1 - alpha)
@@ -266,8 +266,7 @@ class Adagrad(Optimizer):
                                       maximize=maximize, differentiable=differentiable, fused=fused))
 
     def _update(self, p, g, state, group):
-        if group["weight_decay"] != 0:
-            g = g + group["weight_decay"] * p
+        g = _decayed(p, g, group)
         if "sum" not in state:
             state["sum"] = torch.full_like(p, group["initial_accumulator_value"])
         total = state["sum"].addcmul_(g, g, value=1)
@@ -285,8 +284,7 @@ class Adadelta(Optimizer):
 
     def _update(self, p, g, state, group):
         rho, eps = group["rho"], group["eps"]
-        if group["weight_decay"] != 0:
-            g = g + group["weight_decay"] * p
+        g = _decayed(p, g, group)
         square = _kept(state, "square_avg", p).mul_(rho).addcmul_(g, g, value=1 - rho)
         moved = _kept(state, "acc_delta", p)
         step = (moved + eps).sqrt() / (square + eps).sqrt() * g
