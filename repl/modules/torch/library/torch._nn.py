@@ -232,14 +232,13 @@ class Module:
                     if t is None:
                         continue
                     if id(t) not in done:
-                        made = f(t)
-                        # A parameter is made again, since what `f` gives is a plain tensor. The old one is kept, or the
-                        # next one might get its id.
-                        if group is m._parameters:
-                            trains = t.requires_grad and t.is_leaf and _kiln.records(t)
-                            made = Parameter(made.detach() if trains else made, t.requires_grad)
-                            if trains:
-                                _kiln.record(made)
+                        if group is not m._parameters:
+                            made = f(t)
+                        elif _kiln.records(t):
+                            made = _tape.converted(t, f)
+                        else:
+                            made = Parameter(f(t), t.requires_grad)  # again: what `f` gives is a plain tensor
+                        # The old one is kept, or the next one might get its id.
                         done[id(t)] = t, made
                     group[name] = done[id(t)][1]
         return self

@@ -100,6 +100,15 @@ def copied(x):
     return made
 
 
+def converted(leaf, f):
+    """A leaf takes what f makes of its elements and of its gradient, so that an optimizer that has it goes on."""
+    with torch.no_grad():
+        leaf.data = f(leaf)
+    if leaf.grad is not None:
+        leaf.grad = f(leaf.grad)
+    return leaf
+
+
 def clear(tensors, set_to_none=True):
     """zero_grad() of modules and optimizers."""
     with torch.no_grad():
