@@ -135,6 +135,9 @@ void refine_shapes(Dag& dag);
 /// Copies what is computed from counts alone for each dimension along which it is read.
 void separate_counts(Dag& dag);
 
+/// Copies what is computed from numbers alone for each node that reads it.
+void separate_constants(Dag& dag);
+
 /// How often each node is read; two times more where it is a result.
 std::vector<int> uses_of_nodes(const Dag& dag);
 

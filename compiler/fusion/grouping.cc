@@ -25,6 +25,12 @@ constexpr int64_t kMostOfSmall = int64_t{1} << 21;
 constexpr int kTileElements = 128 * 128;
 /// Operations of one kernel: what compiles in a moment.
 constexpr size_t kMostMembers = 192;
+/// Instructions for an element of kernels that have nothing in common but their loops, of which one kernel is made: it
+/// saves launches, and a compiler takes longer than in proportion (7 steps of AdamW in bfloat16: 2 s of ptxas).
+constexpr int kMostOfSiblings = 128;
+/// Operations behind a product in its kernel, whose programs do them for each element of a large tile: of more, code is
+/// of ten thousands of lines (an AdamW step in bfloat16 behind the gradient of its weights: 6 s of ptxas).
+constexpr size_t kMostEpilogue = 24;
 /// Rows or columns of a product that one program has all of, or two have, which then compute an operand of few
 /// operations twice; and elements of an operand that are worth it.
 constexpr int64_t kMostOfOneProgram = 64, kMostOfTwoPrograms = 128, kLeastOfOperand = int64_t{1} << 16;
@@ -250,6 +256,11 @@ class Grouper {
     return false;
   }
 
+  int instructions(const Cluster& c) const {
+    return std::accumulate(c.members.begin(), c.members.end(), 0,
+                           [&](int sum, int m) { return sum + instructions_of(dag_.nodes[at(m)]); });
+  }
+
   void join_siblings() {
     for (size_t b = 0; b < clusters_.size(); ++b)
       for (size_t a = 0; a < b; ++a) {
@@ -259,6 +270,7 @@ class Grouper {
             x.reverse != y.reverse || numel(x.dims) == 0 || (numel(x.dims) > kMostOfSmall && !share_read(x, y)))
           continue;
         if (x.members.size() + y.members.size() > kMostMembers || operands(x, y) > kMostOperands ||
+            instructions(x) + instructions(y) > kMostOfSiblings ||
             path_outside(static_cast<int>(a), static_cast<int>(b)) ||
             path_outside(static_cast<int>(b), static_cast<int>(a)) || adjacent(x, y))
           continue;
@@ -289,9 +301,10 @@ class Grouper {
     return clusters_.size() > count;
   }
 
-  /// Whether what follows the product in its cluster moves so much memory that writing and reading the product once
-  /// more costs less: a product's programs are few and wait for what their epilogues load.
+  /// Whether what follows the product in its cluster is long, or moves so much memory that writing and reading the
+  /// product once more costs less: a product's programs are few and wait for what their epilogues load.
   bool is_heavy(const Cluster& c, int product) const {
+    if (c.members.size() > kMostEpilogue + 1) return true;
     std::vector<int> read;
     double bytes = 0;
     int64_t exact_roots = 0;

@@ -43,6 +43,7 @@ class Planner {
       pull_selects(dag_);
       refine_shapes(dag_);
       separate_counts(dag_);
+      separate_constants(dag_);
       nest_reductions(dag_);
     }
     if (!library()) {

@@ -770,6 +770,33 @@ TEST_F(PlanTest, NansAndInfinitiesGoThroughAsInTorch) {
   }
 }
 
+TEST_F(PlanTest, ConstantsOfTwoUpdatesJoinNothing) {
+  // The first step of an optimizer: sums of zeros, of which all parameters share what is made of them.
+  ExprAttributes zeros;
+  zeros.value = 0.0;
+  zeros.shape = {64, 96};
+  zeros.dtype = DType::kBF16;
+  const int decayed = op(ExprOp::kMul, {op(ExprOp::kFull, {}, zeros), number(0.9)});
+  auto updated = [&](int g) { return op(ExprOp::kAdd, {decayed, op(ExprOp::kMul, {g, number(0.1)})}); };
+  const int a = tensor(DType::kBF16, {64, 32}, "a"), b = tensor(DType::kBF16, {32, 96}, "b");
+  const int behind_product = updated(op(ExprOp::kMatMul, {a, b}));
+  const int other = updated(tensor(DType::kBF16, {64, 96}, "other"));
+  const Plan made = check({behind_product, other}, Variant::kFused, hopper_machine(), 0.5);
+  ASSERT_EQ(made.groups.size(), 2u) << plan_text(made);
+  for (const Group& g : made.groups) EXPECT_EQ(g.writes.size(), 1u) << plan_text(made);
+}
+
+TEST_F(PlanTest, LongEpiloguesAreKernelsOfTheirOwn) {
+  for (const int count : {8, 40}) {
+    p = {};
+    int x = op(ExprOp::kMatMul, {tensor(DType::kBF16, {256, 64}, "a"), tensor(DType::kBF16, {64, 256}, "b")});
+    const int bias = tensor(DType::kBF16, {256}, "bias");
+    for (int i = 0; i < count; ++i) x = op(i % 2 ? ExprOp::kMul : ExprOp::kAdd, {x, bias});
+    const Plan made = check({x}, Variant::kFused, hopper_machine(), 0.1);
+    EXPECT_EQ(made.groups.size(), count == 8 ? 1u : 2u) << plan_text(made);
+  }
+}
+
 TEST_F(PlanTest, RefusalsSayWhy) {
   p.graph.nodes.push_back(scalar(1.0));
   const int two = number(2);
