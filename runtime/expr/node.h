@@ -29,6 +29,8 @@ struct ExprNode {
   std::weak_ptr<const void> holder;                          // of Expr::hold()
   bool forgot = false;                                       // its operands were let go
   bool released = false;                                     // by release(): they go once it is computed
+  mutable bool was_part = false;                             // of what was computed
+  mutable int most_operations = 1;                           // that are pending in it: a bound, or as counted last
   int gradient_operations = 0;                               // of what gradients() made in it, or it is part of
 
   // Of the walk that visited it last.

@@ -11,6 +11,8 @@
 #include "runtime/expr/host.h"
 #include "runtime/expr/scatter.h"
 #include "runtime/expr/turns.h"
+#include "runtime/jit/at_once.h"
+#include "runtime/launch/kernel_launched.h"
 #include "support/diag.h"
 #include "support/knobs.h"
 #include "support/lru.h"
@@ -74,6 +76,17 @@ Result<Arg> argument(const fusion::Argument& a, Binding& binding, const ExprWalk
     binding.offsets.push_back(std::move(first));
     return Arg(&std::as_const(binding.offsets.back()));
   });
+}
+
+/// Of a plan that is launched for the first time: its kernels, which launches would compile one after the other.
+Status compile_kernels(const Binding& binding, const Device& device) {
+  std::vector<const BoundStep*> steps;
+  for (const BoundStep& s : binding.steps)
+    if (s.kernel) steps.push_back(&s);
+  // A thread of its own may load no module while a caller's capture forbids it.
+  if (steps.size() < 2 || device.impl()->stream_or_current({}).is_capturing()) return {};
+  return at_once(steps.size(),
+                 [&](size_t i) { return note_launch(steps[i]->kernel, steps[i]->args, steps[i]->options); });
 }
 
 Result<BoundStep> bound_product(const fusion::LibraryProduct& p, std::optional<MatmulImpl> impl,
@@ -290,7 +303,9 @@ Status launch_together(std::span<ExprNode* const> roots, const Device& device, E
     if (value >= 0) given.emplace_back(value, homes[i]);
   }
   KILN_TRY(Binding binding, bind_plan(std::move(prepared), leaves, device, &walk, given));
+  if (!binding.plan->are_compiled->exchange(true)) KILN_CHECK_OK(compile_kernels(binding, device));
   KILN_CHECK_OK(binding.launch());
+  for (const ExprNode* n : walk.order) n->was_part = true;
   for (size_t i = 0; i < roots.size(); ++i) roots[i]->set_value(binding.outputs[i]);
   return {};
 }

@@ -1,5 +1,6 @@
 // Plans made launchable: kernels compiled from their sources, arguments bound to tensors.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,7 @@ struct PreparedPlan {
   std::optional<MatmulImpl> impl;   // of products
   std::vector<int64_t> slot_bytes;  // temporaries that share memory
   Totals totals;                    // which launches of its scans leave to the next
+  std::shared_ptr<std::atomic<bool>> are_compiled = std::make_shared<std::atomic<bool>>(false);  // its kernels
 };
 
 /// Kernels of a device by their source, so that the same group of two plans is compiled once.

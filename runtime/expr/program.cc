@@ -1,11 +1,10 @@
 #include "kiln/expr_program.h"
 
 #include <algorithm>
-#include <atomic>
-#include <thread>
 
 #include "kiln/interop.h"
 #include "runtime/expr/plan.h"
+#include "runtime/jit/at_once.h"
 #include "runtime/launch/prepared_launch.h"
 #include "support/diag.h"
 
@@ -151,28 +150,12 @@ Result<ProgramImpl::Step> prepare_step(const BoundStep& bound, const fusion::Gro
   return step;
 }
 
-/// All steps, compiled by as many threads as there are processors.
 Status prepare_steps(const Binding& binding, ProgramImpl& out) {
-  const size_t count = binding.steps.size();
-  out.steps.resize(count);
-  std::vector<Status> problems(count);
-  std::atomic<size_t> next{0};
-  auto work = [&] {
-    for (size_t i; (i = next.fetch_add(1)) < count;) {
-      Result<ProgramImpl::Step> step = prepare_step(binding.steps[i], out.plan->plan.groups[i]);
-      if (step.ok())
-        out.steps[i] = *std::move(step);
-      else
-        problems[i] = std::move(step.error());
-    }
-  };
-  const size_t threads = std::min<size_t>(count, std::max(1u, std::thread::hardware_concurrency()));
-  std::vector<std::jthread> others;
-  for (size_t i = 1; i < threads; ++i) others.emplace_back(work);
-  work();
-  others.clear();
-  for (Status& problem : problems) KILN_CHECK_OK(std::move(problem));
-  return {};
+  out.steps.resize(binding.steps.size());
+  return at_once(out.steps.size(), [&](size_t i) -> Status {
+    KILN_TRY(out.steps[i], prepare_step(binding.steps[i], out.plan->plan.groups[i]));
+    return {};
+  });
 }
 
 }  // namespace
