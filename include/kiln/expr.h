@@ -73,10 +73,15 @@ class Expr {
   const Tensor* tensor() const;
   /// The operations that are not computed yet.
   int operations() const;
-  /// Elements of the largest of its tensors, operations and operands; of a view on a GPU, those of its memory.
-  int64_t most_elements() const;
-  /// Whether its pending operations read memory of this storage.
-  bool reads(const runtime::Storage* storage) const;
+  /// Whether there are so many; mostly known without a walk.
+  bool has_operations(int at_least) const;
+  /// Whether one of its tensors, operations and operands has so many elements; of a view on a GPU, its memory counts.
+  bool has_elements(int64_t at_least) const;
+  /// Whether others that were computed were made of it while it was pending.
+  bool was_part() const;
+  /// Whether its pending operations read memory of one of these storages.
+  bool reads(std::span<const runtime::Storage* const> storages) const;
+  bool reads(const runtime::Storage* storage) const { return reads({&storage, 1}); }
   /// Whether to compute it again beside others costs next to nothing: a few pointwise operations, which read no more
   /// than the result has.
   bool is_cheap_again() const;
@@ -145,8 +150,9 @@ Status run_into(std::span<const ExprStore> stores, ExprVariant variant = ExprVar
 /// place stays, or the order in which they are added, is open. All reading is done first. kType: another dtype or
 /// device.
 Status run_put(const Expr& put, const Tensor& to);
-/// How many leaves of the expressions hold memory of this storage, equal ones too.
-int64_t count_leaves(std::span<const Expr> exprs, const runtime::Storage* storage);
+/// How many leaves of the expressions hold memory of this storage, equal ones too; no more than `most` are looked for,
+/// in the last expression first.
+int64_t count_leaves(std::span<const Expr> exprs, const runtime::Storage* storage, int64_t most);
 /// Computes it on the host, operation by operation, with the bits that kernels give (of sums and products: in float64,
 /// rounded once): for small tensors, which are not worth a kernel. The result is on the expression's device, and the
 /// expression keeps it.
@@ -197,9 +203,9 @@ std::vector<Expr> variables_of(std::span<const Expr> values);
 /// Gradients of the values are asked for no more: operations that were recorded let go of their operands, those that
 /// are pending once they are computed. gradients() through them is kValue from then on.
 void release(std::span<const Expr> values);
-/// As run_together(), before gradients are asked for: what records keeps the operands of its products too, which their
-/// gradients read again.
-Status run_recorded(std::span<const Expr> exprs);
+/// As run_together(), and stores in the same plan what would be computed once more: products that somebody else holds,
+/// and of what records the operands of products and what gradients read of what is made of them.
+Status run_and_keep(std::span<const Expr> exprs);
 /// Of how many scopes that have not ended variables are in what these were made of. Where it is more than one, somebody
 /// may ask for the gradient of a gradient.
 int count_scopes(std::span<const Expr> exprs);

@@ -338,24 +338,35 @@ int Expr::operations() const {
   if (is_first_operation(*node_)) return 1;
   int n = 0;
   for (const ExprNode* node : ExprWalk(*node_).order) n += node->is_pending();
+  node_->most_operations = n;
   return n;
 }
 
-int64_t Expr::most_elements() const {
-  int64_t most = 0;
-  auto count = [&](const ExprNode& n) {
-    most = std::max(most, fusion::numel(n.node.shape));
+bool Expr::has_operations(int at_least) const { return node_->most_operations >= at_least && operations() >= at_least; }
+
+bool Expr::has_elements(int64_t at_least) const {
+  auto has = [&](const ExprNode& n) {
+    if (fusion::numel(n.node.shape) >= at_least) return true;
     // A few elements of a large tensor on a GPU: the host would read all between them, and wait for what made it.
-    if (n.value && n.device.is_cuda()) most = std::max(most, n.value.storage()->bytes / size_of(n.node.dtype));
+    return n.value && n.device.is_cuda() && n.value.storage()->bytes / size_of(n.node.dtype) >= at_least;
   };
-  count(*node_);
-  if (is_first_operation(*node_)) {
-    for (const auto& operand : node_->operands) count(*operand);
-    return most;
+  const uint64_t visit = next_visit();
+  std::vector<const ExprNode*> left = {node_.get()};
+  while (!left.empty()) {
+    const ExprNode& n = *left.back();
+    left.pop_back();
+    if (has(n)) return true;
+    if (!n.is_pending()) continue;
+    for (const auto& operand : n.operands)
+      if (operand->visit != visit) {
+        operand->visit = visit;
+        left.push_back(operand.get());
+      }
   }
-  for (const ExprNode* node : ExprWalk(*node_).order) count(*node);
-  return most;
+  return false;
 }
+
+bool Expr::was_part() const { return node_->was_part; }
 
 bool Expr::is_row_major() const {
   const ExprNode* n = node_.get();
@@ -375,10 +386,22 @@ bool Expr::is_view_of(const Storage* storage) const {
   return n->value && n->value.storage().get() == storage;
 }
 
-bool Expr::reads(const Storage* storage) const {
-  if (!node_->is_pending()) return false;
-  ExprWalk walk(*node_);
-  return std::ranges::any_of(walk.leaves, [&](const ExprNode* n) { return n->value.storage().get() == storage; });
+bool Expr::reads(std::span<const Storage* const> storages) const {
+  const uint64_t visit = next_visit();
+  std::vector<const ExprNode*> left;
+  if (node_->is_pending()) left.push_back(node_.get());
+  while (!left.empty()) {
+    const ExprNode& n = *left.back();
+    left.pop_back();
+    if (n.value && std::ranges::find(storages, n.value.storage().get()) != storages.end()) return true;
+    if (!n.is_pending()) continue;
+    for (const auto& operand : n.operands)
+      if (operand->visit != visit) {
+        operand->visit = visit;
+        left.push_back(operand.get());
+      }
+  }
+  return false;
 }
 
 bool Expr::is_cheap_again() const {
@@ -445,7 +468,12 @@ Result<Expr> apply(ExprOp op, std::span<const Expr> operands, ExprAttributes att
     nodes.push_back(&n.node);
     node->operands.push_back(e.shared());
     node->record_with(n);
-    if (n.is_pending()) node->gradient_operations = std::max(node->gradient_operations, n.gradient_operations);
+    if (n.is_pending()) {
+      node->gradient_operations = std::max(node->gradient_operations, n.gradient_operations);
+      // What several operands have in common is counted for each, twice as many with each operation x + x: no overflow.
+      constexpr int kCountless = 1 << 24;
+      node->most_operations = std::min(node->most_operations + n.most_operations, kCountless);
+    }
     if (!n.device) continue;
     if (!first) first = &n;
     if (n.device == first->device) continue;

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "runtime/expr/gradient_terms.h"
+#include "runtime/expr/kept.h"
 #include "support/diag.h"
 
 namespace kiln {
@@ -134,8 +135,6 @@ Diagnostic refused(const ExprNode& n) {
                    "help: detach() its operands, if it is a constant here");
 }
 
-using Nodes = std::vector<std::shared_ptr<ExprNode>>;
-
 /// What is pending in the roots, but what is in `without` and behind it; users before their operands, in an order that
 /// the structure alone decides, as plans are kept by it.
 Nodes pending_in(const Nodes& roots, const std::unordered_set<const ExprNode*>& without = {}) {
@@ -155,14 +154,6 @@ std::unordered_set<const ExprNode*> set_of(const Nodes& nodes) {
   std::unordered_set<const ExprNode*> found;
   for (const auto& n : nodes) found.insert(n.get());
   return found;
-}
-
-/// Adds those that are no trifle to compute again, each once.
-void append_costly(const Nodes& nodes, std::vector<Expr>& to) {
-  std::unordered_set<const ExprNode*> seen;
-  for (const Expr& e : to) seen.insert(e.node());
-  for (const auto& n : nodes)
-    if (const Expr e(n); seen.insert(n.get()).second && !e.is_cheap_again()) to.push_back(e);
 }
 
 class Sweep {
@@ -308,8 +299,9 @@ class Sweep {
     return {};
   }
 
-  /// Computes the gradient that a rule reads, and of what it is made of the operations that others are made of too:
-  /// they would else be done again with those, which stay pending and share kernels with what is made of them.
+  /// Computes the gradient that a rule reads, those of inputs that are complete, and of what the first is made of the
+  /// operations that others are made of too: they would else be done again with those, which stay pending and share
+  /// kernels with what is made of them.
   Status compute(const Expr& g, const std::vector<Expr>& out) const {
     const Nodes own = pending_in({g.shared()});
     if (own.empty()) return {};
@@ -325,6 +317,9 @@ class Sweep {
     for (const auto& n : own)
       if (read.contains(n.get())) shared.push_back(n);
     std::vector<Expr> wanted = {g};
+    // Gradients of inputs that are complete: until they are asked for, they would hold all that they are made of.
+    for (const Expr& e : out)
+      if (e && !e.tensor()) wanted.push_back(e);
     append_costly(shared, wanted);
     return run_together(wanted);
   }
@@ -355,7 +350,10 @@ class Sweep {
     for (const ExprNode* n : ExprWalk(roots).order) operations += n->is_pending();
     for (const auto& exprs : {std::span<const Expr>(out), values_})
       for (const Expr& e : exprs)
-        if (e) e.node()->gradient_operations = std::max(e.node()->gradient_operations, operations);
+        if (e) {
+          e.node()->gradient_operations = std::max(e.node()->gradient_operations, operations);
+          e.node()->most_operations = std::min(e.node()->most_operations, operations);
+        }
   }
 
   const std::span<const Expr> values_, seeds_, inputs_;
@@ -437,21 +435,6 @@ void release(std::span<const Expr> values) {
     n->operands.clear();
     n->gradient = nullptr;
   }
-}
-
-Status run_recorded(std::span<const Expr> exprs) {
-  Nodes roots, factors;
-  for (const Expr& e : exprs) roots.push_back(e.shared());
-  for (const auto& n : pending_in(roots)) {
-    if (n->node.op != ExprOp::kMatMul || !n->records()) continue;
-    for (std::shared_ptr<ExprNode> operand : n->operands) {
-      while (operand->is_pending() && info(operand->node.op).kind == ExprKind::kView) operand = operand->operands[0];
-      if (operand->is_pending() && operand->records()) factors.push_back(std::move(operand));
-    }
-  }
-  std::vector<Expr> wanted(exprs.begin(), exprs.end());
-  append_costly(factors, wanted);
-  return run_together(wanted);
 }
 
 int count_scopes(std::span<const Expr> exprs) {

@@ -145,7 +145,7 @@ void pointwise_gradient(GradientStep& s) {
     case ExprOp::kSigmoid:
       return s.give(0, g * ((1 - s.y()) * s.y()));
     case ExprOp::kRelu:
-      return s.give(0, t.where(s.x() <= t.number(0), t.number(0), g));
+      return s.give(0, t.where(s.y() <= t.number(0), t.number(0), g));
     case ExprOp::kSilu: {
       const Term part = t.sigmoid(s.x());
       return s.give(0, g * (part * (s.x() * (1 - part) + 1)));

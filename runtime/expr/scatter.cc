@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "runtime/expr/gradient_terms.h"
+#include "runtime/expr/kept.h"
 #include "runtime/expr/plan.h"
 #include "runtime/tensor/convert.h"
 #include "support/diag.h"
@@ -197,7 +198,7 @@ bool has_scatters(const ExprWalk& walk) {
   return std::ranges::any_of(walk.order, [](const ExprNode* n) { return is_scatter(*n); });
 }
 
-Status run_scatters(std::span<const Expr> exprs, ExprVariant variant) {
+Status run_scatters(std::span<const Expr> exprs, ExprVariant variant, bool with_others) {
   for (;;) {
     std::vector<const ExprNode*> roots;
     for (const Expr& e : exprs) roots.push_back(e.node());
@@ -219,7 +220,7 @@ Status run_scatters(std::span<const Expr> exprs, ExprVariant variant) {
       for (const Expr& e : exprs) {
         if (is_scatter(*e.node()) && !after.contains(e.node()) && seen.insert(e.node()).second)
           next.push_back(e.shared());
-        else if (e.node()->is_pending() && !after.contains(e.node()) && !is_scatter(*e.node()))
+        else if (with_others && e.node()->is_pending() && !after.contains(e.node()) && !is_scatter(*e.node()))
           together.push_back(e);
       }
     }
@@ -229,6 +230,11 @@ Status run_scatters(std::span<const Expr> exprs, ExprVariant variant) {
       together.push_back(of.values);
       together.push_back(of.places);
       rows.push_back(std::move(of));
+    }
+    if (!with_others) {
+      Nodes needed;
+      for (const Expr& e : together) needed.push_back(e.shared());
+      append_read_elsewhere(needed, together);
     }
     KILN_CHECK_OK(run_together(together, variant));
     for (size_t i = 0; i < next.size(); ++i) {

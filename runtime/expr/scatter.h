@@ -12,7 +12,8 @@ namespace kiln::runtime {
 bool has_scatters(const ExprWalk& walk);
 
 /// Computes every scatter_add that the expressions are made of, with what it needs; and with that, in the same plans,
-/// those expressions that need none.
-Status run_scatters(std::span<const Expr> exprs, ExprVariant variant);
+/// those expressions that need none. Where these go into tensors, they stay pending (`with_others` false), and only
+/// what they share with a scatter_add is computed.
+Status run_scatters(std::span<const Expr> exprs, ExprVariant variant, bool with_others = true);
 
 }  // namespace kiln::runtime

@@ -51,7 +51,7 @@ Status run_into(std::span<const ExprStore> stores, ExprVariant variant) {
       return error(ErrorKind::kValue, "only an expression with a tensor in it is run");
     exprs.push_back(s.value);
   }
-  KILN_CHECK_OK(run_scatters(exprs, variant));
+  KILN_CHECK_OK(run_scatters(exprs, variant, /*with_others=*/false));
   std::vector<ExprNode*> roots;
   std::vector<Tensor> homes;
   for (const ExprStore& s : stores) {
@@ -119,12 +119,12 @@ Status run_put(const Expr& put, const Tensor& to) {
   return run_put(again, to);
 }
 
-int64_t count_leaves(std::span<const Expr> exprs, const Storage* storage) {
+int64_t count_leaves(std::span<const Expr> exprs, const Storage* storage, int64_t most) {
   const uint64_t visit = next_visit();
   std::vector<const ExprNode*> left;
   int64_t count = 0;
   for (const Expr& e : exprs) left.push_back(e.node());
-  while (!left.empty()) {
+  while (!left.empty() && count < most) {
     const ExprNode* n = left.back();
     left.pop_back();
     if (!n || n->visit == visit) continue;

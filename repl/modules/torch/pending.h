@@ -45,8 +45,8 @@ class PendingTensors {
   void store_leaves(Interp& in);
   bool has_view_of(const TensorObject& t) const;
   bool has_view_of(const runtime::Storage* storage) const;
-  /// Leaves of pending tensors that hold memory of this storage.
-  int64_t count_leaves(const runtime::Storage* storage) const;
+  /// Leaves of pending tensors that hold memory of this storage, up to `most`.
+  int64_t count_leaves(const runtime::Storage* storage, int64_t most) const;
   /// Computes those that read the memory of `storage`, which is about to change.
   void run_readers(Interp& in, const runtime::Storage* storage);
   /// Computes all, also what was dropped.

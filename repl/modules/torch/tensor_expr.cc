@@ -43,7 +43,7 @@ Expr applied(Interp& in, ExprOp op, std::initializer_list<Expr> operands, ExprAt
 
 bool is_for_host(Interp& in, const Expr& expr) {
   // Its own elements say it without a look at all that takes part, mostly.
-  return !torch_state(in).always_lazy && expr.numel() < kLazyElements && expr.most_elements() < kLazyElements;
+  return !torch_state(in).always_lazy && expr.numel() < kLazyElements && !expr.has_elements(kLazyElements);
 }
 
 Value settled(Interp& in, const Expr& made) {
@@ -54,7 +54,7 @@ Value settled(Interp& in, const Expr& made) {
   auto t = make<TensorObject>(in, expr);
   // Gradients were made at once, however many operations they are; what comes after them counts.
   const int most = expr.records() ? kMostRecordedOperations : kMostPendingOperations;
-  if (expr.operations() >= most + expr.gradient_operations()) t->tensor(in);
+  if (expr.has_operations(most + expr.gradient_operations())) t->tensor(in);
   return t;
 }
 

@@ -163,19 +163,22 @@ Value gradients_found(Interp& in, NativeArgs& a, bool constant) {
   const std::vector<Expr> values = exprs_of(in, a[0]), seeds = exprs_of(in, a[1]), inputs = exprs_of(in, a[2]);
   const Pause pause(*torch_state(in).tape, constant);
   const bool always_lazy = torch_state(in).always_lazy;
-  // As each operation of small tensors is computed at once, and a long chain from time to time.
-  auto settle_small = [&](const Expr& e) -> Status {
-    if (e.tensor() || always_lazy || e.most_elements() >= kLazyElements) return {};
+  auto is_small = [&](const Expr& e) { return !always_lazy && !e.has_elements(kLazyElements); };
+  auto on_host = [](const Expr& e) -> Status {
     auto done = run_on_host(e);
     return done.ok() ? Status() : Status(std::move(done.error()));
+  };
+  // As each operation of small tensors is computed at once, but on a GPU, and a long chain from time to time.
+  auto settle_small = [&](const Expr& e) -> Status {
+    return e.tensor() || e.device().is_cuda() || !is_small(e) ? Status() : on_host(e);
   };
   int calls = 0;
   auto settle = [&](std::span<const Expr> exprs) -> Status {
     constexpr int kBetweenLooks = 32;
     in.check_interrupt();
     KILN_CHECK_OK(settle_small(exprs[0]));
-    if (always_lazy || ++calls % kBetweenLooks != 0 || exprs[0].operations() < kMostGradientOperations) return {};
-    return run_together(exprs);
+    if (always_lazy || ++calls % kBetweenLooks != 0 || !exprs[0].has_operations(kMostGradientOperations)) return {};
+    return is_small(exprs[0]) ? on_host(exprs[0]) : run_together(exprs);
   };
   std::vector<Value> out;
   for (const Expr& e : taken(in, gradients(values, seeds, inputs, settle))) {
@@ -198,7 +201,7 @@ Value compute(Interp& in, NativeArgs& a) {
   std::vector<Expr> pending;
   for (const Expr& e : exprs_of(in, a[0]))
     if (!e.tensor()) pending.push_back(e);
-  if (!pending.empty()) checked(in, run_recorded(pending));
+  if (!pending.empty()) checked(in, run_and_keep(pending));
   for (const Value& v : rest_of(a[0])) v.get<TensorObject>()->settle_if_known();
   return Value::none();
 }

@@ -60,8 +60,8 @@ namespace {
 
 Tensor computed(Interp& in, const Expr& expr) {
   const bool on_host = is_for_host(in, expr);
-  // Looked at before its gradient is asked for, as a loss that is printed: that reads the operands of products again.
-  if (!on_host && expr.records() && run_recorded({&expr, 1}).ok() && expr.tensor()) return *expr.tensor();
+  // A block of a model reads again what the one before it added to, and gradients read operands of products again.
+  if (!on_host && run_and_keep({&expr, 1}).ok() && expr.tensor()) return *expr.tensor();
   auto result = on_host ? run_on_host(expr) : run(expr);
   // What no kernel is written for is computed as small tensors are.
   if (!result.ok() && result.error().kind == ErrorKind::kUnsupported) result = run_on_host(expr);
@@ -103,31 +103,38 @@ bool PendingTensors::has_view_of(const runtime::Storage* storage) const {
   return std::ranges::any_of(tensors_, [&](const TensorObject* other) { return other->expr().is_view_of(storage); });
 }
 
-int64_t PendingTensors::count_leaves(const runtime::Storage* storage) const {
+int64_t PendingTensors::count_leaves(const runtime::Storage* storage, int64_t most) const {
   std::vector<Expr> exprs;
   for (const TensorObject* t : tensors_) exprs.push_back(t->expr());
   for (const Dropped& d : dropped_) exprs.emplace_back(d.result);
-  return kiln::count_leaves(exprs, storage);
+  return kiln::count_leaves(exprs, storage, most);
 }
 
 void PendingTensors::store(Interp& in, std::vector<Ref<TensorObject>> together) {
   run_dropped(in);
-  for (const auto& t : together)
-    if (t->is_store()) run_late_readers(t->home().storage().get());
-  // One that reads what another one overwrites belongs in the same plan, in which all reading comes first.
-  for (size_t i = 0; i < together.size(); ++i) {
-    if (!together[i]->is_store()) continue;
-    const runtime::Storage* home = together[i]->home().storage().get();
+  std::vector<const runtime::Storage*> homes;
+  std::unordered_set<const TensorObject*> known;
+  auto note = [&](const TensorObject& t) {
+    known.insert(&t);
+    if (t.is_store()) homes.push_back(t.home().storage().get());
+  };
+  for (const auto& t : together) note(*t);
+  for (const runtime::Storage* home : homes) run_late_readers(home);
+  // One that reads what another one overwrites belongs in the same plan, in which all reading comes first. It may
+  // overwrite something itself.
+  for (size_t homes_before = 0; homes_before != homes.size();) {
+    homes_before = homes.size();
     for (TensorObject* t : tensors_)
-      if (std::ranges::find(together, t, [](const auto& r) { return r.get(); }) == together.end() &&
-          t->expr().reads(home))
+      if (!known.contains(t) && t->expr().reads(homes)) {
         together.emplace_back(t);
+        note(*t);
+      }
   }
   std::vector<ExprStore> stores;
   for (const auto& t : together) stores.push_back({t->expr(), t->is_store() ? t->home() : Tensor()});
   // A part of a large tensor on a GPU is written there: the host would wait for what else writes to it.
   auto is_part_of_large = [](const Tensor& to) {
-    return to && to.device().is_cuda() && Expr(to).most_elements() >= kLazyElements;
+    return to && to.device().is_cuda() && Expr(to).has_elements(kLazyElements);
   };
   const bool on_host = std::ranges::all_of(
       stores, [&](const ExprStore& s) { return is_for_host(in, s.value) && !is_part_of_large(s.to); });
@@ -287,7 +294,7 @@ TensorObject::~TensorObject() {
   if (!pending_) return;
   pending_->remove(*this);
   // Also of what is stored in place already.
-  const bool is_part_of_another = expr_.shared().use_count() > 1 || times_computed_ > 0;
+  const bool is_part_of_another = expr_.shared().use_count() > 1 || times_computed_ > 0 || expr_.was_part();
   if (!is_part_of_another) pending_->drop(expr_.shared(), other_half_);
 }
 
@@ -376,18 +383,21 @@ void TensorObject::assign(Interp& in, const Expr& result) {
   if (is_leaf_) forget_variable();
   const PendingTensors& pending = *torch_state(in).pending();
   const bool has_memory = static_cast<bool>(tensor_), was_pending = is_pending();
-  // Nobody has its memory but this object and the leaves of what is pending, of which the result is one.
-  const bool alone =
-      !has_memory || was_pending ||
-      ((tensor_.holders() == 1 || tensor_.holders() <= 1 + pending.count_leaves(tensor_.storage().get())) &&
-       !pending.has_view_of(tensor_.storage().get()));
+  // Nobody has its memory but this object and the leaves of what is pending, mostly of the result alone.
+  auto only_leaves_hold = [&](int64_t others) {
+    const runtime::Storage* storage = tensor_.storage().get();
+    return kiln::count_leaves({&result, 1}, storage, others) >= others ||
+           pending.count_leaves(storage, others) >= others;
+  };
+  const bool alone = !has_memory || was_pending ||
+                     (only_leaves_hold(tensor_.holders() - 1) && !pending.has_view_of(tensor_.storage().get()));
   expr_ = result;
   times_computed_ = 0;
   if (!was_pending) {
     pending_ = torch_state(in).pending();
     pending_->add(*this);
   }
-  if (!alone || expr_.operations() >= kMostPendingOperations) tensor(in);
+  if (!alone || expr_.has_operations(kMostPendingOperations)) tensor(in);
 }
 
 namespace {

@@ -23,7 +23,7 @@ void settle(Interp& in, Value& v) {
     return;
   }
   auto* t = v.get<TensorObject>();
-  if (!t || !t->is_pending() || t->expr().most_elements() >= kLazyElements) return;
+  if (!t || !t->is_pending() || t->expr().has_elements(kLazyElements)) return;
   if (t->is_store())
     t->tensor(in);
   else

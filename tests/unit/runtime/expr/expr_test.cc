@@ -24,7 +24,8 @@ TEST(Expr, KnowsShapeAndDtypeWithoutRunning) {
   EXPECT_EQ(e.dtype(), DType::kF32);
   EXPECT_EQ(Shape(e.shape().begin(), e.shape().end()), (Shape{5, 3}));
   EXPECT_EQ(e.operations(), 3);
-  EXPECT_EQ(e.most_elements(), 35);
+  EXPECT_TRUE(e.has_elements(35));
+  EXPECT_FALSE(e.has_elements(36));
   EXPECT_EQ(e.tensor(), nullptr);
   EXPECT_EQ(e.device(), cpu());
 }

@@ -530,7 +530,7 @@ TEST(Gradients, ComputeForARuleWhatOthersReadAgain) {
   auto variable = [&](const Shape& shape, uint32_t seed) { return *scope.variable(Expr(random_tensor(shape, seed))); };
   const Expr x = variable({67, 40}, 1), w1 = variable({40, 30}, 2), w2 = variable({30, 20}, 3);
   const Expr hidden = op(ExprOp::kTanh, {op(ExprOp::kMatMul, {x, w1})}), first = op(ExprOp::kMatMul, {hidden, w2});
-  ASSERT_TRUE(run_recorded({&first, 1}).ok());
+  ASSERT_TRUE(run_and_keep({&first, 1}).ok());
   EXPECT_TRUE(hidden.tensor()) << "the gradient of w2 reads it";
   bool was_computed = false;
   const Expr made = *with_gradient(*first.tensor(), {&first, 1},
@@ -543,7 +543,7 @@ TEST(Gradients, ComputeForARuleWhatOthersReadAgain) {
   const std::vector<Expr> found = *gradients(loss, inputs);
   EXPECT_TRUE(was_computed);
   EXPECT_TRUE(product.tensor()) << "the gradients of made and of w3 read it";
-  EXPECT_FALSE(found[2].tensor()) << "only an update of w3 reads its gradient";
+  EXPECT_TRUE(found[2].tensor()) << "complete: pending, it would hold what it is made of";
   const Expr plain = op(ExprOp::kMatMul, {first, w3});
   const std::vector<Expr> want = *gradients(op(ExprOp::kMean, {op(ExprOp::kMul, {plain, plain})}), inputs);
   for (size_t i = 0; i < 3; ++i) {

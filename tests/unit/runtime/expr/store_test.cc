@@ -140,8 +140,9 @@ TEST(ExprStore, CountsLeaves) {
   const Tensor a = random_tensor({8, 8}, 1), b = random_tensor({8, 8}, 2);
   const Expr left(a), right(a), sum = op(ExprOp::kAdd, {op(ExprOp::kMul, {left, right}), b});
   const Expr exprs[] = {sum, op(ExprOp::kExp, {left})};
-  EXPECT_EQ(count_leaves(exprs, a.storage().get()), 2);
-  EXPECT_EQ(count_leaves(exprs, b.storage().get()), 1);
+  EXPECT_EQ(count_leaves(exprs, a.storage().get(), 9), 2);
+  EXPECT_EQ(count_leaves(exprs, a.storage().get(), 1), 1);
+  EXPECT_EQ(count_leaves(exprs, b.storage().get(), 9), 1);
 }
 
 /// Running sums down matrices of few columns are scanned in parts, whose ends tiles have to meet.
