@@ -175,10 +175,44 @@ Result<Value> Codegen::evaluate_call(const JitFunction& function, const std::vec
 
 Result<Value> Codegen::inline_call(const FunctionPtr& function, std::vector<Arg> positional,
                                    std::vector<std::pair<std::string, Arg>> keywords, SourceRange range) {
-  const ast::FunctionDef& def = *function->def;
   KILN_CHECK_OK(step(range));
   KILN_CHECK_OK(check_language(*function));
   if (function->evaluate) return evaluate_call(*function, positional, keywords, range);
+  if (!function->interpret || !function->constexpr_function)
+    return inlined(function, std::move(positional), std::move(keywords), range);
+  Result<Value> own = inlined(function, positional, keywords, range);
+  if (own.ok() || steps_ > kMaxSteps || own.error().kind == ErrorKind::kMemory) return own;
+  return interpreted(function, positional, keywords, range, std::move(own.error()));
+}
+
+Result<Value> Codegen::interpreted(const FunctionPtr& function, const std::vector<Arg>& positional,
+                                   const std::vector<std::pair<std::string, Arg>>& keywords, SourceRange range,
+                                   Diagnostic own) {
+  std::vector<Global> args;
+  std::vector<std::pair<std::string, Global>> named;
+  for (const Arg& a : positional) {
+    std::optional<Global> g = to_global(a.value);
+    if (!g) return own;
+    args.push_back(*std::move(g));
+  }
+  for (const auto& [name, a] : keywords) {
+    std::optional<Global> g = to_global(a.value);
+    if (!g) return own;
+    named.emplace_back(name, *std::move(g));
+  }
+  Result<Global> result = function->interpret(function, args, named);
+  if (result.ok()) return from_global(*result);
+  // Of a name that is not there the frontend knows why.
+  const ErrorKind kind = result.error().kind;
+  if (kind == ErrorKind::kUnsupported || (kind == ErrorKind::kName && own.kind == kind)) return own;
+  Diagnostic d = std::move(result.error());
+  return d.place.line ? with_note(std::move(d), fmt::format("in {}, called from here", function->def->name), range)
+                      : placed(range, d.kind, std::move(d.message));
+}
+
+Result<Value> Codegen::inlined(const FunctionPtr& function, std::vector<Arg> positional,
+                               std::vector<std::pair<std::string, Arg>> keywords, SourceRange range) {
+  const ast::FunctionDef& def = *function->def;
   KILN_TRY(std::vector<Arg> bound, bind_function(function, std::move(positional), std::move(keywords), range));
   // Recursion is allowed as long as a constexpr argument changes. The same function with the same constexprs and types
   // would never end.

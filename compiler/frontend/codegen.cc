@@ -41,7 +41,6 @@ Diagnostic Codegen::placed(SourceRange range, ErrorKind kind, std::string messag
 }
 
 Status Codegen::step(SourceRange range) {
-  constexpr int64_t kMaxSteps = 200'000;
   if (++steps_ <= kMaxSteps) return {};
   if (computing())
     return with_note(

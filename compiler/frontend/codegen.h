@@ -98,6 +98,10 @@ class Codegen {
   bool computing();
   /// The expression in a frame of `context`, a constexpr function.
   Result<Value> compute(const FunctionPtr& context, const ast::Expr& e);
+  /// A call, and an attribute, in such a frame.
+  Result<Value> compute_call(const FunctionPtr& context, const Value& callee, std::vector<Arg> positional,
+                             std::vector<std::pair<std::string, Arg>> keywords);
+  Result<Value> compute_attribute(const FunctionPtr& context, Value base, std::string_view name);
   /// A compile-time value as a condition.
   Result<bool> constant_truth(const Value& v, SourceRange range);
   /// An error for what an import binds that is not followed: nothing may depend on it.
@@ -199,6 +203,12 @@ class Codegen {
   Result<Value> tensor_attribute(const Arg& base, std::string_view name, SourceRange range, SourceRange name_range);
   Result<std::vector<Arg>> bind_function(const FunctionPtr& function, std::vector<Arg> positional,
                                          std::vector<std::pair<std::string, Arg>> keywords, SourceRange range);
+  Result<Value> inlined(const FunctionPtr& function, std::vector<Arg> positional,
+                        std::vector<std::pair<std::string, Arg>> keywords, SourceRange range);
+  /// A constexpr function that is not computed here, as JitFunction::interpret has it; else the error `own`.
+  Result<Value> interpreted(const FunctionPtr& function, const std::vector<Arg>& positional,
+                            const std::vector<std::pair<std::string, Arg>>& keywords, SourceRange range,
+                            Diagnostic own);
   bool is_constexpr_annotation(const ast::Expr* annotation, const JitFunction& function);
   const NameUses& uses_of(const ast::FunctionDef& def);
   Result<Global> evaluated_argument(const ast::FunctionDef& def, const Arg& arg);
@@ -265,6 +275,7 @@ class Codegen {
   std::deque<Frame> frames_;  // references to frames stay valid
   std::unordered_map<const ast::FunctionDef*, NameUses> uses_;
   std::map<std::pair<const JitFunction*, std::string>, Value> globals_;
+  static constexpr int64_t kMaxSteps = 200'000;
   int64_t steps_ = 0;
   size_t constexpr_bytes_ = 0;
   int branch_depth_ = 0;  // regions of `if` around the current statement

@@ -53,6 +53,7 @@ struct FileNames {
 /// it, and the tables of names hold plain references, so that nothing keeps itself alive.
 struct Program : std::enable_shared_from_this<Program> {
   LoadModule load;
+  Interpret interpret;
   std::map<std::string, FileNames, std::less<>> files;  // by the path of the file, which is also its ModulePath
 
   std::optional<Global> lookup(const FileNames& file, std::string_view name) const {
@@ -252,6 +253,11 @@ class Collector {
       const FileNames* file = program->find(path);
       return file ? program->lookup_plain(*file, name) : std::nullopt;
     };
+    if (program_->interpret)
+      f.interpret = [program = program_](const FunctionPtr& function, std::span<const Global> positional,
+                                         std::span<const std::pair<std::string, Global>> keywords) {
+        return program->interpret(function, positional, keywords);
+      };
   }
 
   /// `body` is the file's or a function's.
@@ -765,9 +771,11 @@ FileNames& Program::add(const std::shared_ptr<const ast::Module>& module) {
 
 }  // namespace
 
-Result<std::vector<FunctionPtr>> jit_functions(const std::shared_ptr<const ast::Module>& module, LoadModule load) {
+Result<std::vector<FunctionPtr>> jit_functions(const std::shared_ptr<const ast::Module>& module, LoadModule load,
+                                               Interpret interpret) {
   auto program = std::make_shared<Program>();
   program->load = std::move(load);
+  program->interpret = std::move(interpret);
   FileNames& file = program->add(module);
   Collector(*program, file, module).visit_functions(module->body);
   program->load = {};  // all imports are done

@@ -48,6 +48,12 @@ struct HiddenName {
   bool unknown = false;   // captured, of a function that has not run
 };
 
+/// Computes a constexpr function as Python does, beyond what the frontend itself computes. An error of kind
+/// kUnsupported says nothing that the frontend's own does not say better.
+using Interpret =
+    std::function<Result<Global>(const std::shared_ptr<const JitFunction>& function, std::span<const Global> positional,
+                                 std::span<const std::pair<std::string, Global>> keywords)>;
+
 /// A function under @triton.jit (or @triton.constexpr_function, or that such a one may call), with the names that its
 /// module gives it.
 struct JitFunction {
@@ -76,6 +82,8 @@ struct JitFunction {
   std::function<Result<Global>(std::span<const Global> positional,
                                std::span<const std::pair<std::string, Global>> keywords)>
       evaluate = {};
+  /// Of a constexpr function: asked where the frontend cannot compute it. Empty: nobody is.
+  Interpret interpret = {};
 
   /// As its class, function or file names it.
   const std::string& own_name() const { return bound_name.empty() ? def->name : bound_name; }
@@ -91,9 +99,16 @@ using LoadModule =
 
 /// The jit functions of a file, with imports, other jit functions and simple module-level constants
 /// (`N = 3`, `N: tl.constexpr = 3`, `N = tl.constexpr(3)`) as their globals, and what it imports from files that `load`
-/// finds. Runs nothing.
+/// finds. Runs nothing but the constexpr functions that a value is made by, those that `interpret` is for with it.
 Result<std::vector<std::shared_ptr<const JitFunction>>> jit_functions(const std::shared_ptr<const ast::Module>& module,
-                                                                      LoadModule load = {});
+                                                                      LoadModule load = {}, Interpret interpret = {});
+
+/// For who interprets constexpr functions: what a builtin of the language gives for constants, what an attribute of
+/// such a value is (of a type, a module, a tuple), and the answer of a type's predicate (`is_fp16`).
+Result<Global> compute_call(const Global& callee, std::span<const Global> positional,
+                            std::span<const std::pair<std::string, Global>> keywords);
+std::optional<Global> attribute_of(const Global& base, std::string_view name);
+std::optional<Global> predicate_of(const Global& base, std::string_view name);
 
 /// An error for a function under @gluon.jit. Gluon is another language: layouts, shared memory, barriers and
 /// instructions of one GPU, all of which Kiln chooses itself.

@@ -442,4 +442,73 @@ std::optional<Global> compute(const FunctionPtr& context, const ast::Expr& e) {
   return to_global(*value);
 }
 
+namespace {
+
+/// A frame of no function of the user's, for values that are computed on their own.
+FunctionPtr no_function() {
+  static const ast::FunctionDef def{SourceRange{}};
+  auto f = std::make_shared<JitFunction>();
+  f->def = &def;
+  f->constexpr_function = true;
+  return f;
+}
+
+}  // namespace
+
+Result<Global> compute_call(const Global& callee, std::span<const Global> positional,
+                            std::span<const std::pair<std::string, Global>> keywords) {
+  ir::Module scratch("call");
+  const Options options;
+  Codegen g(scratch, options);
+  std::vector<Arg> args;
+  std::vector<std::pair<std::string, Arg>> named;
+  for (const Global& a : positional) args.push_back({from_global(a), {}});
+  for (const auto& [name, a] : keywords) named.emplace_back(name, Arg{from_global(a), {}});
+  KILN_TRY(Value v, g.compute_call(no_function(), from_global(callee), std::move(args), std::move(named)));
+  if (std::optional<Global> out = to_global(v)) return *std::move(out);
+  return error(ErrorKind::kType, "{} is not known while a kernel is compiled", describe(v));
+}
+
+Result<Value> Codegen::compute_call(const FunctionPtr& context, const Value& callee, std::vector<Arg> positional,
+                                    std::vector<std::pair<std::string, Arg>> keywords) {
+  Frame f;
+  f.function = context;
+  f.uses = &uses_of(*context->def);
+  frames_.push_back(std::move(f));
+  return call(callee, std::move(positional), std::move(keywords), {}, {});
+}
+
+namespace {
+
+std::optional<Value> attribute_value(const Global& base, std::string_view name) {
+  ir::Module scratch("attribute");
+  const Options options;
+  Codegen g(scratch, options);
+  Result<Value> v = g.compute_attribute(no_function(), from_global(base), name);
+  return v.ok() ? std::optional<Value>(*std::move(v)) : std::nullopt;
+}
+
+}  // namespace
+
+Result<Value> Codegen::compute_attribute(const FunctionPtr& context, Value base, std::string_view name) {
+  Frame f;
+  f.function = context;
+  f.uses = &uses_of(*context->def);
+  frames_.push_back(std::move(f));
+  return attribute({std::move(base), {}}, name, {}, {});
+}
+
+std::optional<Global> attribute_of(const Global& base, std::string_view name) {
+  std::optional<Value> v = attribute_value(base, name);
+  if (!v) return std::nullopt;
+  if (const Builtin* b = v->builtin()) return Global(ModulePath{path_of(*b)});
+  return v->method() ? std::nullopt : to_global(*v);
+}
+
+std::optional<Global> predicate_of(const Global& base, std::string_view name) {
+  std::optional<Value> v = attribute_value(base, name);
+  const MethodValue* m = v ? v->method() : nullptr;
+  return m && !m->builtin && !m->function && !m->of_host ? to_global(m->self.value) : std::nullopt;
+}
+
 }  // namespace kiln::frontend

@@ -11,6 +11,7 @@
 #include "kiln/runtime.h"
 #include "repl/commands/compile_imports.h"
 #include "repl/magics/compile_stages.h"
+#include "repl/modules/triton/constexpr_interp.h"
 #include "repl/shell/files.h"
 #include "support/diag.h"
 #include "support/files.h"
@@ -42,7 +43,7 @@ Result<std::shared_ptr<const ast::Module>> parse_file(const std::string& path) {
 Result<KernelFile> read_functions(const std::string& path, std::string text) {
   KernelFile file;
   KILN_TRY(file.module, parse::parse_kernel_file(SourceText::make(path, std::move(text))));
-  KILN_TRY(file.functions, frontend::jit_functions(file.module, follow_imports()));
+  KILN_TRY(file.functions, frontend::jit_functions(file.module, follow_imports(), script::interpret_constexpr()));
   return file;
 }
 

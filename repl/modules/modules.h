@@ -13,6 +13,8 @@ namespace kiln::script {
 std::span<const ModuleDef> std_modules();  // math, os, sys, time, random…
 /// The text of a module: in a folder of sys.path, else one of Kiln's own that are written in the language.
 std::optional<ModuleSource> find_source(Interp& in, std::string_view path);
+/// One of the latter alone.
+std::optional<ModuleSource> library_source(std::string_view path);
 /// A module of Kiln's own that is written in the language, and the names that its text defines.
 ModuleObject::Text library_module(std::string_view path);
 /// The nearest way without a module that Kiln does not have (ModuleHelp).

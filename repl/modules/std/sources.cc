@@ -99,6 +99,10 @@ std::optional<ModuleSource> find_source(Interp& in, std::string_view path) {
       if (fs::is_regular_file(file, none)) return ModuleSource{in.take(read_file(file)), file, is_package};
     }
   }
+  return library_source(path);
+}
+
+std::optional<ModuleSource> library_source(std::string_view path) {
   for (const bool is_package : {false, true}) {
     std::string file = std::string(path) + (is_package ? ".__init__" : "") + ".py";
     const std::string folder = path.starts_with("triton.")  ? "triton/library/"

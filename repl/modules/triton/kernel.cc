@@ -356,6 +356,15 @@ class SourceCollector {
 }  // namespace
 
 Value KernelObject::call(Interp& in, CallArgs& args) {
+  // As in Python: called by the host it is the function itself, on the values of constexprs.
+  if (kernel_function->constexpr_function) {
+    const auto plain = [](Value& v) {
+      if (auto* c = v.get<ConstexprObject>()) v = Value(c->value);
+    };
+    for (Value& v : args.args) plain(v);
+    for (KeywordArg& k : args.keywords) plain(k.value);
+    return in.call(Value(function), args);
+  }
   const bool tensors =
       std::any_of(args.args.begin(), args.args.end(), [](const Value& v) { return v.get<TensorObject>() != nullptr; });
   if (!tensors) return Launchable::call(in, args);

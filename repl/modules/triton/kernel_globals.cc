@@ -7,6 +7,7 @@
 #include "repl/modules/triton/kernel.h"
 #include "repl/modules/triton/language.h"
 #include "repl/script/value/classes.h"
+#include "support/diag.h"
 
 namespace kiln::script {
 
@@ -84,6 +85,45 @@ std::optional<frontend::Global> global_of(const Value& v) {
   }
   // Plain numbers are no constants to Triton: a kernel that was compiled could not know that they changed.
   return std::nullopt;
+}
+
+/// What a constexpr function of the script gives: plain values too.
+std::optional<frontend::Global> result_of(Interp& in, const Value& v) {
+  if (v.missing()) return std::nullopt;
+  if (const auto constant = v.constant()) return frontend::Global(*constant);
+  auto* dict = v.get<Dict>();
+  if (!dict && !v.get<Tuple>() && !v.get<List>() && !v.get<Range>()) return global_of(v);
+  auto out = std::make_shared<frontend::GlobalTuple>();
+  auto add = [&](std::vector<frontend::Global>& to, const Value& item) {
+    auto global = result_of(in, item);
+    if (global) to.push_back(*std::move(global));
+    return global.has_value();
+  };
+  out->is_dict = dict != nullptr;
+  if (dict) {
+    for (const Table::Entry& e : dict->table.live())
+      if (!add(out->keys, e.key) || !add(out->items, e.value)) return std::nullopt;
+  } else {
+    for (const Value& item : in.to_vector(v))
+      if (!add(out->items, item)) return std::nullopt;
+  }
+  return frontend::Global(std::shared_ptr<const frontend::GlobalTuple>(std::move(out)));
+}
+
+/// An argument of such a call; missing for what scripts have no value for.
+Value argument_of(Interp& in, const frontend::Global& g) {
+  if (const auto* c = std::get_if<ast::Constant>(&g)) return Value::of(*c);
+  if (const auto* d = std::get_if<DType>(&g)) return Value::dtype(*d);
+  if (const auto* m = std::get_if<frontend::ModulePath>(&g)) {
+    if (const Ref<ModuleObject> module = in.import_module(m->path)) return module;
+    return make<KernelMember>(m->path);
+  }
+  const auto* tuple = std::get_if<std::shared_ptr<const frontend::GlobalTuple>>(&g);
+  if (!tuple || !(*tuple)->fields.empty() || (*tuple)->is_dict) return {};
+  std::vector<Value> items;
+  for (const frontend::Global& item : (*tuple)->items)
+    if (items.emplace_back(argument_of(in, item)).missing()) return {};
+  return make<Tuple>(std::move(items));
 }
 
 /// A function without a decorator, as constexpr functions call it; null: it is none that is written with def.
@@ -182,9 +222,41 @@ std::optional<frontend::Global> member_of(const std::weak_ptr<Interp*>& interp, 
   return value ? global_of(*value) : std::nullopt;
 }
 
+/// Calls the function itself, for what the compiler does not compute of it.
+frontend::Interpret run_by_script(Interp& in, Ref<Function> f) {
+  return [interp = in.self(), f = std::move(f)](
+             const std::shared_ptr<const frontend::JitFunction>&, std::span<const frontend::Global> positional,
+             std::span<const std::pair<std::string, frontend::Global>> keywords) -> Result<frontend::Global> {
+    const std::shared_ptr<Interp*> script = interp.lock();
+    const Diagnostic cannot = error(ErrorKind::kUnsupported, "{} cannot run here", f->name);
+    if (!script) return cannot;
+    CallArgs args;
+    for (const frontend::Global& g : positional) args.args.push_back(argument_of(**script, g));
+    for (const auto& [name, g] : keywords) args.keywords.push_back({name, argument_of(**script, g), {}});
+    for (const Value& v : args.args)
+      if (v.missing()) return cannot;
+    for (const KeywordArg& k : args.keywords)
+      if (k.value.missing()) return cannot;
+    try {
+      const Value result = (*script)->call(Value(f), args);
+      if (auto global = result_of(**script, result)) return *std::move(global);
+      return error(ErrorKind::kType, "{} returns a value of type {}, which kernels do not have", f->name,
+                   (*script)->type_name(result));
+    } catch (const ScriptError& e) {
+      Diagnostic d = e.diagnostic;
+      // The innermost call, of those that led here, is the compiler's: it says the same.
+      if (!d.notes.empty() && d.notes.back().message.starts_with("in ")) d.notes.pop_back();
+      return d;
+    } catch (const std::bad_alloc&) {
+      return error(ErrorKind::kMemory, "{} needs more memory than there is", f->name);
+    }
+  };
+}
+
 }  // namespace
 
 void give_globals(Interp& in, Ref<Function> f, frontend::JitFunction& jit) {
+  if (jit.constexpr_function) jit.interpret = run_by_script(in, f);
   const Lookup names(in, std::move(f), jit.constexpr_function);
   jit.lookup = names;
   jit.hidden = [names](std::string_view name) { return names.hidden(name); };

@@ -109,6 +109,9 @@ class Interp {
   /// A call without keywords.
   Value call(const Value& callee, std::initializer_list<Value> args);
   Value call_function(const Function& fn, CallArgs& args);
+  /// The function that a def of a text makes, without its decorators and without the text having run; missing for one
+  /// that is made of the variables of another function.
+  Value function_of(const std::shared_ptr<const Program>& program, const ast::FunctionDef& def);
 
   // --- operations on values (operators.cc, sequences.cc) ---
   Value binary(ast::BinaryOp op, const Value& a, const Value& b);

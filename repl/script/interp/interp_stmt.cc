@@ -555,4 +555,14 @@ void Interp::define_function(const FunctionDef& s, Frame& f) {
   store(binding_key(s.name), std::move(v), f);
 }
 
+Value Interp::function_of(const std::shared_ptr<const Program>& program, const FunctionDef& def) {
+  const auto code = program->codes.find(&def);
+  if (code == program->codes.end() || !code->second->free.empty()) return {};
+  Frame f(*program, *program->codes.at(nullptr));
+  f.make_cells();
+  Value v = make_function(*code->second, def.params, f, def.name);
+  v.get<Function>()->def = &def;
+  return v;
+}
+
 }  // namespace kiln::script
