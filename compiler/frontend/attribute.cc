@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/frontend/aggregate.h"
 #include "compiler/frontend/codegen.h"
 
 namespace kiln::frontend {
@@ -209,6 +210,7 @@ Result<Value> Codegen::attribute(const Arg& of, std::string_view name, SourceRan
   if (const TupleValue* t = base.as_tuple())
     for (size_t i = 0; i < t->fields.size(); ++i)
       if (t->fields[i] == name) return t->items[i];
+  if (std::optional<Value> member = member_of(of, name)) return *std::move(member);
   if (name == "type" && is_constexpr_value(base)) return Value::type_of_constexpr(base);
   if (base.tensor() || base.is_number()) return tensor_attribute(of, name, range, name_range);
   // What a constexpr holds: dtypes, strings, None, functions and tuples, as much as numbers.
@@ -241,7 +243,15 @@ Result<Value> Codegen::attribute(const Arg& of, std::string_view name, SourceRan
   if (base.block_pointer()) return block_pointer_attribute(base, name, range, name_range);
   if (const TypeValue* t = base.type()) return type_attribute(t->type, name, range, name_range);
   if (std::optional<Value> v = host_attribute(of, name)) return *std::move(v);
-  return fail(name_range, ErrorKind::kName, "{} has no attribute {}", describe(base), name);
+  Diagnostic d = fail(name_range, ErrorKind::kName, "{} has no attribute {}", describe(base), name);
+  if (const AggregateValue* a = base.aggregate()) {
+    std::vector<std::string> names;
+    for (const AggregateClass::Field& f : a->of->fields) names.push_back(f.name);
+    for (const auto& [member, function] : a->of->members) names.push_back(member);
+    if (std::string near = nearest_name(name, names); !near.empty())
+      return with_note(std::move(d), fmt::format("help: did you mean {}?", near));
+  }
+  return d;
 }
 
 }  // namespace kiln::frontend

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "compiler/frontend/aggregate.h"
 #include "compiler/frontend/builtin_impl.h"
 
 namespace kiln::frontend::impl {
@@ -462,7 +463,10 @@ Result<Value> is_instance(Codegen& g, const BoundArgs& a) {
   for (const Value& t : types) {
     const Builtin* b = t.builtin();
     std::string_view n = b ? b->name : std::string_view();
-    if (n == "tensor")
+    const std::shared_ptr<const AggregateClass> of = t.function() ? (*t.function())->aggregate : nullptr;
+    if (of)
+      found = found || (v.aggregate() && v.aggregate()->of == of);
+    else if (n == "tensor")
       found = found || v.tensor();
     else if (n == "constexpr")
       found = found || v.constant();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/frontend/aggregate.h"
 #include "compiler/frontend/codegen.h"
 
 namespace kiln::frontend {
@@ -33,6 +34,7 @@ Result<Value> Codegen::call_expr(const ast::Call& e) {
   for (const ast::Keyword& k : e.keywords) {
     if (k.name.empty())
       return fail(k.range, ErrorKind::kUnsupported, "** in a call is not supported in kernels; name each argument");
+    if (computing() && is_hidden_parameter(k.name)) continue;  // `_semantic=_semantic`, which Triton needs
     KILN_TRY(Value v, expr(*k.value));
     for (const auto& [other, value] : keywords)
       if (other == k.name) return fail(k.range, ErrorKind::kType, "the argument {} is given twice", k.name);
@@ -139,7 +141,9 @@ Result<std::vector<Arg>> Codegen::bind_function(const FunctionPtr& function, std
   }
   for (size_t i = 0; i < def.params.size(); ++i) {
     if (given[i]) continue;
-    if (!def.params[i].default_value)
+    if (!def.params[i].default_value && function->in_aggregate && is_hidden_parameter(def.params[i].name))
+      bound[i] = {Value(), range}, given[i] = true;
+    else if (!def.params[i].default_value)
       return signature(fail(range, ErrorKind::kType, "{} needs the argument {}", def.name, def.params[i].name));
   }
   for (size_t i = 0; i < def.params.size(); ++i)
@@ -178,6 +182,7 @@ Result<Value> Codegen::inline_call(const FunctionPtr& function, std::vector<Arg>
   KILN_CHECK_OK(step(range));
   KILN_CHECK_OK(check_language(*function));
   if (function->evaluate) return evaluate_call(*function, positional, keywords, range);
+  if (function->aggregate) return construct(function, std::move(positional), std::move(keywords), range);
   if (!function->interpret || !function->constexpr_function)
     return inlined(function, std::move(positional), std::move(keywords), range);
   Result<Value> own = inlined(function, positional, keywords, range);
@@ -211,7 +216,8 @@ Result<Value> Codegen::interpreted(const FunctionPtr& function, const std::vecto
 }
 
 Result<Value> Codegen::inlined(const FunctionPtr& function, std::vector<Arg> positional,
-                               std::vector<std::pair<std::string, Arg>> keywords, SourceRange range) {
+                               std::vector<std::pair<std::string, Arg>> keywords, SourceRange range,
+                               std::optional<Value>* self) {
   const ast::FunctionDef& def = *function->def;
   KILN_TRY(std::vector<Arg> bound, bind_function(function, std::move(positional), std::move(keywords), range));
   // Recursion is allowed as long as a constexpr argument changes. The same function with the same constexprs and types
@@ -238,7 +244,7 @@ Result<Value> Codegen::inlined(const FunctionPtr& function, std::vector<Arg> pos
     if (std::find(kept.begin(), kept.end(), function->module->source) == kept.end())
       module.keep_alive(function->module->source);
   }
-  if (function->constexpr_function)
+  if (function->constexpr_function && !function->in_aggregate)
     for (const Arg& a : bound)
       if (a.value.tensor())
         return with_note(fail(a.range, ErrorKind::kType,
@@ -273,6 +279,7 @@ Result<Value> Codegen::inlined(const FunctionPtr& function, std::vector<Arg> pos
   }
   KILN_CHECK_OK(body(pointers(def.body), true));
   Frame& done = frame();
+  if (self) *self = done.env.find(def.params.at(0).name)->second.value;
   if (done.flow.kind == Flow::Kind::kFalls) return Value();
   if (done.flow.kind == Flow::Kind::kMaybe && done.result && !done.result->is_none())
     return with_note(

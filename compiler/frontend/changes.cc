@@ -31,6 +31,14 @@ bool is_reader(std::string_view function) {
 
 }  // namespace
 
+bool makes_list(const ast::Expr& e) {
+  if (const auto* b = ast::dyn_as<ast::Binary>(&e)) return makes_list(*b->left) || makes_list(*b->right);
+  const auto* call = ast::dyn_as<ast::Call>(&e);
+  const auto* callee = call ? ast::dyn_as<ast::Name>(call->callee.get()) : nullptr;
+  return e.kind == ast::ExprKind::kList || e.kind == ast::ExprKind::kDict || e.kind == ast::ExprKind::kComprehension ||
+         (callee && (callee->id == "list" || callee->id == "sorted"));
+}
+
 Changes changes_of(const ast::Body& file, const ast::Body& body) {
   Changes out;
   auto hand_on = [&](const ast::ExprPtr& e) {

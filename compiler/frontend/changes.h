@@ -13,6 +13,8 @@ struct Changes {
 };
 
 /// `body` is the file's or that of a function in it, whose own loops count.
+/// Whether it makes a list, a dict, or a set.
+bool makes_list(const ast::Expr& e);
 Changes changes_of(const ast::Body& file, const ast::Body& body);
 
 }  // namespace kiln::frontend

@@ -143,12 +143,12 @@ Diagnostic Codegen::unknown_name(std::string_view id, SourceRange range) {
         candidates.push_back(def->name);
       }
       if (const auto* c = ast::dyn_as<ast::ClassDef>(s.get()); c && c->name == id)
-        return with_note(with_note(fail(range, ErrorKind::kUnsupported,
-                                        "{} is a class, and kernels make no objects: aggregates are no part of the "
-                                        "language",
-                                        id),
-                                   "defined here", c->range),
-                         "help: return a tuple, or derive the class from NamedTuple alone");
+        return with_note(
+            with_note(fail(range, ErrorKind::kUnsupported,
+                           "{} is a class, and kernels make objects of aggregates and NamedTuples only", id),
+                      "defined here", c->range),
+            "help: derive the class from NamedTuple alone, or decorate it with "
+            "triton.language.core._aggregate");
       const auto unknown = [&](SourceRange defined) {
         return with_note(
             with_note(fail(range, ErrorKind::kName, "the value of {} is not known without running the file", id),

@@ -203,8 +203,21 @@ class Codegen {
   Result<Value> tensor_attribute(const Arg& base, std::string_view name, SourceRange range, SourceRange name_range);
   Result<std::vector<Arg>> bind_function(const FunctionPtr& function, std::vector<Arg> positional,
                                          std::vector<std::pair<std::string, Arg>> keywords, SourceRange range);
+  /// `self`: what the first parameter holds at the end.
   Result<Value> inlined(const FunctionPtr& function, std::vector<Arg> positional,
-                        std::vector<std::pair<std::string, Arg>> keywords, SourceRange range);
+                        std::vector<std::pair<std::string, Arg>> keywords, SourceRange range,
+                        std::optional<Value>* self = nullptr);
+  // Objects of aggregates (aggregate.cc).
+  Result<Value> construct(const FunctionPtr& constructor, std::vector<Arg> positional,
+                          std::vector<std::pair<std::string, Arg>> keywords, SourceRange range);
+  Status set_field(const ast::Attribute& target, Value value, SourceRange value_range);
+  /// What an object, or its class, has under a name.
+  std::optional<Value> member_of(const Arg& object, std::string_view name);
+  /// What the object's method of that name gives; nullopt: it has none.
+  Result<std::optional<Value>> call_member(const Arg& object, std::string_view name, std::vector<Arg> args,
+                                           SourceRange range);
+  Result<std::optional<Value>> operate(ast::BinaryOp op, const Arg& a, const Arg& c, SourceRange range);
+  Result<std::optional<Value>> operate(ast::CompareOp op, const Arg& a, const Arg& c, SourceRange range);
   /// A constexpr function that is not computed here, as JitFunction::interpret has it; else the error `own`.
   Result<Value> interpreted(const FunctionPtr& function, const std::vector<Arg>& positional,
                             const std::vector<std::pair<std::string, Arg>>& keywords, SourceRange range,

@@ -11,6 +11,7 @@
 
 #include "compiler/ast/annotation.h"
 #include "compiler/ast/walk.h"
+#include "compiler/frontend/aggregate.h"
 #include "compiler/frontend/changes.h"
 #include "compiler/frontend/codegen.h"
 #include "compiler/frontend/dtype_limits.h"
@@ -168,7 +169,7 @@ class Collector {
           file_->names.erase(f->name);
       }
       if (const auto* c = ast::dyn_as<ast::ClassDef>(s.get()))
-        if (!named_tuple_class(*c)) namespace_class(*c);
+        if (!named_tuple_class(*c) && !aggregate_class(*c)) namespace_class(*c);
       if (const auto* a = ast::dyn_as<ast::Assign>(s.get()))
         for (const ast::ExprPtr& target : a->targets) assign(*target, *a->value);
       if (const auto* w = ast::dyn_as<ast::With>(s.get())) visit(w->body);
@@ -267,14 +268,6 @@ class Collector {
     handed_on_ = std::move(found.handed_on);
   }
 
-  static bool makes_list(const ast::Expr& e) {
-    if (const auto* b = ast::dyn_as<ast::Binary>(&e)) return makes_list(*b->left) || makes_list(*b->right);
-    const auto* call = ast::dyn_as<ast::Call>(&e);
-    const auto* callee = call ? ast::dyn_as<ast::Name>(call->callee.get()) : nullptr;
-    return e.kind == ast::ExprKind::kList || e.kind == ast::ExprKind::kDict ||
-           e.kind == ast::ExprKind::kComprehension || (callee && (callee->id == "list" || callee->id == "sorted"));
-  }
-
   void set_plain(const std::string& name, const ast::Expr& value) {
     if (unreached_ && file_->plain.contains(name)) return;
     const bool again = branches_ > 0 && file_->plain.contains(name);
@@ -295,6 +288,10 @@ class Collector {
   static bool leads_nowhere(const Global& g) {
     const auto* m = std::get_if<ModulePath>(&g);
     return m && m->path.starts_with("triton") && !resolve_path(m->path);
+  }
+  static bool leads_into_triton(const Global& g) {
+    const auto* m = std::get_if<ModulePath>(&g);
+    return m && m->path.starts_with("triton") && resolve_path(m->path);
   }
   /// A value, not a module or a member of one that is not known.
   static bool is_value(const Global& g) {
@@ -402,7 +399,8 @@ class Collector {
   }
 
   /// The function, which no name has yet; null: what another decorator makes of it is not known.
-  JitFunction* function(const ast::FunctionDef& def) {
+  /// `of_aggregate`: it runs as Python's in what has it, whatever else decorates it.
+  JitFunction* function(const ast::FunctionDef& def, bool of_aggregate = false) {
     bool jit = false, constexpr_function = false, gluon = false;
     std::vector<std::string> do_not_specialize;
     for (const ast::ExprPtr& d : def.decorators) {
@@ -418,7 +416,7 @@ class Collector {
       constexpr_function = constexpr_function || path == "triton.language.constexpr" || marks_constexpr(path);
     }
     const bool plain = !jit && !constexpr_function;
-    if (plain && !def.decorators.empty()) return nullptr;
+    if (plain && !def.decorators.empty() && !of_aggregate) return nullptr;
     JitFunction& f = file_->functions.emplace_back();
     bind(f, def);
     f.plain = plain;
@@ -441,27 +439,39 @@ class Collector {
     return true;
   }
 
+  /// A class under @_aggregate: kernels make objects by it, which have its methods.
+  bool aggregate_class(const ast::ClassDef& c) {
+    if (std::ranges::none_of(c.decorators, [&](const ast::ExprPtr& d) { return marks_aggregate(path_of(*d)); }))
+      return false;
+    const std::shared_ptr<AggregateClass> made = aggregate_of(c);
+    JitFunction* constructor = nullptr;
+    for (const ast::StmtPtr& s : c.body) {
+      const auto* def = ast::dyn_as<ast::FunctionDef>(s.get());
+      JitFunction* f = def ? function(*def, true) : nullptr;
+      if (!f) continue;
+      make_member(*f, *made, !f->constexpr_function);
+      if (def->name == "__init__") constructor = f;
+      const bool is_static =
+          std::ranges::any_of(def->decorators, [&](const ast::ExprPtr& d) { return path_of(*d) == "staticmethod"; });
+      made->members.insert_or_assign(def->name, AggregateClass::Member{FunctionPtr(FunctionPtr{}, f), is_static});
+    }
+    if (!constructor) {
+      Result<JitFunction> implicit = implicit_constructor(*made, c);
+      if (!implicit.ok()) return false;
+      constructor = &file_->functions.emplace_back(*std::move(implicit));
+      show_to_kernels(*constructor);
+    }
+    make_constructor(*constructor, made);
+    set(c.name, FunctionPtr(FunctionPtr{}, constructor));
+    return true;
+  }
+
   /// `T = namedtuple("T", ["a", "b"])` or `"a b"`: the same as a class.
   std::optional<Global> named_tuple_call(const ast::Call& call) {
     if (path_of(*call.callee) != "collections.namedtuple" || call.args.size() != 2 || !call.keywords.empty())
       return std::nullopt;
-    std::vector<NamedTupleField> fields;
-    if (const std::vector<ast::ExprPtr>* items = ast::items_of(call.args[1].get())) {
-      for (const ast::ExprPtr& item : *items) {
-        const std::string* name = text_of(*item);
-        if (!name) return std::nullopt;
-        fields.push_back({*name, ""});
-      }
-    } else if (const std::string* names = text_of(*call.args[1])) {
-      std::string name;
-      for (const char c : *names + " ") {
-        if (c != ' ' && c != ',')
-          name += c;
-        else if (!name.empty())
-          fields.push_back({std::exchange(name, {}), ""});
-      }
-    }
     const std::string* name = text_of(*call.args[0]);
+    const std::vector<NamedTupleField> fields = named_tuple_fields(*call.args[1]);
     if (!name || fields.empty()) return std::nullopt;
     Result<JitFunction> made =
         named_tuple(*name, fields, call.range.text->file_name(), static_cast<int>(place_of(call.range).line));
@@ -470,11 +480,6 @@ class Collector {
     show_to_kernels(f);
     return Global(FunctionPtr(FunctionPtr{}, &f));
   }
-  static const std::string* text_of(const ast::Expr& e) {
-    const auto* c = ast::dyn_as<ast::ConstantExpr>(&e);
-    return c ? std::get_if<std::string>(&c->value) : nullptr;
-  }
-
   /// The values that a class gives names: `class Mode(enum.IntEnum): A = 1`. Constants of the file are made of them, as
   /// `A = tl.constexpr(Mode.A.value)`; kernels do not see them.
   void class_of_values(const ast::ClassDef& c) {
@@ -582,8 +587,10 @@ class Collector {
              (call && calls_function(*call)))
       value = alias_of(from);
     if (value) return set(name->id, *std::move(value));
-    // `triton = None` of a handler does not hide what the import names.
-    if (keep_ && file_->names.contains(name->id)) return;
+    // `triton = None` of a handler does not hide what the import names, nor `tl = MagicMock()` of a branch that may
+    // run.
+    const auto known = file_->names.find(name->id);
+    if (known != file_->names.end() && (keep_ || (branches_ > 0 && leads_into_triton(known->second)))) return;
     file_->names.erase(name->id);
     if (!wrapped) set_plain(name->id, from);
   }
@@ -685,7 +692,10 @@ class Collector {
     }
     if (e.kind == ast::ExprKind::kAttribute) {
       const auto& a = ast::as<ast::Attribute>(e);
-      if (const auto* call = ast::dyn_as<ast::Call>(a.base.get())) return limit_of_dtype(*call, a.name);
+      if (const auto* call = ast::dyn_as<ast::Call>(a.base.get())) {
+        std::optional<ast::Constant> limit = limit_of_call(*call, path_of(*call->callee), a.name);
+        return limit ? std::optional<Global>(*std::move(limit)) : std::nullopt;
+      }
       if (const FileNames* file = program_->find(path_of(*a.base))) {
         auto it = file->names.find(a.name);
         return it == file->names.end() ? std::nullopt : std::optional<Global>(it->second);
@@ -722,17 +732,6 @@ class Collector {
       }
     }
     return std::nullopt;
-  }
-
-  /// torch.iinfo(torch.int32).max and its like.
-  std::optional<Global> limit_of_dtype(const ast::Call& call, std::string_view field) const {
-    const std::string function = path_of(*call.callee);
-    const auto* type = call.args.size() == 1 ? ast::dyn_as<ast::Attribute>(call.args[0].get()) : nullptr;
-    const std::optional<DType> dtype = type ? parse_dtype(type->name) : std::nullopt;
-    if (!dtype || (function != "torch.iinfo" && function != "torch.finfo")) return std::nullopt;
-    if (is_float(*dtype) != (function == "torch.finfo")) return std::nullopt;
-    std::optional<ast::Constant> limit = limit_of(*dtype, field);
-    return limit ? std::optional<Global>(*std::move(limit)) : std::nullopt;
   }
 
   static const ast::Constant* constant(const std::optional<Global>& g) {
@@ -782,7 +781,7 @@ Result<std::vector<FunctionPtr>> jit_functions(const std::shared_ptr<const ast::
   std::vector<FunctionPtr> out;
   auto add = [&](auto& self, const FileNames& names) -> void {
     for (const JitFunction& f : names.functions)
-      if (!f.plain) out.emplace_back(program, &f);
+      if (!f.plain && !f.in_aggregate) out.emplace_back(program, &f);
     for (const FileNames& inner : names.inner) self(self, inner);
   };
   add(add, file);

@@ -29,4 +29,12 @@ std::optional<ast::Constant> limit_of(DType dtype, std::string_view field) {
   return std::nullopt;
 }
 
+std::optional<ast::Constant> limit_of_call(const ast::Call& call, std::string_view function, std::string_view field) {
+  const auto* type = call.args.size() == 1 ? ast::dyn_as<ast::Attribute>(call.args[0].get()) : nullptr;
+  const std::optional<DType> dtype = type ? parse_dtype(type->name) : std::nullopt;
+  if (!dtype || (function != "torch.iinfo" && function != "torch.finfo")) return std::nullopt;
+  if (is_float(*dtype) != (function == "torch.finfo")) return std::nullopt;
+  return limit_of(*dtype, field);
+}
+
 }  // namespace kiln::frontend

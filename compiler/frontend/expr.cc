@@ -241,7 +241,8 @@ Result<Value> Codegen::binary(BinaryOp op, const Arg& a, const Arg& c, SourceRan
     if (items.size() > 4096) return fail(range, ErrorKind::kValue, "a tuple of more than 4096 items is too long");
     return Value::tuple(std::move(items));
   }
-  return binary_tensor(op, a, c, range);
+  KILN_TRY(std::optional<Value> own, operate(op, a, c, range));
+  return own ? *std::move(own) : binary_tensor(op, a, c, range);
 }
 
 ir::Value* Codegen::sanitized(OpKind kind, const Pair& p) {
@@ -351,6 +352,8 @@ Result<Value> Codegen::compare(CompareOp op, const Arg& a, const Arg& c, SourceR
                   ast::spelling(op), op == CompareOp::kIs ? "==" : "!=");
     return Value::boolean(equal == (op == CompareOp::kIs));
   }
+  KILN_TRY(std::optional<Value> own, operate(op, a, c, range));
+  if (own) return *std::move(own);
   bool equality = op == CompareOp::kEq || op == CompareOp::kNe;
   if (a.value.constant() && c.value.constant()) {
     auto folded = ast::apply(op, *a.value.constant(), *c.value.constant(), range);
@@ -421,6 +424,12 @@ Result<Value> Codegen::subscript(const ast::Subscript& e) {
     return fail(e.range, ErrorKind::kValue, "{} has no key {}", describe(base), to_text(key));
   }
   if (base.as_tuple()) return index_tuple(*base.as_tuple(), *e.index, e.range);
+  if (base.aggregate() && e.index->kind != ExprKind::kSlice) {
+    KILN_TRY(Value index, expr(*e.index));
+    KILN_TRY(std::optional<Value> item,
+             call_member({base, e.base->range}, "__getitem__", {{std::move(index), e.index->range}}, e.range));
+    if (item) return *std::move(item);
+  }
   if (base.is_number()) {
     KILN_TRY(ir::Value * v, tensor({base, e.base->range}));
     return index_tensor(v, *e.index, e.range);

@@ -16,6 +16,7 @@ namespace kiln::frontend {
 
 struct JitFunction;
 struct GlobalTuple;
+struct AggregateClass;
 
 /// A path of a known module, as an import binds it: "triton", "triton.language", "triton.language.math", "torch"…
 struct ModulePath {
@@ -60,13 +61,15 @@ struct JitFunction {
   std::shared_ptr<const ast::Module> module;  // keeps def and the source alive
   const ast::FunctionDef* def = nullptr;
   bool constexpr_function = false;
-  bool plain = false;                          // no decorator: constexpr functions call it, kernels do not see it
-  bool gluon = false;                          // under @gluon.jit: known by name, and refused (check_language)
-  bool named_tuple = false;                    // of a NamedTuple class: the names of its result are the parameters'
-  std::string class_name = {};                 // of the class that holds it, as ReLU of ReLU.forward
-  std::string bound_name = {};                 // as f of f = triton.jit(g)
-  const ast::FunctionDef* around = nullptr;    // the function that makes it, as make of make.kernel
-  std::vector<std::string> do_not_specialize;  // parameter names
+  bool plain = false;         // no decorator: constexpr functions call it, kernels do not see it
+  bool gluon = false;         // under @gluon.jit: known by name, and refused (check_language)
+  bool named_tuple = false;   // of a NamedTuple class: the names of its result are the parameters'
+  bool in_aggregate = false;  // a method of a class under @_aggregate, or its constructor
+  std::shared_ptr<const AggregateClass> aggregate = {};  // of the constructor: what it makes
+  std::string class_name = {};                           // of the class that holds it, as ReLU of ReLU.forward
+  std::string bound_name = {};                           // as f of f = triton.jit(g)
+  const ast::FunctionDef* around = nullptr;              // the function that makes it, as make of make.kernel
+  std::vector<std::string> do_not_specialize;            // parameter names
   /// Module-level names, asked for when the kernel is compiled (so functions may be defined in any order).
   std::function<std::optional<Global>(std::string_view)> lookup;
   /// Makes a quick look whether a name still has the value that it has now: true only if so. Empty: there is none.

@@ -1,4 +1,5 @@
 // for and while: names that an iteration changes become region arguments; static_range unrolls.
+#include "compiler/frontend/aggregate.h"
 #include "compiler/frontend/codegen.h"
 
 #include <fmt/format.h>
@@ -115,6 +116,16 @@ Status Codegen::finish_loop(ir::Op* loop, std::vector<Carried>& carried, int fir
       collect_tensors(it->second.value, finals);
       for (size_t i = 0; fits_before && i < finals.size(); ++i) fits_before = finals[i]->type == c.leaves[i].init->type;
       if (!fits_before) {
+        const std::vector<Value>*was = parts_of(c.before.value), *is = parts_of(it->second.value);
+        if (c.before.value.aggregate() && same_kind_of_parts(c.before.value, it->second.value))
+          for (size_t i = 0; i < was->size(); ++i)
+            if (!same_but_tensors((*was)[i], (*is)[i]))
+              return with_note(
+                  fail(it->second.at, ErrorKind::kType,
+                       "{}.{} is {} before the loop and {} after an iteration; a variable keeps its type in "
+                       "a loop",
+                       c.id, c.before.value.aggregate()->of->fields[i].name, describe((*was)[i]), describe((*is)[i])),
+                  "its value before the loop is bound here", c.before.at);
         Diagnostic d = fail(it->second.at, ErrorKind::kType,
                             "{} is {} before the loop and {} after an iteration; a variable keeps its type in a loop",
                             c.id, describe(c.before.value), describe(it->second.value));

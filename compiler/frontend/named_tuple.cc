@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "compiler/parse/parser.h"
 
@@ -48,6 +49,31 @@ Result<std::optional<JitFunction>> named_tuple(const ast::ClassDef& c) {
   }
   KILN_TRY(JitFunction f, named_tuple(c.name, fields, c.range.text->file_name(), place_of(c.range).line));
   return std::optional<JitFunction>(std::move(f));
+}
+
+const std::string* text_of(const ast::Expr& e) {
+  const auto* c = ast::dyn_as<ast::ConstantExpr>(&e);
+  return c ? std::get_if<std::string>(&c->value) : nullptr;
+}
+
+std::vector<NamedTupleField> named_tuple_fields(const ast::Expr& names) {
+  std::vector<NamedTupleField> fields;
+  if (const std::vector<ast::ExprPtr>* items = ast::items_of(&names)) {
+    for (const ast::ExprPtr& item : *items) {
+      const std::string* name = text_of(*item);
+      if (!name) return {};
+      fields.push_back({*name, ""});
+    }
+  } else if (const std::string* text = text_of(names)) {
+    std::string name;
+    for (const char c : *text + " ") {
+      if (c != ' ' && c != ',')
+        name += c;
+      else if (!name.empty())
+        fields.push_back({std::exchange(name, {}), ""});
+    }
+  }
+  return fields;
 }
 
 }  // namespace kiln::frontend

@@ -18,5 +18,9 @@ Result<JitFunction> named_tuple(const std::string& name, const std::vector<Named
                                 const std::string& file, int line);
 /// Of `class Name(NamedTuple)` with its annotated fields; nullopt for other classes.
 Result<std::optional<JitFunction>> named_tuple(const ast::ClassDef& c);
+/// Those of `namedtuple("T", ["a", "b"])` and `"a b"`; none where they are not written so.
+std::vector<NamedTupleField> named_tuple_fields(const ast::Expr& names);
+/// The text that an expression is; null: it is none.
+const std::string* text_of(const ast::Expr& e);
 
 }  // namespace kiln::frontend

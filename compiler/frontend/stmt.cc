@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler/ast/annotation.h"
+#include "compiler/frontend/aggregate.h"
 #include "compiler/frontend/codegen.h"
 
 namespace kiln::frontend {
@@ -157,7 +158,15 @@ Result<Value> Codegen::strip_constexpr(const Value& value, SourceRange range) {
 Status Codegen::assign(const ast::Expr& target, Value value, SourceRange value_range, bool declared_constexpr) {
   if (const auto* n = ast::dyn_as<ast::Name>(&target))
     return bind(n->id, std::move(value), n->range, declared_constexpr);
+  if (const auto* made = ast::dyn_as<ast::Attribute>(&target); made && computing())
+    return set_field(*made, std::move(value), value_range);
   const std::vector<ast::ExprPtr>* items = ast::items_of(&target);
+  const auto* field = ast::dyn_as<ast::Attribute>(&target);
+  const auto* object = field ? ast::dyn_as<ast::Name>(field->base.get()) : nullptr;
+  const auto bound = object ? frame().env.find(object->id) : frame().env.end();
+  if (const AggregateValue* a = bound == frame().env.end() ? nullptr : bound->second.value.aggregate())
+    return with_note(fail(target.range, ErrorKind::kUnsupported, "an object does not change in a kernel"),
+                     fmt::format("help: make another: {0} = {1}(…)", object->id, a->of->name));
   if (!items)
     return with_note(
         fail(target.range, ErrorKind::kUnsupported, "a kernel can assign to names only"),

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "compiler/frontend/aggregate.h"
 #include "compiler/frontend/builtins.h"
 #include "support/diag.h"
 
@@ -43,12 +44,15 @@ const std::vector<Value>* parts_of(const Value& value) {
   if (const TupleValue* t = value.as_tuple()) return &t->items;
   if (const BlockPointerValue* b = value.block_pointer()) return &b->parts;
   if (const DescriptorValue* d = value.descriptor()) return &d->parts;
+  if (const AggregateValue* a = value.aggregate()) return &a->parts;
   return nullptr;
 }
 
 Value with_parts(const Value& like, std::vector<Value> parts) {
   if (const DescriptorValue* d = like.descriptor())
     return Value(std::make_shared<const DescriptorValue>(DescriptorValue{d->type, std::move(parts), d->nan_outside}));
+  if (const AggregateValue* a = like.aggregate())
+    return Value(std::make_shared<const AggregateValue>(AggregateValue{a->of, std::move(parts), a->given}));
   const BlockPointerValue* b = like.block_pointer();
   if (!b) return Value::tuple(std::move(parts), like.as_tuple() ? like.as_tuple()->fields : std::vector<std::string>());
   return Value(std::make_shared<const BlockPointerValue>(BlockPointerValue{b->block, std::move(parts)}));
@@ -60,6 +64,7 @@ bool same_kind_of_parts(const Value& a, const Value& b) {
   if (!x || !y || x->size() != y->size() || a.data.index() != b.data.index()) return false;
   if (const DescriptorValue* d = a.descriptor(), *e = b.descriptor(); d)
     return d->type == e->type && d->nan_outside == e->nan_outside;
+  if (a.aggregate()) return a.aggregate()->of == b.aggregate()->of;
   return !a.block_pointer() || a.block_pointer()->block == b.block_pointer()->block;
 }
 
@@ -129,7 +134,8 @@ std::string describe(const Value& value) {
     return out + ")";
   }
   if (value.as_dict()) return fmt::format("the dict {}", to_text(value));
-  if (const FunctionPtr* f = value.function()) return fmt::format("the function {}", (*f)->def->name);
+  if (const FunctionPtr* f = value.function())
+    return fmt::format("the {} {}", (*f)->aggregate ? "class" : "function", (*f)->own_name());
   if (const Builtin* b = value.builtin()) return fmt::format("the function {}", b->display_name());
   if (const ModulePath* m = value.module()) return fmt::format("the module {}", m->path);
   if (const MethodValue* m = value.method()) return fmt::format("the method {}", m->name);
@@ -138,6 +144,7 @@ std::string describe(const Value& value) {
   if (const BlockPointerValue* b = value.block_pointer())
     return fmt::format("a block pointer to {} blocks {}", info(b->base()->type.dtype).triton, ir::to_string(b->block));
   if (value.constexpr_type()) return fmt::format("the type {}", to_text(value));
+  if (const AggregateValue* a = value.aggregate()) return fmt::format("a {}", a->of->name);
   return "a range";
 }
 

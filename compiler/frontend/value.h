@@ -20,6 +20,7 @@ struct MethodValue;
 struct RangeValue;
 struct DescriptorValue;
 struct BlockPointerValue;
+struct AggregateValue;
 
 using FunctionPtr = std::shared_ptr<const JitFunction>;
 
@@ -32,7 +33,7 @@ struct Value {
   std::variant<ast::Constant, ir::Value*, TypeValue, std::shared_ptr<const TupleValue>, FunctionPtr, const Builtin*,
                ModulePath, std::shared_ptr<const MethodValue>, std::shared_ptr<const RangeValue>,
                std::shared_ptr<const DescriptorValue>, std::shared_ptr<const BlockPointerValue>,
-               std::shared_ptr<const ConstexprTypeValue>>
+               std::shared_ptr<const ConstexprTypeValue>, std::shared_ptr<const AggregateValue>>
       data;
 
   Value() : data(ast::Constant(ast::None{})) {}
@@ -48,6 +49,7 @@ struct Value {
   Value(std::shared_ptr<const DescriptorValue> d) : data(std::move(d)) {}
   Value(std::shared_ptr<const BlockPointerValue> b) : data(std::move(b)) {}
   Value(std::shared_ptr<const ConstexprTypeValue> t) : data(std::move(t)) {}
+  Value(std::shared_ptr<const AggregateValue> a) : data(std::move(a)) {}
 
   static Value boolean(bool v) { return Value(ast::Constant(v)); }
   static Value integer(ast::Int v) { return Value(ast::Constant(v)); }
@@ -94,6 +96,11 @@ struct Value {
   }
   const BlockPointerValue* block_pointer() const {
     auto* p = std::get_if<std::shared_ptr<const BlockPointerValue>>(&data);
+    return p ? p->get() : nullptr;
+  }
+  /// An object of a class under @_aggregate (aggregate.h).
+  const AggregateValue* aggregate() const {
+    auto* p = std::get_if<std::shared_ptr<const AggregateValue>>(&data);
     return p ? p->get() : nullptr;
   }
   const ConstexprTypeValue* constexpr_type() const {
@@ -171,9 +178,9 @@ struct BlockPointerValue {
   }
 };
 
-/// The values that a tuple, a descriptor or a block pointer is made of; nullptr for anything else.
+/// The values that a tuple, a descriptor, a block pointer or an object is made of; nullptr for anything else.
 const std::vector<Value>* parts_of(const Value& value);
-/// The same tuple, descriptor or block pointer, of other values.
+/// The same tuple, descriptor, block pointer or object, of other values.
 Value with_parts(const Value& like, std::vector<Value> parts);
 /// Both are made of parts, as many and for the same purpose.
 bool same_kind_of_parts(const Value& a, const Value& b);

@@ -60,7 +60,7 @@ class FunctionTable {
 
   /// A function under @triton.jit. `text` begins with its `def` (decorators may stand before it), which is in `line` of
   /// `file`: errors, line tables and profilers name that place. The text of a class of `NamedTuple` gives the function
-  /// that makes one: its parameters are the fields.
+  /// that makes one: its parameters are the fields; that of a class under `_aggregate` gives its constructor.
   Result<FunctionId> add(std::string_view text, std::string file, int line = 1);
 
   /// Computes a constexpr function. It is called from the thread that compiles.

@@ -11,7 +11,7 @@ from typing import Any, Callable, Sequence
 
 from kiln import _kiln
 from kiln import language as tl
-from kiln._text import dedented, keep_lines, lines_of
+from kiln._text import aggregate_source, dedented, is_aggregate, keep_lines, lines_of
 
 _MISSING = object()
 
@@ -194,6 +194,7 @@ class _Names:
         if _is_function(value): return ("function", self.add(value))
         if _is_evaluated(value): return ("function", self._add_evaluated(value))
         if _makes_namedtuples(value): return ("function", self._add_named_tuple(value))
+        if is_aggregate(value): return ("function", self._add_aggregate(value))
         if held := _held_by(value): return ("tuple", [self.value(v) for v in held.values()], tuple(held))
         raise _Unknown(f"{value!r} means nothing to a kernel")
 
@@ -212,10 +213,19 @@ class _Names:
         number = self.table.add(text[start.start():], fn.__code__.co_filename, line + text[:start.start()].count("\n"))
         self._ids[id(function)] = number
         self._kept.append(function)
-        nonlocals = dict(zip(fn.__code__.co_freevars, fn.__closure__ or ()))
+        self._bind_names(number, dict(zip(fn.__code__.co_freevars, fn.__closure__ or ())), fn.__globals__)
+        for name, parameter in inspect.signature(fn).parameters.items():
+            if parameter.default is parameter.empty: continue
+            try:
+                self.table.bind_default(number, name, self.value(parameter.default))
+            except _Unknown:
+                pass
+        return number
+
+    def _bind_names(self, number: int, nonlocals: dict, variables: dict) -> None:
         for path in sorted(self.table.names(number), key=lambda p: p.count(".")):
             root, *rest = path.split(".")
-            names = nonlocals.get(root, fn.__globals__)
+            names = nonlocals.get(root, variables)
             found = _meaning(names, root)
             if found is not _MISSING and not _is_visible(found):
                 self.table.hide(number, root, type(found).__name__, root in nonlocals)
@@ -223,12 +233,16 @@ class _Names:
                 self._bind(number, root, rest, found, names)
             except _Unknown:
                 pass  # the compiler says so where the name is needed
-        for name, parameter in inspect.signature(fn).parameters.items():
-            if parameter.default is parameter.empty: continue
-            try:
-                self.table.bind_default(number, name, self.value(parameter.default))
-            except _Unknown:
-                pass
+
+    def _add_aggregate(self, cls: Any) -> int:
+        """The class as its constructor, with its methods: the compiler runs all of them, on tensors too."""
+        if (found := self._ids.get(id(cls))) is not None: return found
+        source = aggregate_source(cls)
+        number = self.table.add(source.text, source.file, source.line)
+        self._ids[id(cls)] = number
+        self._kept.append(cls)
+        cells = {name: types.CellType(value) for name, value in source.nonlocals.items()}
+        self._bind_names(number, cells, source.variables)
         return number
 
     def _add_named_tuple(self, cls: Any) -> int:
@@ -331,7 +345,7 @@ def _held_by(value: Any) -> dict[str, Any]:
 def _is_visible(value: Any) -> bool:
     """As Triton has it: other globals may change behind the compiled code's back."""
     return (isinstance(value, (types.ModuleType, tl.constexpr, tl.dtype, tl._Name)) or _is_function(value)
-            or bool(_held_by(value)) or _is_evaluated(value) or _makes_namedtuples(value)
+            or bool(_held_by(value)) or is_aggregate(value) or _is_evaluated(value) or _makes_namedtuples(value)
             or (isinstance(value, tuple) and hasattr(value, "_fields"))
             or (getattr(value, "__module__", None) or type(value).__module__).startswith("triton")
             or type(value).__module__.startswith("triton.language"))

@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import inspect
 import linecache
+import sys
 import textwrap
 import tokenize
 import types
 import weakref
-from typing import Any, Sequence
+from typing import Any, NamedTuple, Sequence
 
 # Of which code, lines, where the function begins among them, and the number of that line in the file.
 _Kept = tuple[types.CodeType, list[str], int, int]
@@ -52,6 +53,30 @@ def dedented(lines: Sequence[str]) -> str:
     except (tokenize.TokenError, SyntaxError):
         return textwrap.dedent("".join(lines))  # whoever parses it says what is wrong
     return "".join(line if row in kept else line.removeprefix(indent) for row, line in enumerate(lines, 1))
+
+
+class AggregateSource(NamedTuple):
+    """A class under Triton's _aggregate as it is written, and what its functions see."""
+    text: str
+    file: str
+    line: int
+    nonlocals: dict[str, Any]
+    variables: dict[str, Any]
+
+
+def is_aggregate(value: Any) -> bool:
+    return isinstance(value, type) and getattr(value, "__triton_aggregate__", False)
+
+
+def aggregate_source(cls: Any) -> AggregateSource:
+    inner = inspect.getclosurevars(cls.__setattr__).nonlocals["cls"]  # the class under Triton's own
+    lines, line = inspect.getsourcelines(inner)
+    nonlocals: dict[str, Any] = {}
+    for member in vars(inner).values():
+        fn = inspect.unwrap(getattr(member, "fn", getattr(member, "__func__", member)))
+        if inspect.isfunction(fn): nonlocals.update(inspect.getclosurevars(fn).nonlocals)
+    return AggregateSource(dedented(lines), inspect.getsourcefile(inner) or "<string>", line, nonlocals,
+                           vars(sys.modules[inner.__module__]))
 
 
 def _rows_in_strings(lines: Sequence[str]) -> set[int]:

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "compiler/frontend/aggregate.h"
 #include "compiler/frontend/builtins.h"
 
 namespace kiln::runtime {
@@ -321,6 +322,13 @@ class ClosureMaker {
       if (std::holds_alternative<frontend::ModulePath>(*value)) continue;
       const bool is_variable = name.find('.') == std::string::npos && function->watch;
       closure.watches.push_back({function, name, *value, is_variable ? function->watch(name) : nullptr});
+    }
+    if (function->aggregate) {
+      for (const auto& field : function->aggregate->fields)
+        text += "field " + field.name + ": " + std::string(field.annotation->range.str()) + "\n";
+      for (const auto& [name, member] : function->aggregate->members)
+        if (member.function.get() != function.get())
+          text += (member.is_static ? "static method " : "method ") + name + " = " + text_of(member.function) + "\n";
     }
     for (const Param& p : function->def->params)
       if (auto value = function->default_of ? function->default_of(p.name) : std::nullopt)

@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <deque>
 #include <limits>
 #include <map>
+#include <set>
 
+#include "compiler/ast/walk.h"
+#include "compiler/frontend/aggregate.h"
 #include "compiler/frontend/builtins.h"
 #include "compiler/frontend/named_tuple.h"
 #include "compiler/parse/parser.h"
@@ -28,9 +32,11 @@ struct FunctionTableImpl : std::enable_shared_from_this<FunctionTableImpl> {
     JitFunction function;
     NameTable names, defaults;
     std::map<std::string, frontend::HiddenName, std::less<>> hidden;
+    std::vector<Entry*> members = {};  // of an aggregate's constructor: the methods, which see the same names
   };
   // A deque, since lookups keep references to entries while others are added.
   std::deque<Entry> entries;
+  std::deque<Entry> methods;                              // of aggregates
   std::map<std::string, NameTable, std::less<>> modules;  // their members
 
   Entry& at(FunctionId id) {
@@ -49,7 +55,10 @@ struct FunctionTableImpl : std::enable_shared_from_this<FunctionTableImpl> {
   }
 
   Entry& add(const std::shared_ptr<const ast::Module>& module, const ast::FunctionDef* def) {
-    Entry& e = entries.emplace_back();
+    return add(module, def, entries);
+  }
+  Entry& add(const std::shared_ptr<const ast::Module>& module, const ast::FunctionDef* def, std::deque<Entry>& to) {
+    Entry& e = to.emplace_back();
     e.function.module = module;
     e.function.def = def;
     e.function.lookup = [this, &e](std::string_view name) { return find(e.names, name); };
@@ -63,6 +72,42 @@ struct FunctionTableImpl : std::enable_shared_from_this<FunctionTableImpl> {
       return it == modules.end() ? std::nullopt : find(it->second, name);
     };
     return e;
+  }
+  /// The constructor of a class under @_aggregate, by which kernels make its objects.
+  Status add_aggregate(const std::shared_ptr<const ast::Module>& module, const ast::ClassDef& c) {
+    const std::shared_ptr<frontend::AggregateClass> made = frontend::aggregate_of(c);
+    std::vector<Entry*> members;
+    const ast::FunctionDef* init = nullptr;
+    for (const ast::StmtPtr& s : c.body) {
+      const auto* def = ast::dyn_as<ast::FunctionDef>(s.get());
+      if (!def) continue;
+      const auto decorated = [&](std::string_view by) {
+        return std::ranges::any_of(def->decorators, [&](const ast::ExprPtr& d) {
+          const auto* call = ast::dyn_as<ast::Call>(d.get());
+          const std::string_view text = (call ? *call->callee : *d).range.str();
+          return text == by || text.ends_with("." + std::string(by));
+        });
+      };
+      if (def->name == "__init__") init = def;
+      Entry& e = *members.emplace_back(&add(module, def, methods));
+      frontend::make_member(e.function, *made, decorated("jit"));
+      const std::shared_ptr<const JitFunction> unowned(std::shared_ptr<const void>(), &e.function);
+      made->members.insert_or_assign(def->name, frontend::AggregateClass::Member{unowned, decorated("staticmethod")});
+    }
+    std::optional<JitFunction> implicit;
+    if (!init) {
+      KILN_TRY(implicit, frontend::implicit_constructor(*made, c));
+    }
+    Entry& constructor = init ? add(module, init) : add(implicit->module, implicit->def);
+    constructor.members = std::move(members);
+    frontend::make_constructor(constructor.function, made);
+    return {};
+  }
+  /// Of the function, and of the methods of what it makes.
+  template <class Do>
+  void each(FunctionId id, Do&& what) {
+    what(at(id));
+    for (Entry* member : at(id).members) what(*member);
   }
   FunctionId last() const { return static_cast<FunctionId>(entries.size() - 1); }
 
@@ -148,13 +193,18 @@ Result<FunctionId> FunctionTable::add(std::string_view text, std::string file, i
       return impl_->last();
     }
     const auto* c = ast::dyn_as<ast::ClassDef>(module->body[0].get());
+    if (c && std::ranges::any_of(c->decorators,
+                                 [](const ast::ExprPtr& d) { return d->range.str().ends_with("aggregate"); })) {
+      KILN_CHECK_OK(impl_->add_aggregate(module, *c));
+      return impl_->last();
+    }
     KILN_TRY(std::optional<JitFunction> made, c ? frontend::named_tuple(*c) : std::optional<JitFunction>());
     if (made) {
       impl_->add(made->module, made->def).function.named_tuple = true;
       return impl_->last();
     }
   }
-  return error(ErrorKind::kValue, "expected the text of one function, or of one NamedTuple");
+  return error(ErrorKind::kValue, "expected the text of one function, or of one NamedTuple or aggregate");
 }
 
 FunctionId FunctionTable::add_evaluated(std::string name, std::string_view identity, Evaluate evaluate) {
@@ -191,15 +241,26 @@ FunctionId FunctionTable::add_evaluated(std::string name, std::string_view ident
 }
 
 std::vector<std::string> FunctionTable::names(FunctionId function) const {
-  const JitFunction& f = impl_->at(function).function;
-  return f.evaluate ? std::vector<std::string>() : runtime::reads(*f.def);
+  if (impl_->at(function).function.evaluate) return {};
+  std::set<std::string> names;
+  impl_->each(function, [&](const auto& e) {
+    for (std::string& name : runtime::reads(*e.function.def)) names.insert(std::move(name));
+  });
+  if (const auto& of = impl_->at(function).function.aggregate)
+    for (const auto& field : of->fields)
+      ast::walk(field.annotation, [&](const ast::Expr& e) {
+        if (const auto* n = ast::dyn_as<ast::Name>(&e)) names.insert(n->id);
+      });
+  return {names.begin(), names.end()};
 }
 
 void FunctionTable::bind(FunctionId function, std::string_view name, const NameValue& value) {
-  impl_->at(function).names.insert_or_assign(std::string(name), impl_->to_global(value));
+  impl_->each(function, [&](auto& e) { e.names.insert_or_assign(std::string(name), impl_->to_global(value)); });
 }
 void FunctionTable::hide(FunctionId function, std::string_view name, std::string type, bool captured) {
-  impl_->at(function).hidden.insert_or_assign(std::string(name), frontend::HiddenName{std::move(type), captured});
+  impl_->each(function, [&](auto& e) {
+    e.hidden.insert_or_assign(std::string(name), frontend::HiddenName{type, captured});
+  });
 }
 void FunctionTable::bind_default(FunctionId function, std::string_view parameter, const NameValue& value) {
   impl_->at(function).defaults.insert_or_assign(std::string(parameter), impl_->to_global(value));

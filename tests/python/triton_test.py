@@ -85,6 +85,40 @@ def named(pair, out, n):
     tl.store(out + i, tl.load(pair.x + i * pair.step, mask=i < n))
 
 
+def aggregate(cls):
+    """Triton's own, since 3.5."""
+    return getattr(triton.language.core, "_aggregate", lambda c: c)(cls)
+
+
+@aggregate
+class Block:
+    offsets: tl.tensor
+    size: tl.constexpr
+
+    @getattr(triton, "constexpr_function", lambda f: f)
+    def __init__(self, offsets, size):
+        self.offsets = offsets
+        self.size = tl.constexpr(size)
+
+    @triton.jit
+    def load(self, x):
+        return tl.load(x + self.offsets)
+
+    @triton.jit
+    def next(self):
+        return Block(self.offsets + self.size, self.size)
+
+
+@triton.jit
+def sums_blocks(x, out, SIZE: tl.constexpr):
+    block = Block(tl.arange(0, SIZE), SIZE)
+    total = tl.zeros((SIZE, ), tl.float32)
+    for i in range(3):
+        total += block.load(x)
+        block = block.next()
+    tl.store(out + tl.arange(0, SIZE), total)
+
+
 class Strided(NamedTuple):
     x: object
     step: object = 5
@@ -250,6 +284,12 @@ class Bridge(unittest.TestCase):
     def test_named_tuples_are_made(self):
         kernel = compile(makes_named, {"x": "*fp32", "out": "*fp32", "n": "i32"})
         self.assertRegex(kernel.asm["ptx"], r"mul.lo.s32 .*, 5;")
+
+    @unittest.skipUnless(hasattr(triton.language.core, "_aggregate"), "needs Triton 3.5")
+    def test_objects_of_aggregates(self):
+        kernel = compile(sums_blocks, {"x": "*fp32", "out": "*fp32", "SIZE": "constexpr"}, {(2, ): 256})
+        self.assertIn("ld.global", kernel.asm["ptx"])
+        self.assertEqual(kiln.triton.report().compiled, 1)
 
     def test_a_name_is_the_global_one_until_it_is_bound(self):
         # The bits of 2.0, and not of the 3.0 that is bound behind it.

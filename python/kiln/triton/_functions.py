@@ -17,6 +17,7 @@ from triton import language as tl
 from triton.runtime.jit import JITFunction
 
 from kiln._kiln import FunctionTable
+from kiln._text import aggregate_source, is_aggregate
 
 try:
     from triton.runtime.jit import ConstexprFunction, JITCallable
@@ -85,6 +86,7 @@ class Functions:
         if isinstance(value, types.ModuleType): return self._module(value)
         if isinstance(value, JITCallable): return self._function(value)
         if makes_namedtuples(value): return ("function", self._add_named_tuple(value))
+        if is_aggregate(value): return ("function", self._add_aggregate(value))
         # A builtin of the language, or a class of it.
         return self._of_triton(value)
 
@@ -149,7 +151,7 @@ class Functions:
         number = self.table.add(text, function.fn.__code__.co_filename, self._line(function))
         self.told.append(text)
         self._register(function, number)
-        scope = _Scope(function)
+        scope = _Scope(inspect.getclosurevars(function.fn).nonlocals, function.__globals__)
         for path in sorted(self.table.names(number), key=lambda p: p.count(".")):
             self._bind(number, path, scope)
         for name, parameter in function.signature.parameters.items():
@@ -165,6 +167,18 @@ class Functions:
         self._register(cls, number)
         for name, value in defaults.items():
             self._bind_default(number, name, value)
+        return number
+
+    def _add_aggregate(self, cls: Any) -> int:
+        """The class as its constructor, with its methods: the compiler runs all of them, on tensors too."""
+        if (found := self._ids.get(id(cls))) is not None: return found
+        source = aggregate_source(cls)
+        number = self.table.add(source.text, source.file, source.line)
+        self.told.append(source.text)
+        self._register(cls, number)
+        scope = _Scope(source.nonlocals, source.variables)
+        for path in sorted(self.table.names(number), key=lambda p: p.count(".")):
+            self._bind(number, path, scope)
         return number
 
     def _bind_default(self, number: int, parameter: str, value: Any) -> None:
@@ -244,20 +258,19 @@ def _mapped(module: types.ModuleType) -> types.ModuleType:
 class _Scope:
     """What a name is outside of a function, as far as Triton lets a kernel see it."""
 
-    def __init__(self, function: Any) -> None:
-        self._function = function
-        self._nonlocals = inspect.getclosurevars(function.fn).nonlocals
+    def __init__(self, nonlocals: dict[str, Any], variables: dict[str, Any]) -> None:
+        self._nonlocals, self._globals = nonlocals, variables
         allowed = getattr(getattr(triton, "knobs", None), "compilation", None)
         self._anything = bool(getattr(allowed, "allow_non_constexpr_globals", False))
 
     def find(self, name: str) -> Any:
         found = self._nonlocals.get(name, _MISSING)
-        if found is _MISSING: found = self._function.__globals__.get(name, _MISSING)
+        if found is _MISSING: found = self._globals.get(name, _MISSING)
         if found is _MISSING or self._visible(found): return found
         return _MISSING
 
     def _visible(self, value: Any) -> bool:
         return (self._anything or isinstance(value, (types.ModuleType, JITCallable, tl.dtype, tl.constexpr))
                 or getattr(value, "__triton_builtin__", False) or is_namedtuple(value)
-                or makes_namedtuples(value)
+                or makes_namedtuples(value) or is_aggregate(value)
                 or (getattr(value, "__module__", "") or "").startswith("triton.language"))

@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "compiler/frontend/aggregate.h"
 #include "compiler/frontend/named_tuple.h"
 #include "repl/modules/triton/kernel.h"
 #include "repl/modules/triton/language.h"
@@ -43,6 +44,16 @@ std::optional<frontend::Global> named_tuple_of(TypeObject& type) {
   return frontend::Global(std::make_shared<const frontend::JitFunction>(*std::move(function)));
 }
 
+/// A class under @_aggregate as its constructor: made once, since objects are of one class where it is the same.
+class Aggregate : public Object {
+ public:
+  static inline const KindOf<Aggregate> kKind{"aggregate"};
+  explicit Aggregate(frontend::FunctionPtr f) : Object(kKind), constructor(std::move(f)) {}
+  const frontend::FunctionPtr constructor;
+};
+
+constexpr std::string_view kAggregate = "__triton_aggregate__";
+
 /// A class as the tuple of the kernels that it holds, by their names; without any it is nothing to kernels.
 std::optional<frontend::Global> namespace_of(const TypeObject& type) {
   auto held = std::make_shared<frontend::GlobalTuple>();
@@ -62,6 +73,8 @@ std::optional<frontend::Global> namespace_of(const TypeObject& type) {
 std::optional<frontend::Global> global_of(const Value& v) {
   if (v.missing()) return std::nullopt;
   if (auto* type = v.get<TypeObject>()) {
+    if (const Value* made = type->members.find(kAggregate))
+      return frontend::Global(made->get<Aggregate>()->constructor);
     auto tuple = named_tuple_of(*type);
     return tuple ? std::move(tuple) : namespace_of(*type);
   }
@@ -264,6 +277,31 @@ void give_globals(Interp& in, Ref<Function> f, frontend::JitFunction& jit) {
   jit.member = [interp = in.self()](std::string_view path, std::string_view name) {
     return member_of(interp, path, name);
   };
+}
+
+void make_aggregate(Interp& in, TypeObject& type) {
+  const std::shared_ptr<frontend::AggregateClass> of = frontend::aggregate_of(*type.def);
+  auto constructor = std::make_shared<frontend::JitFunction>();
+  for (const Table::Entry& e : type.members.live()) {
+    const auto* name = e.key.get<Str>();
+    auto* wrapped = e.value.get<StaticMethod>();
+    const Value& value = wrapped ? wrapped->function : e.value;
+    auto* kernel = innermost_kernel(value);
+    auto* plain = value.get<Function>();
+    if (!name || (!kernel && (!plain || !plain->def))) continue;
+    auto f = std::make_shared<frontend::JitFunction>();
+    if (kernel)
+      *f = *kernel->kernel_function;
+    else
+      f->module = plain->program->module, f->def = plain->def;
+    frontend::make_member(*f, *of, kernel && !f->constexpr_function);
+    if (!kernel) give_globals(in, Ref<Function>(plain), *f);
+    if (name->text == "__init__") *constructor = *f;
+    of->members.insert_or_assign(name->text, frontend::AggregateClass::Member{std::move(f), wrapped != nullptr});
+  }
+  if (!constructor->def) *constructor = in.take(frontend::implicit_constructor(*of, *type.def));
+  frontend::make_constructor(*constructor, of);
+  type.members.set(kAggregate, make<Aggregate>(std::move(constructor)));
 }
 
 }  // namespace kiln::script

@@ -8,4 +8,8 @@ namespace kiln::script {
 /// Lets the jit function that is made of `f` look them up, as they are whenever it asks.
 void give_globals(Interp& in, Ref<Function> f, frontend::JitFunction& jit);
 
+/// A class under @_aggregate: kernels make its objects by a constructor that it keeps. Once: objects are of one class
+/// where that is the same.
+void make_aggregate(Interp& in, TypeObject& type);
+
 }  // namespace kiln::script

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "repl/modules/triton/kernel.h"
+#include "repl/modules/triton/kernel_globals.h"
 
 #include "compiler/frontend/builtins.h"
 #include "repl/modules/modules.h"
@@ -124,6 +125,16 @@ Value make_constexpr(Interp& in, NativeArgs& a) {
 }
 constexpr NativeDef kConstexpr{"constexpr(value)", make_constexpr, "a constant that kernels may see"};
 
+/// Kernels make objects of the class (kernel_globals.cc).
+Value aggregate(Interp& in, NativeArgs& a) {
+  auto* type = a[0].get<TypeObject>();
+  if (!type || !type->def)
+    in.fail(ErrorKind::kType, "_aggregate decorates a class, got a value of type {}", in.type_name(a[0]));
+  make_aggregate(in, *type);
+  return a[0];
+}
+constexpr NativeDef kAggregateFunction{"_aggregate(cls)", aggregate, "a class whose objects kernels make"};
+
 /// Members come from the compiler's own table of builtins; dtypes and constexpr are values here too.
 class LanguageModule : public ModuleObject {
  public:
@@ -149,7 +160,10 @@ Ref<ModuleObject> language_module(std::string_view path) {
   auto module = make<LanguageModule>(std::string(path));
   if (path == "triton.language" || path == "triton.language.core") {
     module->members.set("constexpr", make<Native>(kConstexpr));
-    if (path.ends_with(".core")) module->members.set("CONSTEXPR_0", Value::integer(0));
+    if (path.ends_with(".core")) {
+      module->members.set("CONSTEXPR_0", Value::integer(0));
+      module->members.set("_aggregate", make<Native>(kAggregateFunction));
+    }
     for (int i = 0; i < kNumDTypes; ++i) module->members.set(kDTypes[i].triton, Value::dtype(static_cast<DType>(i)));
   }
   return module;
