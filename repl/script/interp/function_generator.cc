@@ -415,10 +415,16 @@ Value throw_into(Interp& in, NativeArgs& a) {
   auto* instance = exception.get<Instance>();
   if (!instance || !instance->type->derives_from(in.exception_type("BaseException").get()))
     in.fail(ErrorKind::kType, "throw() needs an exception, got '{}'", in.type_name(exception));
-  // An expression has no handler that would take it.
+  // An expression has no handler that would take it, and where it goes on it comes out as of any generator.
   if (kept) {
+    const bool ended = kept->has_ended();
     kept->end(in);
-    in.raise(exception, in.where());
+    try {
+      in.raise(exception, in.where());
+    } catch (const ScriptError& e) {
+      if (ended) throw;
+      throw_out_of_generator(in, e);
+    }
   }
   std::optional<ScriptError> thrown;
   try {

@@ -15,6 +15,7 @@ class Generator : public IteratorObject {
   bool next(Interp& in, Value& out) override;
   bool is_generator() const override { return true; }
   bool has_started() const { return started_; }
+  bool has_ended() const { return loops_.empty(); }
   /// It has no further values; an error while it runs.
   void end(Interp& in);
   std::string repr(Interp&) override { return "<generator object <genexpr>>"; }
