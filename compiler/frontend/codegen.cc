@@ -265,7 +265,7 @@ bool is_constexpr(const ast::Param& param) {
 Status check_language(const JitFunction& function) {
   if (!function.gluon) return {};
   return with_note(error_at(function.def->name_range, ErrorKind::kUnsupported,
-                            "{} is a Gluon function, and Kiln compiles Triton's language only", function.def->name),
+                            "this is a Gluon function, and Kiln compiles Triton's language only"),
                    "help: write it with triton.language under @triton.jit; layouts, shared memory and the "
                    "instructions of a GPU follow from the program there (docs/language.md)");
 }

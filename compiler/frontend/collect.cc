@@ -95,6 +95,8 @@ struct Program : std::enable_shared_from_this<Program> {
     // The table is what ends imports in a circle; a package that imports without end is not followed.
     constexpr size_t kMostFiles = 1000;
     if (!load || name.empty() || is_known_module(name) || files.size() >= kMostFiles) return nullptr;
+    // Triton is the language, also where its own text stands beside the file.
+    if (name == "triton" || name.starts_with("triton.")) return nullptr;
     std::shared_ptr<const ast::Module> module = load(name, importing_file);
     if (!module) return nullptr;
     *path = module->source->file_name();
@@ -592,7 +594,10 @@ class Collector {
     const auto known = file_->names.find(name->id);
     if (known != file_->names.end() && (keep_ || (branches_ > 0 && leads_into_triton(known->second)))) return;
     file_->names.erase(name->id);
-    if (!wrapped) set_plain(name->id, from);
+    if (!wrapped)
+      set_plain(name->id, from);
+    else if (branches_ > 0 && file_->plain.contains(name->id))
+      file_->changing.insert(name->id);  // of the other branch
   }
 
   bool is_wrapped(const ast::Call* call) const {

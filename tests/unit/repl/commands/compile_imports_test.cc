@@ -60,6 +60,27 @@ def kernel(x_ptr):
   EXPECT_TRUE(status.ok()) << render(status.error());
 }
 
+TEST_F(CompileImports, TritonsOwnTextIsNotFollowed) {
+  fs::create_directories(root_ / "triton/experimental/gluon");
+  write("triton/__init__.py", "from .runtime import jit\n");
+  write("triton/experimental/__init__.py", "");
+  write("triton/experimental/gluon/__init__.py", "from ._runtime import jit\n");
+  write("kernel.py", R"(
+import triton
+import triton.language as tl
+from triton.experimental import gluon
+@triton.jit
+def kernel(x_ptr):
+    tl.store(x_ptr, 1.0)
+@gluon.jit
+def other(x_ptr):
+    pass
+)");
+  const Status status = lower("kernel.py");
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().message, "this is a Gluon function, and Kiln compiles Triton's language only");
+}
+
 TEST_F(CompileImports, FollowsImportsThatAreCalls) {
   write("pkg/__init__.py", "");
   write("pkg/helpers.py", R"(
