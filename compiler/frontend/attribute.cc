@@ -21,6 +21,21 @@ std::string_view other_way(std::string_view name) {
       {"matmul", "help: a matrix product is tl.dot(a, b)"},
       {"concatenate", "help: tl.join and tl.cat put two tensors together"},
       {"stack", "help: tl.join puts two tensors together"},
+      {"astype", "help: write x.to(dtype)"},
+      {"half", "help: write x.to(tl.float16)"},
+      {"float", "help: write x.to(tl.float32)"},
+      {"double", "help: write x.to(tl.float64)"},
+      {"bfloat16", "help: write x.to(tl.bfloat16)"},
+      {"int", "help: write x.to(tl.int32)"},
+      {"long", "help: write x.to(tl.int64)"},
+      {"bool", "help: write x != 0"},
+      {"unsqueeze", "help: write x[:, None] or tl.expand_dims(x, axis)"},
+      {"squeeze", "help: write tl.reshape(x, shape)"},
+      {"transpose", "help: write tl.trans(x) or tl.permute(x, dims)"},
+      {"pow", "help: write x * x, or use libdevice.pow(x, y) on float32"},
+      {"relu", "help: write tl.maximum(x, 0)"},
+      {"ones", "help: write tl.full(shape, 1, dtype)"},
+      {"empty", "help: write tl.zeros(shape, dtype)"},
   };
   for (const auto& [known, way] : kWays)
     if (known == name) return way;
@@ -221,6 +236,11 @@ Result<Value> Codegen::attribute(const Arg& of, std::string_view name, SourceRan
     if (const JitFunction& f = *frame().function; f.member)
       if (std::optional<Global> g = f.member(m->path, name)) return from_global(*g);
     if (std::optional<Value> v = host_attribute(of, name)) return *std::move(v);
+    // torch.float16, torch.exp: the kernel's own are in tl.
+    if (!is_known_module(m->path))
+      if (std::optional<Value> ours = module_member("triton.language", name))
+        return with_note(fail(range, ErrorKind::kName, "the module {} cannot be used in a kernel", m->path),
+                         fmt::format("help: in kernels it is tl.{}", name));
     constexpr std::string_view kOfTriton = "triton.language.extra.";
     if (!is_known_module(m->path))
       return with_note(

@@ -184,7 +184,9 @@ Result<BoundArgs> bind_builtin(Codegen& g, const Builtin& builtin, std::vector<A
                                                   : fmt::format("help: did you mean {}?", near));
     }
     size_t i = static_cast<size_t>(p - params.begin());
-    if (out.given[i]) return g.fail(arg.range, ErrorKind::kType, "the argument {} of {} is given twice", key, shown);
+    if (out.given[i])
+      return with_note(g.fail(arg.range, ErrorKind::kType, "the argument {} of {} is given twice", key, shown),
+                       "it is given by its position here", out.args[i].range);
     out.given[i] = true;
     out.args[i] = p->variadic && !arg.value.as_tuple() ? Arg{Value::tuple({arg.value}), arg.range} : std::move(arg);
   }

@@ -1,5 +1,6 @@
 // Calls: of builtins, of jit functions (inlined), of types (casts) and of methods.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -129,6 +130,8 @@ Result<std::vector<Arg>> Codegen::bind_function(const FunctionPtr& function, std
       std::vector<std::string> names;
       for (const ast::Param& x : def.params) names.push_back(x.name);
       Diagnostic d = fail(arg.range, ErrorKind::kName, "{} has no parameter {}", def.name, key);
+      if (is_library(*function) && nearest_name(key, names).empty())
+        return with_note(std::move(d), fmt::format("help: its parameters are {}", fmt::join(names, ", ")));
       if (std::string near = nearest_name(key, names); !near.empty())
         d = with_note(std::move(d), fmt::format("help: did you mean {}?", near));
       return signature(std::move(d));

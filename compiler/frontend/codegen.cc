@@ -180,6 +180,14 @@ Diagnostic Codegen::unknown_name(std::string_view id, SourceRange range) {
   if (id == ast::kImaginary) return fail(range, ErrorKind::kUnsupported, "kernels have no complex numbers");
   Diagnostic d = fail(range, ErrorKind::kName, "the name {} is not defined", id);
   if (id == "tl") return with_note(std::move(d), "help: add `import triton.language as tl`");
+  if (id == "inf" || id == "nan") return with_note(std::move(d), fmt::format("help: write float(\"{}\")", id));
+  if (id == "math")
+    return with_note(std::move(d),
+                     "help: functions of tensors are in tl, as tl.exp(x); those of numbers need `import math`");
+  if (const std::optional<Value> ours = module_member("triton.language", id); ours && ours->type())
+    return with_note(std::move(d), fmt::format("help: did you mean tl.{}?", id));
+  if (id == "enumerate" || id == "zip")
+    return with_note(std::move(d), "help: loops of a kernel count, `for i in range(n)`, or go through one tuple");
   if (std::string near = nearest_name(id, candidates); !near.empty())
     d = with_note(std::move(d), fmt::format("help: did you mean {}?", near));
   else if (const Builtin* builtin = find_builtin(id, kInLanguage | kInMath))

@@ -516,7 +516,10 @@ Result<Value> Codegen::index_tensor(ir::Value* v, const ast::Expr& index, Source
     }
     return with_note(fail(item->range, ErrorKind::kType, "{} is indexed only with `:` and `None`, which add dimensions",
                           describe(v->type)),
-                     "help: a part of a tensor is loaded through its pointers, or selected with tl.where");
+                     v->type.pointer
+                         ? "help: an element's address is pointer + offset, and tl.load(pointer + offset) reads it"
+                         : "help: a part of a tensor is loaded through its pointers, or selected with "
+                           "tl.where");
   }
   int rank = v->type.shape.rank;
   // As in Triton a `:` past the last dimension keeps nothing. A None there would have no place, unless the value is a

@@ -182,6 +182,9 @@ Result<Codegen::Pair> Codegen::promote_operands(const Arg& a, const Arg& c, std:
                 why);
   };
   for (const Arg* side : {&a, &c})
+    if (side->value.range())
+      return with_note(mismatch(""), "help: a range is for loops; the numbers of a tile are tl.arange(start, end)");
+  for (const Arg* side : {&a, &c})
     if (!side->value.tensor() && !side->value.is_number())
       return mismatch(side->value.is_none() ? "; test it with `is None` first" : "");
   // The pointer rules come first: they need no values.
@@ -192,7 +195,9 @@ Result<Codegen::Pair> Codegen::promote_operands(const Arg& a, const Arg& c, std:
     const Arg& other = pointer(a) ? c : a;
     bool float_other =
         other.value.constant_as<double>() || (other.value.tensor() && other.value.tensor()->type.is_float());
-    if (float_other) return mismatch("; the offset of a pointer is an integer");
+    if (float_other)
+      return with_note(mismatch("; the offset of a pointer is an integer"),
+                       "help: // divides integers to an integer, where / gives a float; .to(tl.int32) converts");
     if (pointer(a) && pointer(c) && a.value.tensor()->type.dtype != c.value.tensor()->type.dtype)
       return mismatch("; they point to different types");
     KILN_TRY(ir::Value * x, tensor(a));
@@ -236,10 +241,16 @@ Diagnostic Codegen::not_constexpr(const BoundArgs& a, int i, const Value& got, s
   Diagnostic d = fail(a.at(i), ErrorKind::kType, "{} of {} must be {}, got {}", a.name(i), a.builtin->display_name(),
                       wanted, describe(got));
   if (!got.tensor()) return d;
+  // tl.max(x, y)
+  size_t user_frame = frames_.size();
+  while (user_frame > 1 && is_library(*frames_[user_frame - 1].function)) --user_frame;
+  const std::string_view reduces =
+      user_frame < frames_.size() && a.name(i) == "axis" ? frames_[user_frame].function->def->name : std::string_view();
+  if (reduces == "max" || reduces == "min")
+    return with_note(std::move(d), fmt::format("help: tl.{0} reduces along an axis; the {1} of two is tl.{0}imum(x, y)",
+                                               reduces, reduces == "max" ? "larger" : "smaller"));
   // A name that a plain assignment has turned from a number into a tensor.
-  size_t user = frames_.size();
-  while (user > 1 && is_library(*frames_[user - 1].function)) --user;
-  for (const auto& [id, binding] : frames_[user - 1].env)
+  for (const auto& [id, binding] : frames_[user_frame - 1].env)
     if (binding.value.tensor() == got.tensor() && got.tensor()->op && got.tensor()->op->kind == OpKind::kConstant)
       return with_note(with_note(std::move(d), "a plain assignment makes a tensor of the number", binding.at),
                        fmt::format("help: write `{}: tl.constexpr = …`", id));

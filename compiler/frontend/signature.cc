@@ -191,8 +191,15 @@ Result<std::vector<ArgSpec>> parse_signature(const JitFunction& function, std::s
     if (next >= entries.size())
       return error_at(p.range, ErrorKind::kType, "the signature '{}' has no type for the parameter {}", signature,
                       p.name);
-    if (entries[next] == "constexpr")
-      return error_at(p.range, ErrorKind::kType, "the constexpr {} has no value", p.name);
+    if (entries[next] == "constexpr") {
+      // A signature that leaves out a type puts `constexpr` at a parameter that is none.
+      if (!is_constexpr(p) && entries.size() < def.params.size())
+        return error_at(p.range, ErrorKind::kType,
+                        "the signature '{}' has {} entries, and {} has {} parameters: it gives {} no type", signature,
+                        entries.size(), def.name, def.params.size(), p.name);
+      return with_note(error_at(p.range, ErrorKind::kType, "the constexpr {} has no value", p.name),
+                       fmt::format("help: give {}=… as a constexpr", p.name));
+    }
     if (is_constexpr(p) && !number(entries[next]))
       return with_note(
           error_at(p.range, ErrorKind::kType, "{} is a tl.constexpr parameter, so it needs a value, not the type '{}'",
