@@ -108,7 +108,11 @@ void set_option(CodeOptions& options, const Dispatcher& kernel, PyObject* keywor
     return;                                                           \
   }
 #include "kiln/launch_option.def"
-  raise(PyExc_TypeError, "kernel '%s' has no parameter and no option '%U'", kernel.name.c_str(), keyword);
+  std::string known;
+  for (const DispatchParam& p : kernel.params)
+    known += (known.empty() ? "" : ", ") + std::string(text_of(p.name.get()));
+  raise(PyExc_TypeError, "kernel '%s' has no parameter and no option '%U'; its parameters are %s", kernel.name.c_str(),
+        keyword, known.c_str());
 }
 
 int64_t grid_size(const Dispatcher& kernel, PyObject* object) {

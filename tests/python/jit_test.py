@@ -413,7 +413,7 @@ class Launches(unittest.TestCase):
             ((x, out), {}, TypeError, "kernel 'scale': argument 'n' is missing"),
             ((x, out, 64), {"n": 64}, TypeError, "two values for argument 'n'"),
             ((x, out, 64, 1.0, 64, 1), {}, TypeError, "has 5 parameters, got 6 arguments"),
-            ((x, out, 64), {"BLOK": 64}, TypeError, "no parameter and no option 'BLOK'"),
+            ((x, out, 64), {"BLOK": 64}, TypeError, "no parameter and no option 'BLOK'; its parameters are x, "),
             (([1.0], out, 64), {}, TypeError, "argument 'x' got a list"),
             (("text", out, 64), {}, TypeError, "argument 'x' got a str"),
             ((x, out, 2**64), {}, OverflowError, "'n' does not fit into 64 bits"),

@@ -139,7 +139,11 @@ Value Interp::call(const Value& callee, std::initializer_list<Value> args) {
 
 void Interp::gather(const ast::Call& e, CallArgs& out, Frame& f) {
   out.site = &e;
+  // As in Python one that stands alone is gone through once the keywords are known.
+  const auto* alone = e.args.size() == 1 ? dyn_as<Starred>(e.args[0].get()) : nullptr;
+  const Value items = alone ? eval(*alone->value, f) : Value();
   for (const ExprPtr& a : e.args) {
+    if (alone) break;
     const auto* star = dyn_as<Starred>(a.get());
     if (!star) {
       out.args.push_back(eval(*a, f));
@@ -182,6 +186,9 @@ void Interp::gather(const ast::Call& e, CallArgs& out, Frame& f) {
     }
     if (!visit_mapping(*this, v, add)) fail(ErrorKind::kType, "'**' needs a dict, got '{}'", type_name(v));
   }
+  if (!alone) return;
+  where_ = alone->range;
+  for (Value& v : to_vector(items)) out.args.push_back(std::move(v));
 }
 
 namespace {
