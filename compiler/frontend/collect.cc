@@ -567,10 +567,11 @@ class Collector {
     const std::vector<ast::ExprPtr>*names = ast::items_of(&target), *items = ast::items_of(&from);
     if (names && items && names->size() == items->size())
       for (size_t i = 0; i < names->size(); ++i) assign(*(*names)[i], *(*items)[i]);
+    const auto* call = ast::dyn_as<ast::Call>(&from);
+    if (names && call && calls_function(*call)) return assign_modules(*names, from);
     const auto* name = ast::dyn_as<ast::Name>(&target);
     if (!name) return;
     std::optional<Global> value;
-    const auto* call = ast::dyn_as<ast::Call>(&from);
     const bool wrapped = is_wrapped(call);
     if (wrapped)
       value = computed(*call->args[0]);
@@ -598,6 +599,16 @@ class Collector {
       set_plain(name->id, from);
     else if (branches_ > 0 && file_->plain.contains(name->id))
       file_->changing.insert(name->id);  // of the other branch
+  }
+
+  /// `triton, tl = imports()` of a function of the file.
+  void assign_modules(const std::vector<ast::ExprPtr>& names, const ast::Expr& from) {
+    const std::optional<Global> value = program_->value_of(from, *file_);
+    const auto* tuple = value ? std::get_if<std::shared_ptr<const GlobalTuple>>(&*value) : nullptr;
+    if (!tuple || (*tuple)->is_dict || (*tuple)->items.size() != names.size()) return;
+    for (size_t i = 0; i < names.size(); ++i)
+      if (const auto* n = ast::dyn_as<ast::Name>(names[i].get()))
+        if (const auto* m = std::get_if<ModulePath>(&(*tuple)->items[i])) set(n->id, *m);
   }
 
   bool is_wrapped(const ast::Call* call) const {
