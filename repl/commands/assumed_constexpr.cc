@@ -161,6 +161,8 @@ class Uses {
 
   std::optional<Global> value() const {
     for (size_t use = 0; use < std::size(found_); ++use) {
+      // Both sides of a square: what a row may have would take minutes to compile.
+      if (use == static_cast<size_t>(Use::kSize) && is_square_) return Global(ast::Constant(ast::Int{64}));
       if (use == static_cast<size_t>(Use::kSize) && (is_block_ || (is_size_ && !found_[use]))) return std::nullopt;
       if (found_[use]) return found_[use];
     }
@@ -225,8 +227,11 @@ class Uses {
     if (const auto* i = ast::dyn_as<ast::IfExp>(&e)) condition(i->condition.get());
     if (const auto* a = ast::dyn_as<ast::Attribute>(&e); a && is_it(a->base.get()) && among(a->name, kDTypeMembers))
       dtype();
-    if (const auto* items = items_of(&e))  // a shape
-      if (std::any_of(items->begin(), items->end(), [&](const ast::ExprPtr& i) { return is_it(i.get()); })) block();
+    if (const auto* items = items_of(&e)) {  // a shape
+      const auto sides = std::ranges::count_if(*items, [&](const ast::ExprPtr& i) { return is_it(i.get()); });
+      if (sides > 0) block();
+      is_square_ = is_square_ || sides > 1;
+    }
   }
 
   void compare(const ast::Compare& c) {
@@ -316,7 +321,7 @@ class Uses {
   std::set<std::string, std::less<>> names_;  // the parameter's in the function at hand, and those that it is copied to
   std::set<std::pair<const ast::FunctionDef*, std::string>> seen_;  // functions and their parameters
   std::optional<Global> found_[static_cast<size_t>(Use::kCount)];
-  bool is_size_ = false, is_block_ = false;
+  bool is_size_ = false, is_block_ = false, is_square_ = false;
 };
 
 }  // namespace
