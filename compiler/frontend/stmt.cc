@@ -184,6 +184,10 @@ Status Codegen::assign(const ast::Expr& target, Value value, SourceRange value_r
 }
 
 Status Codegen::bind(std::string_view id, Value value, SourceRange at, bool declared_constexpr) {
+  // Whatever goes through a value does so by recursion.
+  constexpr int kDeepest = 200;
+  if (const TupleValue* t = value.as_tuple() ? value.as_tuple() : value.as_dict(); t && t->depth > kDeepest)
+    return fail(at, ErrorKind::kValue, "{} has tuples within one another more than {} deep", id, kDeepest);
   if (ir::Value* v = value.tensor(); v && v->name.empty() && !is_library(*frame().function))
     v->name = module.intern(id);
   frame().env.insert_or_assign(std::string(id), Binding{std::move(value), at, declared_constexpr});

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "compiler/frontend/aggregate.h"
@@ -10,12 +11,25 @@
 
 namespace kiln::frontend {
 
+namespace {
+
+int depth_around(const std::vector<Value>& items) {
+  int depth = 0;
+  for (const Value& v : items)
+    if (const TupleValue* t = v.as_tuple() ? v.as_tuple() : v.as_dict()) depth = std::max(depth, t->depth);
+  return depth + 1;
+}
+
+}  // namespace
+
 Value Value::tuple(std::vector<Value> items, std::vector<std::string> fields) {
-  return Value(std::make_shared<const TupleValue>(TupleValue{std::move(items), std::move(fields)}));
+  const int depth = depth_around(items);
+  return Value(std::make_shared<const TupleValue>(TupleValue{std::move(items), std::move(fields), false, {}, depth}));
 }
 
 Value Value::dict(std::vector<Value> keys, std::vector<Value> items) {
-  return Value(std::make_shared<const TupleValue>(TupleValue{std::move(items), {}, true, std::move(keys)}));
+  const int depth = depth_around(items);
+  return Value(std::make_shared<const TupleValue>(TupleValue{std::move(items), {}, true, std::move(keys), depth}));
 }
 
 const TupleValue* Value::as_tuple() const {

@@ -120,6 +120,7 @@ struct TupleValue {
   std::vector<std::string> fields = {};  // of a NamedTuple
   bool is_dict = false;
   std::vector<Value> keys = {};  // of a dict, whose values the items are
+  int depth = 1;                 // how many tuples are within one another
 
   /// What a dict has under a key; null: nothing.
   const Value* find(const Value& key) const;

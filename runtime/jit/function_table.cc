@@ -251,7 +251,10 @@ std::vector<std::string> FunctionTable::names(FunctionId function) const {
       ast::walk(field.annotation, [&](const ast::Expr& e) {
         if (const auto* n = ast::dyn_as<ast::Name>(&e)) names.insert(n->id);
       });
-  return {names.begin(), names.end()};
+  std::vector<std::string> out(names.begin(), names.end());
+  // Names before the chains that begin with one.
+  std::ranges::stable_partition(out, [](const std::string& n) { return n.find('.') == std::string::npos; });
+  return out;
 }
 
 void FunctionTable::bind(FunctionId function, std::string_view name, const NameValue& value) {

@@ -1,10 +1,14 @@
 #include "repl/modules/triton/constexpr_interp.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <set>
@@ -26,6 +30,9 @@ using frontend::Global;
 using frontend::GlobalTuple;
 
 constexpr std::chrono::seconds kLongest{10};
+constexpr size_t kMostBytes = size_t{1} << 30;
+/// Of tuples in tuples that a function returns.
+constexpr int kDeepest = 32;
 
 /// Modules that compute, and change nothing outside of the interpreter.
 constexpr std::string_view kComputing[] = {
@@ -90,7 +97,7 @@ class ConstexprInterp {
   Result<Global> call(const FunctionPtr& function, std::span<const Global> positional,
                       std::span<const std::pair<std::string, Global>> keywords) {
     const std::lock_guard one_at_a_time(mutex_);
-    const Deadline deadline(in_);
+    const Limits limits(in_);
     try {
       const Value callee = function_of(function);
       if (callee.missing()) return error(ErrorKind::kUnsupported, "{} cannot run on its own", function->def->name);
@@ -103,8 +110,8 @@ class ConstexprInterp {
                    in_.type_name(result));
     } catch (const ScriptError& e) {
       in_.forget_interrupt();
-      if (deadline.passed())
-        return error(ErrorKind::kValue, "{} has not returned after {} seconds", function->def->name, kLongest.count());
+      if (const std::string broken = limits.broken(); !broken.empty())
+        return error(ErrorKind::kValue, "{} {}", function->def->name, broken);
       Diagnostic d = e.diagnostic;
       // The frontend says where the function was called.
       std::erase_if(d.notes, [](const Note& n) { return n.place.line == 0 && n.message.starts_with("in "); });
@@ -120,21 +127,14 @@ class ConstexprInterp {
   }
 
   Value value_of(const Global& g);
-  std::optional<Global> global_of(const Value& v);
+  std::optional<Global> global_of(const Value& v, int depth = 0);
 
  private:
-  /// Interrupts the interpreter when a call takes too long.
-  class Deadline {
+  /// Interrupts the interpreter when a call takes too long, or too much memory.
+  class Limits {
    public:
-    explicit Deadline(Interp& in)
-        : thread_([this, &in] {
-            std::unique_lock lock(mutex_);
-            if (done_.wait_for(lock, kLongest, [this] { return ended_; })) return;
-            passed_ = true;
-            in.stops_statement = true;
-            in.interrupted = true;
-          }) {}
-    ~Deadline() {
+    explicit Limits(Interp& in) : thread_([this, &in] { watch(in); }) {}
+    ~Limits() {
       {
         const std::lock_guard lock(mutex_);
         ended_ = true;
@@ -142,15 +142,40 @@ class ConstexprInterp {
       done_.notify_one();
       thread_.join();
     }
-    Deadline(const Deadline&) = delete;
-    Deadline& operator=(const Deadline&) = delete;
-    bool passed() const { return passed_; }
+    Limits(const Limits&) = delete;
+    Limits& operator=(const Limits&) = delete;
+    /// What was too much; empty: nothing.
+    std::string broken() const {
+      if (too_long_) return fmt::format("has not returned after {} seconds", kLongest.count());
+      return too_large_ ? fmt::format("needs more than {} MiB", kMostBytes >> 20) : "";
+    }
 
    private:
+    void watch(Interp& in) {
+      constexpr std::chrono::milliseconds kLook{20};
+      const auto end = std::chrono::steady_clock::now() + kLongest;
+      const size_t before = resident_bytes();
+      std::unique_lock lock(mutex_);
+      while (!done_.wait_for(lock, kLook, [this] { return ended_; })) {
+        too_long_ = std::chrono::steady_clock::now() > end;
+        too_large_ = resident_bytes() > before + kMostBytes;
+        if (!too_long_ && !too_large_) continue;
+        in.stops_statement = true;
+        in.interrupted = true;
+        return;
+      }
+    }
+    static size_t resident_bytes() {
+      std::ifstream file("/proc/self/statm");
+      size_t all = 0, resident = 0;
+      file >> all >> resident;
+      return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    }
+
     std::mutex mutex_;
     std::condition_variable done_;
     bool ended_ = false;
-    std::atomic<bool> passed_{false};
+    std::atomic<bool> too_long_{false}, too_large_{false};
     std::thread thread_;
   };
 
@@ -285,8 +310,8 @@ Value ConstexprInterp::value_of(const Global& g) {
   return dict;
 }
 
-std::optional<Global> ConstexprInterp::global_of(const Value& v) {
-  if (v.missing()) return std::nullopt;
+std::optional<Global> ConstexprInterp::global_of(const Value& v, int depth) {
+  if (v.missing() || depth > kDeepest) return std::nullopt;
   if (const auto c = v.constant()) return Global(*c);
   if (v.is_dtype()) return Global(v.dtype());
   if (auto* k = v.get<Known>()) return k->global;
@@ -297,7 +322,7 @@ std::optional<Global> ConstexprInterp::global_of(const Value& v) {
   }
   auto out = std::make_shared<GlobalTuple>();
   auto add = [&](std::vector<Global>& to, const Value& item) {
-    std::optional<Global> g = global_of(item);
+    std::optional<Global> g = global_of(item, depth + 1);
     if (g) to.push_back(*std::move(g));
     return g.has_value();
   };

@@ -101,14 +101,15 @@ std::optional<frontend::Global> global_of(const Value& v) {
 }
 
 /// What a constexpr function of the script gives: plain values too.
-std::optional<frontend::Global> result_of(Interp& in, const Value& v) {
-  if (v.missing()) return std::nullopt;
+std::optional<frontend::Global> result_of(Interp& in, const Value& v, int depth = 0) {
+  constexpr int kDeepestTuple = 32;
+  if (v.missing() || depth > kDeepestTuple) return std::nullopt;
   if (const auto constant = v.constant()) return frontend::Global(*constant);
   auto* dict = v.get<Dict>();
   if (!dict && !v.get<Tuple>() && !v.get<List>() && !v.get<Range>()) return global_of(v);
   auto out = std::make_shared<frontend::GlobalTuple>();
   auto add = [&](std::vector<frontend::Global>& to, const Value& item) {
-    auto global = result_of(in, item);
+    auto global = result_of(in, item, depth + 1);
     if (global) to.push_back(*std::move(global));
     return global.has_value();
   };
