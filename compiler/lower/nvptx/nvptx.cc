@@ -479,7 +479,8 @@ class KernelLowering {
                   : sign         ? b_.CreateICmpSLT(next, ub)
                                  : b_.CreateICmpULT(next, ub);
     BasicBlock* latch = b_.GetInsertBlock();
-    b_.CreateCondBr(more, loop, exit);
+    llvm::BranchInst* branch = b_.CreateCondBr(more, loop, exit);
+    if (is_counted && multiplies_by_warp_groups(body)) keep_as_loop(branch);
     iv->addIncoming(next, latch);
     add_incoming(carried, yielded, latch);
 
@@ -488,6 +489,23 @@ class KernelLowering {
     add_incoming(results, inits, before);
     add_incoming(results, yielded, latch);
     return {};
+  }
+
+  static bool multiplies_by_warp_groups(const ir::Block& body) {
+    for (const ir::Op* op : body)
+      if (op->kind == OpKind::kWgmma) return true;
+    return false;
+  }
+
+  /// `.pragma "nounroll"`: ptxas writes out up to about twenty iterations that it can count. One of products of warp
+  /// groups keeps the tensor cores busy already, and where many of them hold their sums at once it takes 20 times as
+  /// long (scattermoe with 21 iterations: 1.4 s in place of 0.07) and more registers, up to spilling.
+  void keep_as_loop(llvm::BranchInst* latch) {
+    llvm::LLVMContext& context = l_.context();
+    llvm::Metadata* off = llvm::MDNode::get(context, llvm::MDString::get(context, "llvm.loop.unroll.disable"));
+    llvm::MDNode* loop = llvm::MDNode::getDistinct(context, {nullptr, off});
+    loop->replaceOperandWith(0, loop);
+    latch->setMetadata(llvm::LLVMContext::MD_loop, loop);
   }
 
   Status while_loop(const ir::Op& op) {

@@ -527,5 +527,39 @@ def product(x, y, out, R, S: tl.constexpr = {}, LOOP: tl.constexpr = {}):
     }
 }
 
+// ptxas writes iterations out that it can count: of 21 with 128 sums each for a second and a half.
+TEST(DotCompile, LoopsOfWarpGroupsStayLoops) {
+  constexpr char kGathered[] = R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def rows(x, places, y, out, k, KNOWN: tl.constexpr):
+    m = tl.arange(0, 128)
+    d = tl.arange(0, 32)
+    at = tl.load(places + m)
+    acc = tl.zeros((128, 128), tl.float32)
+    depth = 672 if KNOWN else k
+    for i in range(0, depth, 32):
+        a = tl.load(x + at[:, None] * 672 + i + d[None, :], mask=at[:, None] >= 0, other=0.0)
+        b = tl.load(y + (i + d)[:, None] * 128 + m[None, :])
+        acc += tl.dot(a, b)
+    tl.store(out + m[:, None] * 128 + m[None, :], acc)
+)";
+  for (const char* known : {"True", "False"}) {
+    SCOPED_TRACE(known);
+    CompileOptions options;
+    options.target = "sm_90a";
+    options.frontend.num_stages = 4;
+    std::string text = kGathered;
+    text.replace(text.find("KNOWN: tl.constexpr"), 19, std::string("KNOWN: tl.constexpr = ") + known);
+    auto kernel = compile_text(text.c_str(), "*bf16:16, *i32:16, *bf16:16, *fp32:16, i32", options);
+    ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+    EXPECT_NE(kernel->ptx.find("wgmma.mma_async"), std::string::npos) << kernel->ptx;
+    EXPECT_EQ(kernel->ptx.find(".pragma \"nounroll\"") != std::string::npos, known == std::string("True"))
+        << kernel->ptx;
+  }
+}
+
 }  // namespace
 }  // namespace kiln
