@@ -231,8 +231,10 @@ class Loop {
                          staged_bytes(module_, target_, loop_, loads_) - staging_bytes_beside_rings(module_);
     all_ahead_ = fits_ahead(bytes, room);
     if (all_ahead_) lead_ = static_cast<int>(*trip_count(loop_));
-    const int wanted = lead_;
     reads_first_ = rows || (!all_ahead_ && saves_slot(bytes, target_.shared_per_block - room));
+    meets_twice_ = !reads_first_ && !all_ahead_ && makes_room_by_barrier(bytes, target_.shared_per_block - room);
+    if (meets_twice_) --lead_;
+    const int wanted = lead_;
     const int beside = reads_first_ || all_ahead_ ? 0 : 1;
     lead_ = std::min(lead_, static_cast<int>(room / bytes) - beside);
     if (lead_ < 1) {
@@ -398,6 +400,34 @@ class Loop {
     return blocks(lead_) > blocks(lead_ + 1);
   }
 
+  /// Whether the copies had better go ahead of the wait for those of the iteration itself, behind a barrier of their
+  /// own, into the slot of the iteration before: where a slot less lets one more program share an SM, and its registers
+  /// do too. As much is on the way while a program waits. Many warps hide each other's waits already.
+  bool makes_room_by_barrier(int64_t slot_bytes, int64_t other_bytes) const {
+    if (which_ != Ahead::kOperands || lead_ < 2 || !blocks_.empty() || has_indices()) return false;
+    const auto words = [](const Value* v) {
+      const Type& type = v->type;
+      return type.pointer || !type.layout ? 0 : (type.layout->num_registers() * size_of(type.dtype) + 3) / 4;
+    };
+    int sums = 0, operands = 0;
+    for (const Value* arg : body_->args) sums += words(arg);
+    bool by_mma = true;
+    ir::walk(body_, [&](const Op* op) {
+      if (op->kind != OpKind::kDot) return;
+      by_mma = by_mma && analysis::uses_mma(*op);
+      operands = std::max(operands, words(op->operand(0)) + words(op->operand(1)));
+    });
+    target::BlockResources block{.threads = module_.num_warps * target::kWarpSize};
+    const auto blocks = [&](int slots) {
+      block.shared_bytes = other_bytes + slots * slot_bytes;
+      return target::occupancy(target_, block).blocks_per_sm;
+    };
+    const int now = blocks(lead_ + 1);
+    constexpr int kManyWarps = 16, kOfAddresses = 64;
+    return by_mma && now * module_.num_warps < kManyWarps && blocks(lead_) > now &&
+           sums + operands + kOfAddresses <= target::registers_for(target_, block, now + 1);
+  }
+
   /// The first product of warp groups, if what it multiplies is there when an iteration begins.
   const Op* first_product() const {
     for (const Op* op : *body_) {
@@ -559,8 +589,12 @@ class Loop {
     Value* write_slot = writes_elsewhere ? carry(i32(lead_)) : read_slot_;
     Value* parity = ring_ ? carry(i32(0), &last_parity_) : nullptr;
     b_.set_before(body_->first);
+    if (meets_twice_) {
+      join_lanes(b_, all_warps_);
+      issue(env, index_env, later(body_->args[0], lead_), write_slot);
+    }
     if (has_copies()) {
-      wait(lead_ - 1);
+      wait(meets_twice_ ? lead_ : lead_ - 1);
       if (ir::any_nested(loop_, [](const Op* op) { return is_staged(op); })) b_.create(OpKind::kFenceAsync, {}, {});
     }
     if (ring_) ring_->wait(read_slot_, parity);
@@ -583,7 +617,7 @@ class Loop {
     if (const Op* product = first_product(); product && !in_flight_ && !ring_) b_.set_after(const_cast<Op*>(product));
     if (all_ahead_)
       b_.create(OpKind::kAsyncCommit, {}, {});  // of nothing, for the count of those to wait for
-    else
+    else if (!meets_twice_)
       issue(env, index_env, later(body_->args[0], lead_), write_slot);
     std::vector<Value*> yields;
     for (const Value* arg : carried) yields.push_back(env.at(arg));
@@ -648,6 +682,7 @@ class Loop {
   int slots_ = 0;             // of a ring
   bool all_ahead_ = false;    // no copies in the loop
   bool reads_first_ = false;  // a slot is read before the next copies, which may be to it
+  bool meets_twice_ = false;  // before the next copies, and behind the wait
   bool all_warps_ = false;    // read what others copied
   const analysis::PointerOrigins& stored_;
   const analysis::AxisAnalysis& axis_;

@@ -24,7 +24,8 @@ inline constexpr int kLeastCopyBytes = 4;  // that cp.async copies
 ///   32 bytes and more are swizzled to avoid bank conflicts of copies and fragments, and masked-off elements must be 0.
 ///   There is a slot for each stage. One less is enough where warps exchange something through shared memory behind the
 ///   reads, as scales for their layout: the next copies then follow that, to the slot that was read. So it is done
-///   where one more program shares an SM for it;
+///   where one more program shares an SM for it. Where warps do not meet so, or num_stages is 3, a second barrier in
+///   front of the wait saves the slot, if registers let that program in too: the next copies go ahead of the wait then;
 /// - where it has none and its own num_stages, every load that varies with the loop. A row is read immediately, then
 ///   the next one may take its place: a ring has one buffer less than there are stages. Where registers are short,
 ///   code after a reduction reloads the row (read_again.h). The loop may store through other parameters than those

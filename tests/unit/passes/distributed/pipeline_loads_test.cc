@@ -122,6 +122,15 @@ std::unique_ptr<Module> distributed(const Matmul& c, std::unique_ptr<Module>* ti
   return through_pipeline(lower(c), c.target, tile);
 }
 
+/// Slots of the deepest ring.
+int64_t ring_slots(Module& of) {
+  int64_t most = 0;
+  ir::walk(of.body(), [&](Op* op) {
+    if (op->kind == OpKind::kSharedAlloc) most = std::max<int64_t>(most, op->result()->type.copies);
+  });
+  return most;
+}
+
 TEST(PipelineLoads, SameBitsAsTheTileInterpreter) {
   static constexpr std::pair<DType, DType> kTypes[] = {{DType::kF16, DType::kF32},
                                                        {DType::kBF16, DType::kBF16},
@@ -148,7 +157,10 @@ TEST(PipelineLoads, SameBitsAsTheTileInterpreter) {
     ASSERT_TRUE(m);
     // Those of one stage that ldmatrix can read come by copies too, not ahead (copy_operands).
     if (c.stages > 1) {
-      EXPECT_EQ(count(*m, OpKind::kAsyncCopy), c.stages * 2) << ir::print(*m);
+      // A barrier may save a slot.
+      const int64_t slots = ring_slots(*m);
+      EXPECT_TRUE(slots == c.stages || (slots == c.stages - 1 && slots > 1)) << ir::print(*m);
+      EXPECT_EQ(count(*m, OpKind::kAsyncCopy), slots * 2) << ir::print(*m);
     }
     Problem launch(c, rng);
     Status ran = launch(*tile);
@@ -237,8 +249,8 @@ def scaled(a, b, s, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
       const bool in_loop = op->parent->parent != nullptr;
       EXPECT_FALSE(in_loop && op->kind == OpKind::kConvertLayout) << ir::print(*m);
     });
-    // Of each iteration, of which three are copied ahead of the loop.
-    EXPECT_EQ(count(*m, OpKind::kAsyncCopy), (apart ? 3 : 2) * 4) << ir::print(*m);
+    // Of each iteration, of which all slots but one are copied ahead of the loop.
+    EXPECT_EQ(count(*m, OpKind::kAsyncCopy), (apart ? 3 : 2) * ring_slots(*m)) << ir::print(*m);
   }
 }
 
@@ -310,14 +322,7 @@ def scales(a, b, s, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
   std::unique_ptr<Module> tile;
   auto m = through_pipeline(lowered(4), "sm_90", &tile);
   ASSERT_TRUE(m);
-  auto slots = [](Module& of) {
-    int64_t most = 0;
-    ir::walk(of.body(), [&](Op* op) {
-      if (op->kind == OpKind::kSharedAlloc) most = std::max<int64_t>(most, op->result()->type.copies);
-    });
-    return most;
-  };
-  EXPECT_EQ(slots(*m), 3) << ir::print(*m);  // 55 KB let four programs share an SM, 73 KB three
+  EXPECT_EQ(ring_slots(*m), 3) << ir::print(*m);  // 55 KB let four programs share an SM, 73 KB three
   // The barrier of the exchange is enough.
   int barriers = 0;
   ir::walk(m->body(), [&](Op* op) { barriers += op->kind == OpKind::kBarrier && op->parent->parent; });
@@ -325,7 +330,7 @@ def scales(a, b, s, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
   // With fewer stages all slots are wanted.
   auto short_ring = through_pipeline(lowered(3), "sm_90");
   ASSERT_TRUE(short_ring);
-  EXPECT_EQ(slots(*short_ring), 3) << ir::print(*short_ring);
+  EXPECT_EQ(ring_slots(*short_ring), 3) << ir::print(*short_ring);
 
   std::mt19937 rng(std::random_device{}());
   std::vector<uint16_t> a(kM * kK + 8), b(kN * kK + 8);
@@ -356,6 +361,75 @@ def scales(a, b, s, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     interp::DistributedOptions dropped;
     dropped.drop_barrier = i;
     EXPECT_FALSE(played(*m, dropped)) << i << ir::print(*m);
+  }
+}
+
+/// Where one more program shares an SM by a slot less, the next copies go ahead of the wait, behind a barrier that says
+/// that all warps have read the slot of the iteration before.
+TEST(PipelineLoads, ABarrierSavesASlot) {
+  auto module = parse::parse_module(SourceText::make("product.py", R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def product(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m, n, k = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for i in range(0, K, BK):
+        x = tl.load(a + m[:, None] * K + (i + k)[None, :])
+        y = tl.load(b + n[None, :] * K + (i + k)[:, None])
+        acc += tl.dot(x, y)
+    tl.store(c + m[:, None] * BN + n[None, :], acc)
+)"));
+  ASSERT_TRUE(module.ok());
+  auto functions = frontend::jit_functions(*module);
+  ASSERT_TRUE(functions.ok());
+  constexpr int64_t kM = 16, kN = 64, kBlock = 256, kK = 5 * kBlock;
+  auto one = [](int64_t v) { return ast::Constant(ast::Int{v}); };
+  const std::vector<std::pair<std::string, frontend::Global>> constants = {
+      {"BM", one(kM)}, {"BN", one(kN)}, {"BK", one(kBlock)}};
+  auto signature = frontend::parse_signature(*functions->back(), "*fp16:16, *fp16:16, *fp32:16, i32:16", constants);
+  frontend::Options options;
+  options.num_warps = 4, options.num_stages = 3;
+  std::unique_ptr<Module> tile;
+  auto m = through_pipeline(frontend::lower_kernel(*functions->back(), *signature, options), "sm_90", &tile);
+  ASSERT_TRUE(m);
+  int barriers = 0;
+  ir::walk(m->body(), [&](Op* op) { barriers += op->kind == OpKind::kBarrier && op->parent->parent; });
+  EXPECT_EQ(ring_slots(*m), 2) << ir::print(*m);  // 80 KB let two programs share an SM, 120 KB one
+  EXPECT_EQ(barriers, 2) << ir::print(*m);
+
+  std::mt19937 rng(std::random_device{}());
+  std::vector<uint16_t> a(kM * kK + 8), b(kN * kK + 8);
+  std::vector<float> c(kM * kN + 4);
+  for (auto* v : {&a, &b})  // 0, 1, 2, -1, -2: all sums are exact
+    for (uint16_t& x : *v) x = std::array<uint16_t, 5>{0, 0x3c00, 0x4000, 0xbc00, 0xc000}[rng() % 5];
+  auto aligned = [](auto& v) { return (reinterpret_cast<uint64_t>(v.data()) + 15) & ~uint64_t{15}; };
+  // An iteration, two and all.
+  for (const int64_t depth : {kBlock, 2 * kBlock, kK}) {
+    SCOPED_TRACE(depth);
+    const std::vector<uint64_t> args = {aligned(a), aligned(b), aligned(c), static_cast<uint64_t>(depth)};
+    auto played = [&](const Module& of, const interp::DistributedOptions& how = {}) {
+      interp::Memory memory;
+      memory.allow(reinterpret_cast<void*>(args[0]), kM * kK * 2);
+      memory.allow(reinterpret_cast<void*>(args[1]), kN * kK * 2);
+      memory.allow(reinterpret_cast<void*>(args[2]), kM * kN * 4);
+      const Status done = of.stage == ir::Stage::kTile ? interp::run(of, {1, 1, 1}, args, memory)
+                                                       : interp::run_distributed(of, {1, 1, 1}, args, memory, how);
+      return done.ok();
+    };
+    std::fill(c.begin(), c.end(), -1.0f);
+    ASSERT_TRUE(played(*tile));
+    const std::vector<float> expected = c;
+    std::fill(c.begin(), c.end(), -1.0f);
+    ASSERT_TRUE(played(*m));
+    EXPECT_EQ(c, expected);
+    if (depth < kK) continue;
+    for (int i : {0, 1}) {
+      interp::DistributedOptions dropped;
+      dropped.drop_barrier = i;
+      EXPECT_FALSE(played(*m, dropped)) << i << ir::print(*m);
+    }
   }
 }
 
