@@ -87,6 +87,19 @@ def divide_integers(a_ptr, b_ptr, wrong_ptr, rows, n, BLOCK: tl.constexpr):
     divide_checked(a, tl.full([BLOCK], -0.3, tl.float32), inside, wrong_ptr)
 
 
+@triton.jit
+def divide_rare_by(a_ptr, b_ptr, wrong_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    divide_checked(tl.load(a_ptr + i // n), tl.load(b_ptr + i % n), i >= 0, wrong_ptr)
+
+
+@triton.jit
+def divide_rows(a_ptr, b_ptr, wrong_ptr, BLOCK: tl.constexpr):
+    # By one number, whose reciprocal all share.
+    i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    divide_checked(tl.load(a_ptr + i), tl.load(b_ptr + tl.program_id(0)), i >= 0, wrong_ptr)
+
+
 wrong = torch.zeros(3, dtype=torch.int32)
 divide_all[((1 << 23) // 1024,)](wrong, 64, BLOCK=1024)
 inf = float("inf")
@@ -100,6 +113,16 @@ for dtype in (torch.int8, torch.uint8, torch.int16, torch.int32):
     for b in (rare, torch.randn(997), 255 * torch.rand(997)):
         grid = (triton.cdiv(a.shape[0] * b.shape[0], 1024),)
         divide_integers[grid](a, b, wrong[1:], a.shape[0], b.shape[0], BLOCK=1024)
+# Any bits by any bits, and by numbers as far apart as quotients allow: elements of a matrix that sums normalize again and
+# again are tiny, and their divisors are not.
+torch.manual_seed(5)
+for scale in (0, 40, 80, 98, 110):
+    a = torch.randint(-2**31, 2**31 - 1, (4096,), dtype=torch.int32).view(torch.float32)
+    b = torch.randint(-2**31, 2**31 - 1, (64,), dtype=torch.int32).view(torch.float32)
+    if scale > 0:
+        a, b = torch.randn(4096) * 2.0**-scale * torch.exp2(torch.randint(-12, 12, (4096,)).float()), torch.exp(16 * torch.randn(64))
+    divide_rare_by[(a.shape[0] * b.shape[0] // 1024,)](a.cuda(), b.cuda(), wrong[1:], b.shape[0], BLOCK=1024)
+    divide_rows[(b.shape[0], a.shape[0] // 1024)](a.cuda(), b.cuda(), wrong[1:], BLOCK=1024)
 root_all[((1 << 24) // 1024,)](wrong[2:], BLOCK=1024)
 assert wrong.tolist() == [0, 0, 0], wrong.tolist()
 )");

@@ -27,6 +27,9 @@ namespace {
 using llvm::ConstantFP;
 using llvm::Value;
 
+/// The bits of 2^exponent.
+constexpr int32_t bits_of_power(int32_t exponent) { return (127 + exponent) << 23; }
+
 class ExactMath {
  public:
   explicit ExactMath(Lowering& l) : l_(l), b_(l.b), f32_(b_.getFloatTy()) {}
@@ -51,8 +54,10 @@ class ExactMath {
     Registers fast;
     for (size_t r = 0; r < x.size(); ++r) fast.push_back(quotient(x[r], y[r]));
     auto slow = [&] { return by_hardware(x, y); };
-    Value* fits = bits_.empty() ? b_.getTrue() : is_within();
-    if (numerators_.empty()) return bits_.empty() ? fast : either(fits, fast, slow);
+    if (numerators_.empty()) return bits_.empty() ? fast : either(is_within(), fast, slow);
+    const bool of_integers = std::ranges::any_of(x, was_integer);
+    Value* fits = bits_.empty() ? b_.getTrue() : of_integers ? is_within() : is_within(kLeastDivisor, kMostDivisor);
+    const auto [low, high] = bounds_of_numerators(y);
     Value* least = numerators_.front();
     Value* most = least;
     for (size_t i = 1; i < numerators_.size(); ++i) {
@@ -60,12 +65,12 @@ class ExactMath {
       most = b_.CreateMaxNum(most, numerators_[i]);
     }
     // Comparisons that a NaN passes: the fast path makes a NaN of it.
-    fits = b_.CreateAnd(b_.CreateNot(b_.CreateFCmpOGT(most, k(kMostNumber))), fits);
-    Value* is_ordinary = b_.CreateAnd(fits, b_.CreateNot(b_.CreateFCmpOLT(least, k(kLeastNumber))));
+    fits = b_.CreateAnd(b_.CreateNot(b_.CreateFCmpOGT(most, high)), fits);
+    Value* is_ordinary = b_.CreateAnd(fits, b_.CreateNot(b_.CreateFCmpOLT(least, low)));
     return either(is_ordinary, fast, [&] {
       Value* has_tiny = b_.getFalse();
       for (Value* v : numerators_)
-        has_tiny = b_.CreateOr(has_tiny, b_.CreateAnd(b_.CreateFCmpOLT(v, k(kLeastNumber)), b_.CreateFCmpONE(v, k(0))));
+        has_tiny = b_.CreateOr(has_tiny, b_.CreateAnd(b_.CreateFCmpOLT(v, low), b_.CreateFCmpONE(v, k(0))));
       Registers with_signs;
       for (size_t r = 0; r < x.size(); ++r)
         with_signs.push_back(
@@ -124,7 +129,7 @@ class ExactMath {
     begin();
     Registers fast;
     for (Value* v : x) fast.push_back(root(v));
-    return either(is_within(), fast, [&] {
+    return either(is_within(kLeastSquare, kMostSquare), fast, [&] {
       Registers slow;
       for (Value* v : x) slow.push_back(b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, v));
       return slow;
@@ -150,9 +155,31 @@ class ExactMath {
     return call;
   }
 
-  // Exponents at which neither a quotient nor what is left of its division leaves the normal numbers.
-  static constexpr int32_t kLeast = (127 - 60) << 23, kMost = (127 + 60) << 23;
+  // Exponents at which neither a quotient nor what is left of its division leaves the normal numbers, whatever it is a
+  // quotient of.
+  static constexpr int32_t kLeast = bits_of_power(-60), kMost = bits_of_power(60);
   static constexpr double kLeastNumber = 0x1p-60, kMostNumber = 0x1p60;
+  // Those of divisors where their numerators are asked by what they are divided by, and of roots.
+  static constexpr int32_t kLeastDivisor = bits_of_power(-125), kMostDivisor = bits_of_power(125);
+  static constexpr int32_t kLeastSquare = bits_of_power(-100), kMostSquare = bits_of_power(126);
+
+  /// Between which the magnitudes of numerators lie whose quotients by any of these divisors are normal numbers, with
+  /// rests that an fma has exactly: elements of a matrix that is normalized by its sums are below 2^-60 soon.
+  std::pair<Value*, Value*> bounds_of_numerators(const Registers& y) {
+    constexpr float kLeastWithRest = 0x1p-100F, kLeastQuotient = 0x1p-124F, kMostQuotient = 0x1p126F;
+    float least_constant = 1, most_constant = 0;  // a numerator is below the largest quotient too
+    for (Value* v : y) {
+      if (!is_usual(v)) continue;
+      const float magnitude = std::abs(llvm::cast<ConstantFP>(v)->getValueAPF().convertToFloat());
+      least_constant = std::min(least_constant, magnitude), most_constant = std::max(most_constant, magnitude);
+    }
+    Value *low = k(std::max(kLeastWithRest, most_constant * kLeastQuotient)), *high = k(least_constant * kMostQuotient);
+    if (bits_.empty()) return {low, high};
+    Value* least = b_.CreateBitCast(extreme(llvm::Intrinsic::umin, bits_), f32_);
+    Value* most = b_.CreateBitCast(extreme(llvm::Intrinsic::umax, bits_), f32_);
+    return {b_.CreateMaxNum(low, b_.CreateFMul(most, k(kLeastQuotient))),
+            b_.CreateMinNum(high, b_.CreateFMul(least, k(kMostQuotient)))};
+  }
 
   /// Quotients that ptxas makes, each with a branch of its own.
   Registers by_hardware(const Registers& x, const Registers& y) {
@@ -233,9 +260,9 @@ class ExactMath {
   }
 
   /// Whether the bits that `within` was told lie where the fast path is exact.
-  Value* is_within() {
-    Value* low = b_.CreateICmpULT(extreme(llvm::Intrinsic::umin, bits_), b_.getInt32(kLeast));
-    Value* high = b_.CreateICmpUGT(extreme(llvm::Intrinsic::umax, bits_), b_.getInt32(kMost));
+  Value* is_within(int32_t least = kLeast, int32_t most = kMost) {
+    Value* low = b_.CreateICmpULT(extreme(llvm::Intrinsic::umin, bits_), b_.getInt32(static_cast<uint32_t>(least)));
+    Value* high = b_.CreateICmpUGT(extreme(llvm::Intrinsic::umax, bits_), b_.getInt32(static_cast<uint32_t>(most)));
     return b_.CreateNot(b_.CreateOr(low, high));
   }
 
