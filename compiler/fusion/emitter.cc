@@ -230,9 +230,10 @@ std::string Emitter::load_of_pointers(const Access& a, Text* t) {
   if (const std::string m = mask(t->level); !m.empty()) {
     text += ", mask=" + m;
     if (t->level & kAlongColumns && !column_mask.empty() && other) {
-      const double fill = is_float(n.dtype) && other_low.count(a.node) ? -kInf : *other;
+      const bool real = is_float(n.dtype);
+      const double fill = real && other_low.count(a.node) ? -kInf : real && other_one.count(a.node) ? 1.0 : *other;
       text += ", other=" + literal(fill, n.dtype == DType::kI1 ? DType::kI32 : n.dtype);
-      if (is_float(n.dtype)) t->outside = fill;
+      if (real) t->outside = fill;
     }
   }
   const bool own_of_rows = cluster_.kept == 0 || std::any_of(a.strides.begin(), a.strides.begin() + cluster_.kept,
@@ -552,6 +553,7 @@ std::optional<double> Emitter::outside(const DagNode& n, const std::vector<Text>
   if (n.op == ExprOp::kAdd) return *known(0) + *known(1);
   if (n.op == ExprOp::kSub) return *known(0) - *known(1);
   if (n.op == ExprOp::kMul) return *known(0) * *known(1);
+  if (n.op == ExprOp::kDiv && *known(1) == 1) return known(0);
   if (n.op == ExprOp::kExp) return std::exp(*known(0));
   if (n.op == ExprOp::kNeg) return -*known(0);
   if (n.op == ExprOp::kAbs) return std::abs(*known(0));

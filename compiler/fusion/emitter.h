@@ -179,6 +179,7 @@ class Emitter {
   Access store_access(int node) const;
   std::optional<double> other = {};      // of loads along columns that lie partly outside
   std::set<int> other_low;               // leaves whose `other` is -inf
+  std::set<int> other_one;               // those whose `other` is 1
   std::map<Access, std::string> blocks;  // texts that load a whole tile through a descriptor
 
  private:

@@ -77,21 +77,39 @@ std::vector<bool> chained_reductions(const Dag& dag) {
   return out;
 }
 
-/// How many loads an element of `x` is computed from, in the kernel that reduces it.
-int64_t loads_of(const Dag& dag, const Operand& x) {
+/// What an element of a reduction's operand takes in the kernel that reduces it: its loads, and its instructions.
+struct Work {
+  int64_t loads = 0, instructions = 0;
+};
+
+Work work_of(const Dag& dag, const Operand& x) {
   std::set<std::tuple<int, Shape, int64_t>> loads;
   std::set<int> seen;
+  Work work;
   const std::function<void(const Operand&)> look = [&](const Operand& o) {
     if (o.is_number()) return;
     const DagNode& n = dag.nodes[at(o.node)];
     if (n.counts) return;
-    if (n.kind != DagKind::kPointwise)
+    if (n.kind != DagKind::kPointwise) {
       loads.emplace(o.node, o.strides, o.offset);
-    else if (seen.insert(o.node).second)
+    } else if (seen.insert(o.node).second) {
+      work.instructions += instructions_of(n);
       for (const Operand& operand : n.operands) look(operand);
+    }
   };
   look(x);
-  return static_cast<int64_t>(loads.size());
+  work.loads = static_cast<int64_t>(loads.size());
+  return work;
+}
+
+/// The instructions of an element of any reduction of so many rows: those that read the same tensors share a kernel,
+/// and have as many parts.
+int64_t instructions_of_rows(const Dag& dag, int64_t rows, int64_t columns) {
+  int64_t most = 0;
+  for (const DagNode& n : dag.nodes)
+    if (n.kind == DagKind::kReduce && numel(n.shape) == rows * n.splits && numel(n.operands[0].shape) == rows * columns)
+      most = std::max(most, work_of(dag, n.operands[0]).instructions);
+  return most;
 }
 
 }  // namespace
@@ -152,7 +170,7 @@ int64_t splits_of_reduction(const Dag& dag, const DagNode& n, const Machine& mac
   int64_t unit = !across ? kSplitUnit : machine.gpu() ? 128 : 256;
   // Elements that many loads make, such as those of windows, take as long as so many others.
   constexpr int64_t kUsualLoads = 4, kLeastUnit = 256;
-  const int64_t loads = machine.gpu() && !across ? loads_of(dag, x) : 0;
+  const int64_t loads = machine.gpu() && !across ? work_of(dag, x).loads : 0;
   while (unit > kLeastUnit && unit * loads > kSplitUnit * kUsualLoads) unit /= 2;
   // One row: short parts, of which eight fit on a multiprocessor at once, load as much as memory takes (860,000 pairs
   // of halves on an H200: 8.7 us in 168 parts, 7.3 in 420).
@@ -164,8 +182,17 @@ int64_t splits_of_reduction(const Dag& dag, const DagNode& n, const Machine& mac
                         : rows == 1                                  ? Limits{3, 1, 8}
                         : slow || (now * 24 <= programs && !chained) ? Limits{8, 1, 8}
                                                                      : Limits{8, 4, 16};
+  if (now * limits.idle > programs) return 0;
+  // One processor computes 7 instructions of all its lanes in the time of a byte: logarithms of a row take longer than
+  // the row's memory (decibels of 3 x 32000 floats below their largest).
+  constexpr int64_t kInstructionsOfElement = 28;
+  const int64_t computed = machine.gpu() && !across && rows > 1 ? instructions_of_rows(dag, rows, columns) : 0;
+  if (columns + columns * computed / kInstructionsOfElement < limits.worth * unit) return 0;
+  // Shorter parts of them where there are fewer than processors.
+  constexpr int64_t kComputed = 4;
+  auto idles = [&] { return now * (columns / (limits.least * unit)) < machine.multiprocessors; };
+  while (computed >= kComputed && unit > kLeastPart && idles()) unit /= 2;
   const int64_t least = limits.least * unit;
-  if (now * limits.idle > programs || columns < limits.worth * unit) return 0;
   const int64_t wanted = std::min(cdiv(programs, now), columns / least);
   return cdiv(columns, cdiv(cdiv(columns, wanted), unit) * unit);
 }

@@ -157,7 +157,11 @@ class ElementWriter : LoopWriter {
       block /= 2;
       warps = static_cast<int>(std::clamp<int64_t>(block / kLane, 1, warps));
     }
-    if (!has_long_runs(block) && has_long_runs(block / 2) && values_of_runs() > 0) block /= 2;
+    // Not where a thread has no more than one wide store: programs twice as many cost more than their values.
+    constexpr int64_t kWideStore = 4;
+    if (!has_long_runs(block) && has_long_runs(block / 2) && values_of_runs() > 0 &&
+        block / 2 >= kWideStore * 32 * warps)
+      block /= 2;
     const std::string var = e_.names.fresh("i"), inside = n % block ? e_.names.fresh("inside") : "";
     const std::string block_name = e_.constant(block, "BLOCK");
     const std::string pid = program(wide(kept_, block));

@@ -213,13 +213,22 @@ class RowWriter : LoopWriter {
     return flop >= kDear;
   }
 
-  /// What reductions take of columns outside: -inf for those that feed a maximum directly, else 0.
+  /// What reductions take of columns outside: -inf for those that feed a maximum directly, else 0; but 1 for divisors,
+  /// as a quotient by 0 takes a path of its own.
   void fill() {
     e_.other = 0.0;
+    std::set<int> reduced;
     for (int m : c_.members) {
       const DagNode& n = dag_.nodes[at(m)];
-      if (n.kind == DagKind::kReduce && n.op == ExprOp::kMax && n.plain_max && !c_.contains(n.operands[0].node))
-        e_.other_low.insert(n.operands[0].node);
+      if (n.kind != DagKind::kReduce || c_.contains(n.operands[0].node)) continue;
+      reduced.insert(n.operands[0].node);
+      if (n.op == ExprOp::kMax && n.plain_max) e_.other_low.insert(n.operands[0].node);
+    }
+    for (int m : c_.members) {
+      const DagNode& n = dag_.nodes[at(m)];
+      if (n.op != ExprOp::kDiv || n.kind != DagKind::kPointwise || n.operands[1].is_number()) continue;
+      const int divisor = n.operands[1].node;
+      if (!c_.contains(divisor) && !reduced.contains(divisor)) e_.other_one.insert(divisor);
     }
   }
 

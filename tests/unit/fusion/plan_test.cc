@@ -260,8 +260,8 @@ TEST_F(PlanTest, VariancesAreReadOnce) {
     int64_t parts;
     size_t launches;
   };
-  for (const Case& c : {Case{{640, 24}, {0}, 5, 1}, Case{{3, 70000}, {1}, 10, 1}, Case{{2, 500, 30, 7}, {0, 1}, 4, 2},
-                        Case{{40, 5, 60, 30}, {0, 2, 3}, 10, 1}, Case{{40, 100, 31, 31}, {0, 2, 3}, 5, 2}}) {
+  for (const Case& c : {Case{{640, 24}, {0}, 5, 1}, Case{{3, 70000}, {1}, 35, 1}, Case{{2, 500, 30, 7}, {0, 1}, 4, 2},
+                        Case{{40, 5, 60, 30}, {0, 2, 3}, 20, 1}, Case{{40, 100, 31, 31}, {0, 2, 3}, 5, 2}}) {
     p = {};
     const int x = op(ExprOp::kAdd, {tensor(DType::kF32, c.shape, "x"), number(20)});
     ExprAttributes a;

@@ -542,6 +542,12 @@ std::vector<Case> cases() {
          return {w.along(ExprOp::kSum, {w.mul(x, y)}, {1}), w.along(ExprOp::kSum, {x}, {1}),
                  w.along(ExprOp::kSum, {y}, {1})};
        }},
+      // Divisors outside of a row are ones: a quotient by zero takes a path of its own.
+      {"sums_of_quotients", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(kF32, {331, 3000}, "x"), scale = w.tensor(kF32, {3000}, "scale");
+         return {w.along(ExprOp::kSum, {w.op(ExprOp::kDiv, {x, scale})}, {1})};
+       }},
       // A step of binary searches in rows that are put together of two: what says which of them a place is in is made
       // of the place, and no table of one row.
       {"looks_into_joined_rows", gpu, Variant::kFused,
