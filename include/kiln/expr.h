@@ -85,6 +85,8 @@ class Expr {
   /// Whether to compute it again beside others costs next to nothing: a few pointwise operations, which read no more
   /// than the result has.
   bool is_cheap_again() const;
+  /// Whether it reads no tensor: a table of a few operations on numbers and on where its elements are.
+  bool is_of_counts() const;
   /// What is pending in it: each operation that is not computed yet, itself too, and whether it is an operand of a
   /// product there, of which a kernel reads each element many times.
   struct Part {

@@ -421,6 +421,21 @@ bool Expr::is_cheap_again() const {
   return flop <= kCheapFlop && bytes <= numel() * size_of(dtype());
 }
 
+bool Expr::is_of_counts() const {
+  constexpr int kMostFlop = 64;  // per element
+  const ExprWalk walk(*node_);
+  int flop = 0;
+  for (const ExprNode* n : walk.order) {
+    if (!n->is_pending()) continue;
+    const ExprOp op = n->node.op;
+    const ExprKind kind = info(op).kind;
+    const bool is_place = op == ExprOp::kIota || op == ExprOp::kFull || op == ExprOp::kTake;
+    if (kind != ExprKind::kPointwise && kind != ExprKind::kView && !is_place) return false;
+    flop += info(op).flop;
+  }
+  return walk.leaves.empty() && flop <= kMostFlop;
+}
+
 std::vector<Expr::Part> Expr::pending_parts() const {
   if (is_first_operation(*node_)) return {{node_.get(), false}};
   ExprWalk walk(*node_);

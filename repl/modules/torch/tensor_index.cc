@@ -545,24 +545,38 @@ void check_put_dtype(Interp& in, const TensorObject& t, const Value& index, cons
           "RuntimeError");
 }
 
+/// The values that an index of that shape takes.
+Expr fitted(Interp& in, const TensorObject& t, const Value& value, Shape shape) {
+  auto given = operand_of(value);
+  ExprAttributes fewer;
+  fewer.shape = without_leading(given->shape(), shape.size());
+  if (!given->is_scalar() && fewer.shape.size() != given->shape().size())
+    given = applied(in, ExprOp::kReshape, {*given}, std::move(fewer));
+  if (auto both = broadcast_shapes(shape, given->shape()); !both.ok() || *both != shape)
+    in.fail_as("RuntimeError", "a value of shape {} does not fit into {}", in.repr(size_value(given->shape())),
+               in.repr(size_value(shape)));
+  ExprAttributes whole;
+  whole.shape = std::move(shape);
+  if (!given->is_scalar()) return applied(in, ExprOp::kExpand, {*given}, std::move(whole));
+  const double number = in.to_double(value, "the value");
+  return Expr(taken(in, Tensor::full(t.device(), t.dtype(), whole.shape, number)));
+}
+
+/// The tensor with values in the part that ints and slices name.
+Expr with_part(Interp& in, const TensorObject& t, const Parsed& p, const Value& value) {
+  ExprAttributes part;
+  part.shape = p.counts;
+  Shape shape;  // without the dimensions that an int names, nor new ones
+  for (size_t d = 0; d < p.counts.size(); ++d)
+    if (!p.dropped[d]) shape.push_back(p.counts[d]);
+  const Expr given = fitted(in, t, value, p.added.empty() ? shape : p.shape);
+  return with_part(in, t.expr(), p.starts, p.steps, applied(in, ExprOp::kReshape, {given}, std::move(part)));
+}
+
 /// x[index] = value, where one of both has a gradient.
 void put_recorded(Interp& in, TensorObject& t, const Value& index, const Value& value) {
-  auto given = operand_of(value);
-  if (!given) in.fail(ErrorKind::kType, "an element is a number or a tensor, not '{}'", in.type_name(value));
-  auto fitted = [&](Shape shape) {
-    ExprAttributes fewer;
-    fewer.shape = without_leading(given->shape(), shape.size());
-    if (!given->is_scalar() && fewer.shape.size() != given->shape().size())
-      given = applied(in, ExprOp::kReshape, {*given}, std::move(fewer));
-    if (auto both = broadcast_shapes(shape, given->shape()); !both.ok() || *both != shape)
-      in.fail_as("RuntimeError", "a value of shape {} does not fit into {}", in.repr(size_value(given->shape())),
-                 in.repr(size_value(shape)));
-    ExprAttributes whole;
-    whole.shape = std::move(shape);
-    if (!given->is_scalar()) return applied(in, ExprOp::kExpand, {*given}, std::move(whole));
-    const double number = in.to_double(value, "the value");
-    return Expr(taken(in, Tensor::full(t.device(), t.dtype(), whole.shape, number)));
-  };
+  if (!operand_of(value))
+    in.fail(ErrorKind::kType, "an element is a number or a tensor, not '{}'", in.type_name(value));
   const auto* tuple = index.get<Tuple>();
   auto looks = [](const Value& v) { return looks_up(v, false); };
   if (looks(index) || (tuple && std::ranges::any_of(tuple->items, looks))) {
@@ -581,16 +595,25 @@ void put_recorded(Interp& in, TensorObject& t, const Value& index, const Value& 
       shape = at.shape;
       places = store_ints(in, t.device(), DType::kI64, {static_cast<int64_t>(all.size())}, all);
     }
-    return t.become(in, [&] { return with_put(in, t.expr(), places, fitted(shape)); });
+    return t.become(in, [&] { return with_put(in, t.expr(), places, fitted(in, t, value, shape)); });
   }
   const Parsed p = parse(in, t, index);
-  ExprAttributes part;
-  part.shape = p.counts;
-  Shape shape;  // without the dimensions that an int names, nor new ones
-  for (size_t d = 0; d < p.counts.size(); ++d)
-    if (!p.dropped[d]) shape.push_back(p.counts[d]);
-  const Expr values = applied(in, ExprOp::kReshape, {fitted(p.added.empty() ? shape : p.shape)}, std::move(part));
-  t.become(in, [&] { return with_part(in, t.expr(), p.starts, p.steps, values); });
+  t.become(in, [&] { return with_part(in, t, p, value); });
+}
+
+/// A table that is not computed yet: what is put into parts of it is chosen where it is read.
+bool is_table(Interp& in, const TensorObject& t) {
+  return t.is_pending() && !t.is_store() && !t.records() && runs_kernels(in, t.device()) && t.expr().is_of_counts();
+}
+
+/// x[index] = values of a table into another one (the sines and cosines of places). Whether it was done so.
+bool put_table(Interp& in, TensorObject& t, const Value& index, TensorObject& values) {
+  if (!is_table(in, t) || !is_table(in, values) || values.device() != t.device()) return false;
+  const Parsed p = parse(in, t, index);
+  if (std::ranges::find(p.counts, 0) != p.counts.end()) return false;
+  const Value result = settled(in, with_part(in, t, p, Value(&values)));
+  store_in_place(in, t, *result.get<TensorObject>());
+  return true;
 }
 
 /// The elements that ints and slices name, by counts alone; empty where they are all.
@@ -635,7 +658,7 @@ bool put_number(Interp& in, TensorObject& t, const Value& index, const Value& va
 /// x[index] = value, where ints and slices name a view.
 void put_part(Interp& in, TensorObject& t, const Value& index, Value value) {
   auto* source = value.get<TensorObject>();
-  if (!source && put_number(in, t, index, value)) return;
+  if (source ? put_table(in, t, index, *source) : put_number(in, t, index, value)) return;
   // What is pending is computed into the view, and another dtype converted, by the kernel that computes it; copies
   // otherwise. All reading comes before.
   const bool computes = source && source->device() == t.device() && !source->is_store() &&
@@ -673,6 +696,21 @@ void put_part(Interp& in, TensorObject& t, const Value& index, Value value) {
 }
 
 }  // namespace
+
+bool TensorObject::change_item(Interp& in, const Value& given_index, ast::BinaryOp op,
+                               const std::function<Value()>& right) {
+  if (!is_float(dtype()) || !is_table(in, *this)) return false;
+  const Value index = normal_index(in, given_index);
+  const auto* tuple = index.get<Tuple>();
+  auto looks = [](const Value& v) { return v.get<TensorObject>() != nullptr || looks_up(v, true); };
+  if (looks(index) || (tuple && std::ranges::any_of(tuple->items, looks))) return false;
+  Value part = settled(in, viewed(in, expr(), parse(in, *this, index)));
+  const Value by = right();
+  Value changed = in.binary(op, part, by);
+  part = Value::none();  // else the table had a view, with which it shares memory
+  set_item(in, index, std::move(changed));
+  return true;
+}
 
 void TensorObject::set_item(Interp& in, const Value& given_index, Value value) {
   const Value index = normal_index(in, given_index);

@@ -34,6 +34,7 @@ class TensorObject : public Object {
   bool truth(Interp& in) override;
   std::optional<Value> binary(Interp& in, ast::BinaryOp op, const Value& other, bool reflected) override;
   std::optional<Value> in_place(Interp& in, ast::BinaryOp op, const Value& other) override;
+  bool change_item(Interp& in, const Value& index, ast::BinaryOp op, const std::function<Value()>& right) override;
   std::optional<Value> unary(Interp& in, ast::UnaryOp op) override;
   std::optional<Value> compare(Interp& in, ast::CompareOp op, const Value& other) override;
   std::optional<bool> contains(Interp& in, const Value& item) override;

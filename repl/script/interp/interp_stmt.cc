@@ -239,6 +239,7 @@ void Interp::exec_augmented(const AugAssign& s, Frame& f) {
     Value base = eval(*sub.base, f);
     Value index = eval(*sub.index, f);
     where_ = sub.range;
+    if (auto* o = base.object(); o && o->change_item(*this, index, s.op, [&] { return eval(*s.value, f); })) return;
     Value v = combined(item(base, index));
     where_ = s.range;
     set_item(base, index, std::move(v));

@@ -140,6 +140,7 @@ std::optional<Value> Object::compare(Interp&, CompareOp, const Value&) { return 
 std::optional<bool> Object::contains(Interp&, const Value&) { return std::nullopt; }
 std::optional<std::string> Object::format(Interp&, std::string_view) { return std::nullopt; }
 std::optional<Value> Object::in_place(Interp&, BinaryOp, const Value&) { return std::nullopt; }
+bool Object::change_item(Interp&, const Value&, BinaryOp, const std::function<Value()>&) { return false; }
 std::optional<uint64_t> Object::hash(Interp&) { return std::nullopt; }
 
 Value BoundMethod::call(Interp& in, CallArgs& args) {

@@ -2,6 +2,7 @@
 // One thread only: the counts are not atomic.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -217,6 +218,8 @@ class Object {
   virtual std::optional<Value> binary(Interp& in, ast::BinaryOp op, const Value& other, bool reflected);
   /// `this op= other`: what the target becomes, this object itself where it can change; nullopt: as `this op other`.
   virtual std::optional<Value> in_place(Interp& in, ast::BinaryOp op, const Value& other);
+  /// `self[index] op= right()` in one step; false, with nothing evaluated, where the item is read, changed and set.
+  virtual bool change_item(Interp& in, const Value& index, ast::BinaryOp op, const std::function<Value()>& right);
   virtual std::optional<Value> unary(Interp& in, ast::UnaryOp op);
   virtual std::optional<Value> compare(Interp& in, ast::CompareOp op, const Value& other);
   virtual std::optional<bool> contains(Interp& in, const Value& item);
