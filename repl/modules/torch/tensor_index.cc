@@ -27,6 +27,7 @@ struct Parsed {
   std::vector<size_t> added;    // dimensions of the view that are new, in order…
   std::vector<size_t> before;   // …and the tensor's dimension that each stands before
   std::vector<Looked> looked;
+  std::vector<Looked> picked;  // by one place each, which is not read on the host
 };
 
 /// For each dimension that a mask covers, where it is true.
@@ -99,7 +100,8 @@ Tensor without_leading(Interp& in, const Tensor& t, size_t rank) {
   return dropped == 0 ? t : taken(in, t.as_strided(shape, t.strides().subspan(dropped), t.offset()));
 }
 
-Parsed parse(Interp& in, TensorObject& t, const Value& index) {
+/// `picks`: one place in a tensor is looked up too while a graph is captured.
+Parsed parse(Interp& in, TensorObject& t, const Value& index, bool picks = false) {
   const auto shape = t.shape();
   std::vector<Value> parts = parts_of(in, t, index);
   size_t picked = 0;
@@ -157,6 +159,13 @@ Parsed parse(Interp& in, TensorObject& t, const Value& index) {
       Value i = p;
       if (auto* scalar = p.get<TensorObject>()) {
         if (is_float(scalar->dtype())) index_error(in, "a tensor is indexed by integers, not by floats");
+        if (picks && torch_state(in).captures && scalar->dtype() != DType::kI8 && scalar->dtype() != DType::kI16) {
+          const Value ready = places_in(in, p, t.device());
+          check_places(in, ready, shape[dim], static_cast<int64_t>(dim), true);
+          out.picked.push_back({out.shape.size(), ready.get<TensorObject>()->expr()});
+          out.shape.push_back(shape[dim++]);
+          continue;
+        }
         i = item_of(in, scalar->tensor(in));
       }
       if (i.is_float()) index_error(in, "a tensor is indexed by integers, slices, None, '...', tensors and lists");
@@ -332,7 +341,7 @@ Value looked_up(Interp& in, const Value& from, std::vector<Looked> looked) {
 Value TensorObject::item(Interp& in, const Value& given_index) {
   settle_if_known();
   const Value index = normal_index(in, given_index);
-  Parsed p = parse(in, *this, index);
+  Parsed p = parse(in, *this, index, /*picks=*/true);
   Value base;
   if (is_pending() && is_whole(p, shape()))
     base = Value(this);
@@ -340,6 +349,10 @@ Value TensorObject::item(Interp& in, const Value& given_index) {
     base = settled(in, viewed(in, expr(), p));
   else
     base = wrap(viewed(in, tensor(in), p));
+  // One place is an int in an index: it has no say in where the dimensions of others stand.
+  for (Looked& l : p.looked)
+    l.dim -= static_cast<size_t>(std::ranges::count_if(p.picked, [&](const Looked& o) { return o.dim < l.dim; }));
+  if (!p.picked.empty()) base = looked_up(in, base, std::move(p.picked));
   return p.looked.empty() ? base : looked_up(in, base, std::move(p.looked));
 }
 

@@ -205,10 +205,11 @@ void begin_capture(Interp& in, GraphObject& g, const Stream& stream) {
   g.graph.reset();
   g.capture.emplace(in.take(GraphCapture::begin(g.device, stream)));
   torch_state(in).always_lazy = true;  // kernels for small tensors too: what the host computes cannot be recorded
+  torch_state(in).captures = true;
 }
 void drop_capture(Interp& in, GraphObject& g) {
   g.capture.reset();
-  torch_state(in).always_lazy = false;
+  torch_state(in).always_lazy = torch_state(in).captures = false;
 }
 void end_capture(Interp& in, GraphObject& g) {
   if (!g.capture) in.fail(ErrorKind::kValue, "the graph is not being captured");

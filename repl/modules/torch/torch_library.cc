@@ -294,7 +294,9 @@ Value host_reads(Interp& in, NativeArgs&) { return Value::integer(torch_state(in
 Value kernel_runs(Interp& in, NativeArgs&) { return Value::integer(torch_state(in).kernel_runs); }
 /// For tests: all that follows is an expression, however small its tensors are.
 Value stay_lazy(Interp& in, NativeArgs& a) {
-  torch_state(in).always_lazy = torch_state(in).always_kernels = in.truth(a[0]);
+  TorchState& state = torch_state(in);
+  state.always_lazy = state.always_kernels = in.truth(a[0]);
+  state.captures = !a[1].missing() && in.truth(a[1]);
   return Value::none();
 }
 
@@ -328,7 +330,7 @@ constexpr NativeDef kLibrary[] = {
     {"set_deterministic(on)", set_deterministic, "must sums have one order in every run?"},
     {"set_print(precision, threshold, edgeitems, linewidth, sci_mode)", set_print, "how tensors are shown"},
     {"set_tf32(on)", set_tf32, "may products of float32 round to tf32?"},
-    {"stay_lazy(on)", stay_lazy, "all operations are expressions or kernels, for tests"},
+    {"stay_lazy(on, captured=False)", stay_lazy, "all operations are expressions or kernels, for tests"},
     {"store(input, places, inside, values, adds)", store,
      "an expression's values at places of a tensor's memory, by the kernel that computes them"},
     {"zeros(n, dtype, like)", zeros_in_memory, "zeros in memory"},

@@ -354,6 +354,27 @@ void flatten(Interp& in, const Value& v, size_t depth, Shape& shape, std::vector
   for (const Value& i : items) flatten(in, i, depth + 1, shape, out);
 }
 
+/// A few numbers as an expression, where they cannot be copied to the GPU because a graph is captured.
+bool writes_numbers(Interp& in, const Device& device, size_t count) {
+  constexpr size_t kMostWritten = 16;
+  return torch_state(in).captures && counts_lazily(in, device) && count > 1 && count <= kMostWritten;
+}
+
+template <typename T>
+Value written_numbers(Interp& in, const Device& device, DType dtype, Shape shape, const std::vector<T>& v) {
+  const auto count = static_cast<int64_t>(v.size());
+  Expr e = Expr::full(device, {count}, v[0], dtype);
+  const Expr at = Expr::iota(device, count, DType::kI64);
+  for (int64_t i = 1; i < count; ++i) {
+    const Expr here = taken(in, apply(ExprOp::kEq, {at, Expr::scalar(i)}));
+    const Expr number = Expr::full(device, {1}, v[static_cast<size_t>(i)], dtype);
+    e = taken(in, apply(ExprOp::kWhere, {here, number, e}));
+  }
+  ExprAttributes as;
+  as.shape = std::move(shape);
+  return settled(in, taken(in, apply(ExprOp::kReshape, {e}, std::move(as))));
+}
+
 Value tensor(Interp& in, NativeArgs& a) {
   if (auto* t = a[0].get<TensorObject>()) {
     const Tensor& source = t->constant(in, "torch.tensor()");
@@ -378,6 +399,8 @@ Value tensor(Interp& in, NativeArgs& a) {
       v.push_back(!x.is_float() ? x.integer() : dtype == DType::kI1 ? x.real() != 0 : static_cast<int64_t>(x.real()));
     }
     if (v.size() == 1) return grad_flag(in, filled_tensor(in, device, dtype, std::move(shape), v[0]), a[3]);
+    if (writes_numbers(in, device, v.size()))
+      return grad_flag(in, written_numbers(in, device, dtype, std::move(shape), v), a[3]);
     return grad_flag(in, wrap(store_ints(in, device, dtype, shape, v)), a[3]);
   }
   std::vector<double> v;
@@ -385,6 +408,11 @@ Value tensor(Interp& in, NativeArgs& a) {
   if (v.size() == 1) {  // halves are rounded from float32
     const double number = bits(dtype) < 32 ? static_cast<float>(v[0]) : v[0];
     return grad_flag(in, filled_tensor(in, device, dtype, std::move(shape), number), a[3]);
+  }
+  if (writes_numbers(in, device, v.size())) {
+    if (bits(dtype) < 32)
+      for (double& x : v) x = static_cast<float>(x);
+    return grad_flag(in, written_numbers(in, device, dtype, std::move(shape), v), a[3]);
   }
   return grad_flag(in, wrap(store_floats(in, device, dtype, shape, v)), a[3]);
 }

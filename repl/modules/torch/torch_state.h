@@ -59,6 +59,8 @@ class TorchState {
   const std::shared_ptr<PendingTensors>& pending() const { return pending_; }
   /// Operations stay pending however small their tensors are, because the caller needs the expression.
   bool always_lazy = false;
+  /// A graph is being captured: what waits for the GPU, or copies from the host, cannot be recorded.
+  bool captures = false;
   /// Tensors that require gradients.
   const std::shared_ptr<Tape> tape = std::make_shared<Tape>();
   /// Results are constants for gradients: inside of torch.no_grad().

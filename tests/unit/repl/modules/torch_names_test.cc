@@ -159,6 +159,7 @@ TEST(TorchPuts, ElementsAreThoseOfOneByOne) { expect_end("torch_puts.py", "same\
 TEST(TorchDevice, KernelsGiveWhatTheHostGives) { expect_end("torch_device.py", "same\n"); }
 TEST(TorchLate, HalvesOfSortsAreOfWhatWasSorted) { expect_end("torch_late.py", "same\n"); }
 TEST(TorchTakes, CountedPlacesAreViews) { expect_end("torch_takes.py", "same\n"); }
+TEST(TorchCaptured, NothingWaitsForTheHost) { expect_end("torch_captured.py", "same\n"); }
 TEST(TorchTables, PartsOfCountsAreChosenWhereTheyAreRead) { expect_end("torch_tables.py", "same\n"); }
 TEST(TorchRules, AreThoseOfPyTorch) { expect_end("torch_rules.py", "ok\n"); }
 TEST(TorchAutograd, BackwardIsWhatGradientsAsk) { expect_end("torch_autograd.py", "ok\n"); }
