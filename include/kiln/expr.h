@@ -97,6 +97,8 @@ class Expr {
   /// The memory of the tensors that it is computed from with as many elements as the result, or as the largest of what
   /// is computed for it.
   std::vector<const runtime::Storage*> read_in_full() const;
+  /// The memory of all that it is computed from.
+  std::vector<const runtime::Storage*> all_read() const;
   runtime::ExprNode* node() const { return node_.get(); }
   const std::shared_ptr<runtime::ExprNode>& shared() const { return node_; }
   explicit Expr(std::shared_ptr<runtime::ExprNode> node) : node_(std::move(node)) {}

@@ -459,6 +459,12 @@ std::vector<Expr::Part> Expr::pending_parts() const {
   return parts;
 }
 
+std::vector<const Storage*> Expr::all_read() const {
+  std::vector<const Storage*> out;
+  for (const ExprNode* leaf : ExprWalk(*node_).leaves) out.push_back(leaf->value.storage().get());
+  return out;
+}
+
 std::vector<const Storage*> Expr::read_in_full() const {
   ExprWalk walk(*node_);
   int64_t largest = 0;

@@ -31,6 +31,8 @@ class LatePair : public std::enable_shared_from_this<LatePair> {
 
   const Half& half(int i) const { return halves_[static_cast<size_t>(i)]; }
   const Tensor& input() const { return input_; }
+  /// The dimension along which the places of the second half are an order of all elements; -1: they are none.
+  int64_t orders = -1;
   bool reads(const runtime::Storage* storage) const { return input_.storage().get() == storage; }
   /// Of a tensor that ends, null. A pair that ends without readers and unread is dropped: see PendingTensors::drop().
   void set_reader(int i, TensorObject* reader);

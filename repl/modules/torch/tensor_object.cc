@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -185,10 +186,16 @@ std::vector<std::vector<Ref<TensorObject>>> PendingTensors::related() const {
     while (joined[group] != group) group = joined[group] = joined[joined[group]];
     return group;
   };
+  // Results of one shape that read the same, however small it is (keys and values of the same beams), share a loop.
+  std::map<std::pair<const void*, Shape>, const TensorObject*> first_of;
   for (TensorObject* t : tensors_) {
     std::vector<const void*> parts;
     for (const Expr::Part& part : t->expr().pending_parts()) parts.push_back(part.node);
     for (const runtime::Storage* storage : t->expr().read_in_full()) parts.push_back(storage);
+    for (const runtime::Storage* storage : t->expr().all_read()) {
+      const Shape shape(t->shape().begin(), t->shape().end());
+      parts.push_back(first_of.emplace(std::pair(storage, shape), t).first->second);
+    }
     const size_t own = groups.size();
     groups.push_back({t}), joined.push_back(own);
     for (const void* part : parts) {

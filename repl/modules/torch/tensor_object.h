@@ -96,6 +96,8 @@ class TensorObject : public Object {
     return late_ ? late_->half(half_).shape : expr_ ? expr_.shape() : tensor_.shape();
   }
   int rank() const { return static_cast<int>(shape().size()); }
+  /// The pair whose places these are, while it waits.
+  const LatePair* late_places() const { return late_ && half_ == 1 ? late_.get() : nullptr; }
   int64_t numel() const { return late_ ? late_->half(half_).numel() : expr_ ? expr_.numel() : tensor_.numel(); }
   Device device() const { return late_ ? late_->input().device() : expr_ ? expr_.device() : tensor_.device(); }
 

@@ -152,8 +152,9 @@ Value topk(Interp& in, NativeArgs& a) {
   return lines.first(t.rank() == 0 ? 1 : static_cast<size_t>(in.to_int(a[1], "k")));
 }
 
-/// late(function, input, shape): function(input, has_values, has_places) gives values, of the input's dtype, and
-/// places, both of this shape; or None for what it is not asked for. It runs when one of them is needed.
+/// late(function, input, shape, orders): function(input, has_values, has_places) gives values, of the input's dtype,
+/// and places, both of this shape; or None for what it is not asked for. It runs when one of them is needed. `orders`:
+/// the dimension of which the places are an order.
 Value late(Interp& in, NativeArgs& a) {
   const Tensor& input = tensor_of(in, a[1], "late()");
   const Shape shape = shape_of(in, {a[2]});
@@ -162,8 +163,16 @@ Value late(Interp& in, NativeArgs& a) {
                                              LatePair::Half{input.dtype(), shape},
                                              LatePair::Half{DType::kI64, shape},
                                          });
+  if (given(a[3])) pair->orders = in.to_int(a[3], "the dimension");
   std::vector<Value> halves = {make<TensorObject>(pair, 0), make<TensorObject>(pair, 1)};
   return make<Tuple>(std::move(halves));
+}
+
+/// is_order(input, dim): whether these are places of all elements along the dimension, of a sort that still waits.
+Value is_order(Interp& in, NativeArgs& a) {
+  const auto* t = a[0].get<TensorObject>();
+  const LatePair* places = t ? t->late_places() : nullptr;
+  return Value::boolean(places && places->orders == in.to_int(a[1], "the dimension"));
 }
 
 /// ranked(input, dim, rank, nan_first): of a tensor with dimensions.
@@ -261,7 +270,8 @@ constexpr NativeDef kSorting[] = {
     {"even_counts(input, number, low, high)", even_counts, "a histogram of even bins; None on the host"},
     {"logcumsumexp(input, dim)", logcumsumexp, "running logarithms of sums of exponentials"},
     {"searchsorted(sorted, values, right)", searchsorted, "where values would be put in"},
-    {"late(function, input, shape)", late, "values and places, of which only what is read is computed"},
+    {"is_order(input, dim)", is_order, "whether these are the places of a sort that waits"},
+    {"late(function, input, shape, orders=None)", late, "values and places, of which only what is read is computed"},
     {"sort(input, dim, descending, has_values=True, has_places=True, is_stable=True)", sort,
      "sorted, and where the elements were"},
     {"ranked(input, dim, rank, nan_first)", ranked,

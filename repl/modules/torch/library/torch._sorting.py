@@ -17,23 +17,29 @@ def _looked_up(input, dim, pair):
 _FEWEST = 5  # elements along the dimension from which on places take time of their own
 
 
-def _late(input, dim, k, function):
+def _late(input, dim, k, function, orders=None):
     """function(input, has_values, has_places) when one of them is needed, of what is still there then: sort(x)[0] makes
     no places. Both are as long as `k` along the dimension. None where nothing is gained."""
     if input.ndim == 0 or input.shape[dim] < _FEWEST or input.numel() == 0 or k == 0 or not _kiln.runs_kernels(input):
         return None
-    return _kiln.late(function, input, [k if d == dim else n for d, n in enumerate(input.shape)])
+    return _kiln.late(function, input, [k if d == dim else n for d, n in enumerate(input.shape)], orders)
 
 
 def sort(input, dim=-1, descending=False, *, stable=False):
     dim = _dim(dim, input.ndim)
     pair = _late(input, dim, input.shape[dim] if input.ndim else 1,
-                 lambda x, has_values, has_places: _kiln.sort(x, dim, descending, has_values, has_places, stable))
+                 lambda x, has_values, has_places: _kiln.sort(x, dim, descending, has_values, has_places, stable), dim)
     return _Pair(pair) if pair else _looked_up(input, dim, _kiln.sort(input.detach(), dim, descending))
 
 
 def argsort(input, dim=-1, descending=False, *, stable=False):
-    return sort(input, dim, descending)[1]
+    dim = _dim(dim, input.ndim)
+    if descending or not _kiln.is_order(input, dim):
+        return sort(input, dim, descending)[1]
+    # An order sorted is its inverse: where each element went.
+    counts = torch.arange(input.shape[dim], device=input.device)
+    counts = counts.reshape([-1 if d == dim else 1 for d in range(input.ndim)]).expand(input.shape)
+    return torch.empty_like(input).scatter_(dim, input, counts)
 
 
 def msort(input):

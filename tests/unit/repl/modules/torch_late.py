@@ -120,6 +120,26 @@ for f in (lambda r: r.sort()[0], lambda r: r.topk(3)[1]):
 with torch.no_grad():
     same(first.sort()[0], values)
 
+# The order of an order is its inverse, without another sort; what changed since is none.
+for dim in (0, 1, -1):
+    for descending in (False, True):
+        order = lambda x: x.argsort(dim, descending).argsort(dim)
+        same(order(first), host(order, first))
+        if dim < 1:
+            want = torch.stack((host(order, first), host(order, -first)))
+            same(torch.func.vmap(order)(torch.stack((first, -first))), want)
+for order in (lambda x: x.argsort(0).argsort(1), lambda x: x.argsort(1).argsort(1, True),
+              lambda x: x.topk(50)[1].argsort(), lambda x: x.argsort()[:, 3:].argsort(),
+              lambda x: x.argsort().t().argsort(0), lambda x: x.argsort().argsort().argsort()):
+    same(order(first), host(order, first))
+i = first.argsort()
+i[0] = 3
+same(i.argsort(), host(lambda i: i.argsort(), i))
+i = first.argsort()
+ranks = i.argsort()
+i.zero_()
+same(ranks, host(lambda x: x.argsort().argsort(), first))
+
 # Few elements, none, and types of which kernels sort others.
 for shape in ((0, 9), (9, 0), (5, 1), (3, 4), (2, 5), (3, 1025), (1, 520)):
     for dtype in (torch.float32, torch.int64, torch.bool, torch.float8_e4m3fn):

@@ -153,6 +153,28 @@ print(p.key_averages().table().split(" · ")[-1])
   EXPECT_EQ(out, "1 kernel in 1 launch\n");
 }
 
+/// Results of one shape that read the same small tensor share a launch; others, and those of two shapes, do not.
+TEST(TorchPending, ResultsOfTheSamePlacesAreComputedTogether) {
+  std::string out;
+  Status status = run(R"(
+import torch
+from torch.profiler import profile
+k, v, w = torch.randn(5, 3000), torch.randn(5, 3000), torch.randn(5, 4000)
+beam = torch.tensor([0, 2, 2, 4, 1])
+def launches(f):
+    with profile() as p:
+        results = f()
+        torch.cpu.synchronize()
+    print(p.key_averages().table().split(" · ")[-1].strip())
+launches(lambda: (k[beam], v[beam]))
+launches(lambda: (k[beam], w[beam]))
+launches(lambda: (k[beam], v * 2))
+)",
+                      "places.py", &out);
+  ASSERT_TRUE(status.ok()) << render(status.error());
+  EXPECT_EQ(out, "1 kernel in 1 launch\n2 kernels in 2 launches\n2 kernels in 2 launches\n");
+}
+
 TEST(TorchInPlace, WaitingGivesWhatLookingGives) { expect_end("torch_in_place.py", "same\n"); }
 
 TEST(TorchPuts, ElementsAreThoseOfOneByOne) { expect_end("torch_puts.py", "same\n"); }
