@@ -218,5 +218,76 @@ for f in (energy, greatest, rolled, boxes):
 )");
 }
 
+// The places of a sort are an order, and its own order is put instead of sorted.
+TEST(GpuSort, OrdersOfOrdersAreTheirInverse) {
+  GPU_OR_SKIP(device);
+  run_sorts(device, R"(
+for shape in ((7, 33), (300, 64), (129, 255), (5, 1000), (3, 3000), (2, 9001), (4, 70, 3)):
+    cpu = drawn(shape, random.choice([torch.float32, torch.int64, torch.float16]))
+    dim = random.randrange(len(shape))
+    where = "seed %d: %s of %s along %d" % (seed, shape, cpu.dtype, dim)
+    want = cpu.argsort(dim, stable=True).argsort(dim)
+    x = cpu.to(HERE)
+    same(x.argsort(dim, stable=True).argsort(dim), want, where)
+    poison(8 * cpu.numel())
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        ranks = x.argsort(dim, stable=True).argsort(dim).float() / 7
+    x.copy_(cpu.flip(dim))
+    graph.replay()
+    same(ranks, cpu.flip(dim).argsort(dim, stable=True).argsort(dim).float() / 7, where)
+)");
+}
+
+// Constants of a graph, and rows at a place that it computes.
+TEST(GpuSort, GraphsTakeConstantsAndComputedPlaces) {
+  GPU_OR_SKIP(device);
+  run_sorts(device, R"(
+def f(x, y):
+    here = x.device
+    signs = torch.tensor([1.0, -1.0, 0.1], device=here)[:, None] * torch.tensor([[3, -2**40], [5, 7]], device=here)[0, 0]
+    best = x[:, 0].argmax()
+    return x[best] * 2, y[best, 1:], (x[:3] * signs), y[:, best % y.shape[1]], best
+
+
+for rows, columns in ((3, 5), (37, 129), (1000, 33), (5, 5003)):
+    a, b = torch.randn(rows, columns, device="cpu"), torch.randn(rows, columns, 3, device="cpu")
+    x, y = a.to(HERE), b.to(HERE)
+    for g, w in zip(f(x, y), f(a, b)):
+        same(g, w, "seed %d: %s" % (seed, (rows, columns)))
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        got = f(x, y)
+    for _ in range(2):
+        a, b = a.flip(0) + 1, b.flip(1) - 1
+        x.copy_(a)
+        y.copy_(b)
+        graph.replay()
+        for g, w in zip(got, f(a, b)):
+            same(g, w, "seed %d: %s" % (seed, (rows, columns)))
+)");
+}
+
+// Tables of positions, of which parts are put before they are read.
+TEST(GpuSort, PartsOfTablesAreThoseInMemory) {
+  GPU_OR_SKIP(device);
+  run_sorts(device, R"(
+def table(n, e, where):
+    at = torch.arange(n, dtype=torch.float32, device=where)[:, None]
+    steps = torch.arange(0, 2 * e, 2, dtype=torch.float32, device=where)
+    t = torch.zeros(n, 2 * e, device=where)
+    t[:, 0::2] = at * steps
+    t[:, 1::2] = at - steps
+    t[0] *= 0.5
+    t[1:, -1] += 3
+    return t
+
+
+for n, e in ((5, 3), (129, 33), (1000, 64)):
+    x = drawn((n, 2 * e), torch.float32)
+    same(x.to(HERE) + table(n, e, HERE), x + table(n, e, "cpu"), "seed %d: %s" % (seed, (n, e)))
+)");
+}
+
 }  // namespace
 }  // namespace kiln::runtime

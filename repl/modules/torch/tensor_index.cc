@@ -266,7 +266,7 @@ Value places_in(Interp& in, const Value& v, const Device& device) {
 
 void check_places(Interp& in, const Value& v, int64_t size, int64_t dim, bool from_end, std::string_view exception) {
   auto* t = v.get<TensorObject>();
-  if (t->device().is_cuda()) return;  // it would wait for the GPU
+  if (t->device().is_cuda() || torch_state(in).captures) return;  // it would wait for the GPU; they are not made yet
   const Tensor& places = t->tensor(in);
   // Once each: what is expanded has the same ones again.
   Shape shape = shape_vector(places);

@@ -40,11 +40,10 @@ both("of a short integer", lambda: x[small])
 both("a place that is computed", lambda: x[x[:, 0, 0, 0].argmax()] + 1)
 both("gradients", lambda: torch.func.grad(lambda t: (t[one] ** 2).sum())(x))
 _kiln.stay_lazy(True, captured=True)
-for bad, error in ((lambda: x[torch.tensor(3)], IndexError), (lambda: x[torch.tensor(1.0)], IndexError)):
-    try:
-        bad()
-        raise AssertionError("a place outside was taken")
-    except error:
-        pass
+try:
+    x[torch.tensor(1.0)]
+    raise AssertionError("a place that is a float was taken")
+except IndexError:
+    pass
 _kiln.stay_lazy(False)
 print("same")
