@@ -117,6 +117,11 @@ void install_tuning_methods(Interp& in);
 /// run and warmup, of all that can be launched.
 std::span<const NativeDef> launch_methods();
 void fill_testing(Interp& in, ModuleObject& m);
+/// What to write so that a device's caches have nothing else.
+int64_t bytes_over_caches(const DeviceInfo& info);
+/// How often to fill a GPU's caches before a timed run, so that it is queued before the last of them has ended. Else
+/// the CPU's time for its launches is in its sample.
+int fills_ahead(double queue_ms, double fill_ms);
 /// Milliseconds of each of the runs that `rep` ms allow, cache filling included, after a warm-up; at least five.
 std::vector<double> bench_samples(Interp& in, const std::function<void()>& run, double warmup_ms, double rep_ms);
 

@@ -79,9 +79,9 @@ Value device_properties(Interp& in, NativeArgs&) {
   return d;
 }
 Value empty_cache(Interp& in, NativeArgs&) {
-  DeviceInfo i = torch_state(in).device().info();
-  int64_t bytes[] = {std::max<int64_t>(2 * i.l2_bytes, 1 << 20)};
-  return wrap(in.take(Tensor::empty(torch_state(in).device(), DType::kI8, bytes)));
+  Device& device = torch_state(in).device();
+  int64_t bytes[] = {bytes_over_caches(device.info())};
+  return wrap(in.take(Tensor::empty(device, DType::kI8, bytes)));
 }
 Value clear_cache(Interp& in, NativeArgs& a) {
   tensor_of(in, a[0], "clear_cache()");

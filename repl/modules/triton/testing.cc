@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kiln/graph.h"
+#include "profiler/measure/timer.h"
 #include "profiler/report/plot.h"
 #include "repl/modules/results/results.h"
 #include "repl/modules/std/std.h"
@@ -20,13 +21,24 @@
 
 namespace kiln::script {
 
+int64_t bytes_over_caches(const DeviceInfo& info) {
+  // On a GPU as much as Triton's do_bench fills: that takes long enough for most launches to be queued behind it.
+  const int64_t least = int64_t{info.target == "host" ? 1 : 256} << 20;
+  return std::max(2 * info.l2_bytes, least);
+}
+
+int fills_ahead(double queue_ms, double fill_ms) {
+  constexpr double kMost = 16, kMargin = 1.5;
+  return fill_ms > 0 ? static_cast<int>(std::clamp(std::ceil(kMargin * queue_ms / fill_ms), 1.0, kMost)) : 1;
+}
+
 std::vector<double> bench_samples(Interp& in, const std::function<void()>& run, double warmup_ms, double rep_ms) {
   constexpr int kProbe = 3, kLeast = 5, kMost = 10000;
   Device& device = torch_state(in).device();
-  int64_t cache_bytes[] = {std::max<int64_t>(2 * device.info().l2_bytes, 1 << 20)};
+  int64_t cache_bytes[] = {bytes_over_caches(device.info())};
   Tensor cache = in.take(Tensor::empty(device, DType::kI8, cache_bytes));
   // Each run starts with caches full of something else, as do_bench of Triton does.
-  auto start_cold = [&] {
+  auto fill = [&] {
     in.check_interrupt();
     in.check(cache.fill(0));
   };
@@ -34,9 +46,20 @@ std::vector<double> bench_samples(Interp& in, const std::function<void()>& run, 
   in.check(device.synchronize());
   // What a run costs with the caches' filling: where caches are large, that is nearly all of it.
   Event first = in.take(device.record());
-  for (int i = 0; i < kProbe; ++i) start_cold(), run();
+  double fill_ms = HUGE_VAL, queue_ms = HUGE_VAL;
+  for (int i = 0; i < kProbe; ++i) {
+    Event before = in.take(device.record());
+    fill();
+    Event filled = in.take(device.record());
+    const double start = profiler::steady_seconds();
+    run();
+    queue_ms = std::min(queue_ms, (profiler::steady_seconds() - start) * 1e3);
+    fill_ms = std::min<double>(fill_ms, in.take(device.elapsed_ms(before, filled)));
+  }
   Event last = in.take(device.record());
   double estimate = std::max<double>(in.take(device.elapsed_ms(first, last)) / kProbe, 1e-4);
+  const int fills = device.is_cuda() ? fills_ahead(queue_ms, fill_ms) : 1;
+  estimate += (fills - 1) * fill_ms;
   int warm = static_cast<int>(std::clamp(warmup_ms / estimate, 1.0, double{kMost})),
       rep = static_cast<int>(std::clamp(rep_ms / estimate, double{kLeast}, double{kMost}));
   for (int i = 0; i < warm; ++i) {
@@ -46,7 +69,7 @@ std::vector<double> bench_samples(Interp& in, const std::function<void()>& run, 
   // All are submitted before the first is waited for: on an idle GPU a launch between two events takes 0.3 us longer.
   std::vector<std::pair<Event, Event>> runs;
   for (int i = 0; i < rep; ++i) {
-    start_cold();
+    for (int k = 0; k < fills; ++k) fill();
     Event start = in.take(device.record());
     run();
     runs.emplace_back(std::move(start), in.take(device.record()));
