@@ -107,6 +107,9 @@ Result<Dag> make_dag(const Graph& graph, bool share, bool library, bool gpu);
 /// Writes reductions of a few elements out as additions (maxima, …) where what they reduce is computed for them alone.
 void unroll_reductions(Dag& dag);
 
+/// Makes reductions of scans of which only the ends of rows are read.
+void reduce_ends(Dag& dag);
+
 /// Has what reductions are computed from count along dimensions in the order of memory.
 void follow_memory(Dag& dag);
 

@@ -31,6 +31,7 @@ class Planner {
     dag_.exact = options_.exact;
     KILN_CHECK_OK(use_library());
     // Here too, so that a sum has the same bits in each variant.
+    reduce_ends(dag_);
     unroll_reductions(dag_);
     follow_memory(dag_);
     part_variances(dag_, options_.machine);

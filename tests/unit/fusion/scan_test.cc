@@ -202,5 +202,32 @@ TEST_F(ScanTest, ThoseBetweenTwoFlipsGoBackwards) {
   check({flip(axis(ExprOp::kCumSum, flip(x, 0), {0}), 0)}, Variant::kFused, hopper_machine());
 }
 
+TEST_F(ScanTest, OfWhichTheEndsAloneAreReadAreReductions) {
+  for (const Machine& machine : {host_machine(), hopper_machine()})
+    for (const Shape& shape : {Shape{300, 77}, {2, 9001}, {4, 1000, 3}, {5, 1}, {70}})
+      for (ExprOp which : {ExprOp::kCumSum, ExprOp::kCumProd, ExprOp::kCumMax, ExprOp::kCumMin})
+        for (size_t d = 0; d < shape.size(); ++d) {
+          p = {};
+          const int x = tensor(DType::kF32, shape, "x"), y = op(ExprOp::kTanh, {x});
+          const int scan = axis(which, y, {static_cast<int>(d)});
+          ExprAttributes end, flat;
+          end.shape = shape, end.starts.assign(shape.size(), 0), end.steps.assign(shape.size(), 1);
+          end.shape[d] = 1, end.starts[d] = shape[d] - 1;
+          flat.shape = {numel(end.shape)};
+          const int last = op(ExprOp::kSlice, {scan}, end), doubled = op(ExprOp::kAdd, {last, last});
+          const Plan made = check({doubled, op(ExprOp::kReshape, {last}, flat), op(ExprOp::kMul, {last, y})},
+                                  Variant::kFused, machine);
+          EXPECT_EQ(plan_text(made).find("running"), std::string::npos) << plan_text(made);
+          check({doubled}, Variant::kUnfused, machine);
+          // Others read all of it, or the end but one.
+          check({doubled, scan}, Variant::kFused, machine);
+          if (shape[d] == 1) continue;
+          end.shape[d] = 2, end.starts[d] = shape[d] - 2;
+          check({op(ExprOp::kSlice, {scan}, end)}, Variant::kFused, machine);
+          end.shape[d] = 1;
+          check({op(ExprOp::kSlice, {scan}, end)}, Variant::kFused, machine);
+        }
+}
+
 }  // namespace
 }  // namespace kiln::fusion::testing
