@@ -141,14 +141,23 @@ double arithmetic_cost(const AxisAnalysis& axis, const ir::Op* op, const LinearL
   return warps * static_cast<double>(int64_t{1} << computed.rank()) * instructions * kCyclesPerOperation;
 }
 
+namespace {
+
+/// Instructions that bring an element to another lane.
+double words_of(DType dtype) { return std::max(1, size_of(dtype) / 4); }
+
+}  // namespace
+
 double reduction_cost(const ir::Op& reduce, const LinearLayout& layout, int num_warps) {
   const auto axis = static_cast<int>(reduce.int_attr(ir::AttrName::kAxis));
   auto goes_along = [&](const layout::Coord& basis) { return basis[axis] != 0; };
   const auto &registers = layout.bases(In::kRegister), &lanes = layout.bases(In::kLane);
   const auto steps = static_cast<double>(std::ranges::count_if(lanes, goes_along));
   const auto kept = std::ranges::count_if(registers, [&](const layout::Coord& b) { return !goes_along(b); });
-  const double values = static_cast<double>(int64_t{1} << kept) * static_cast<double>(reduce.results.size());
-  double cost = num_warps * values * steps * (kCyclesPerInstruction + kCyclesPerOperation);
+  double values = 0, words = 0;  // of a step
+  for (const ir::Value* result : reduce.results) values += 1, words += words_of(result->type.dtype);
+  const double each = num_warps * static_cast<double>(int64_t{1} << kept) * steps;
+  double cost = each * (words * kCyclesPerInstruction + values * kCyclesPerOperation);
   if (std::ranges::any_of(layout.bases(In::kWarp), goes_along)) {
     const ir::Type& result = reduce.result()->type;
     cost += conversion_cost(num_warps * result.shape.numel() * size_of(result.dtype));
@@ -177,7 +186,8 @@ double scan_cost(const ir::Op& scan, const LinearLayout& layout, int num_warps) 
     const double added = 1 << (registers - std::popcount(step.active.reg_mask));
     const double brought = 1 << (registers - std::popcount(step.active.reg_mask | step.sources.reg_mask));
     cost += results * num_warps * added * kCyclesPerOperation;
-    if (step.reach == layout::ScanReach::kShuffle) cost += read * num_warps * brought * kCyclesPerInstruction;
+    if (step.reach == layout::ScanReach::kShuffle)
+      cost += read * num_warps * brought * words_of(scan.result()->type.dtype) * kCyclesPerInstruction;
     if (step.reach == layout::ScanReach::kShared)
       cost +=
           read * conversion_cost(static_cast<int64_t>(num_warps * added) * kLanes * size_of(scan.result()->type.dtype));
