@@ -45,6 +45,7 @@ PLACES = {
     "sums of itself": lambda x, y, i: (lambda t: t.index_add(0, i[:, 0] % 8, t + 1))(x.sort().values),
     "counts": lambda x, y, i: torch.zeros(32, dtype=torch.int64).scatter_add(0, (i % 32).flatten(),
                                                                              torch.ones(256, dtype=torch.int64)),
+    "histograms": lambda x, y, i: x.float().histc(10, -1, 2) + y.double().histc(10) + torch.ones(3).histc(10),
     "bools": lambda x, y, i: torch.zeros(8, 32, dtype=torch.bool).scatter(1, i[:, :4] % 32, True),
     "bytes": lambda x, y, i: torch.zeros(8, 32, dtype=torch.uint8).scatter(1, torch.arange(4).expand(8, 4),
                                                                            (i % 7).to(torch.uint8)),

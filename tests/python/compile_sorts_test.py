@@ -72,6 +72,16 @@ class Sorts(unittest.TestCase):
                     torch.testing.assert_close(_sorts.kthvalue(x, 2, dim, keepdim), tuple(x.kthvalue(2, dim, keepdim)),
                                                equal_nan=True)
 
+    def test_running_logarithms_of_sums(self):
+        for shape in ((5, 300), (40, 9000), (4, 3, 20), (70, )):
+            x = drawn(shape, torch.float32).nan_to_num(nan=-1)
+            for dim in range(len(shape)):
+                torch._dynamo.reset()
+                kiln.dynamo.clear_report()
+                f = lambda x: x.logcumsumexp(dim)
+                torch.testing.assert_close(kiln.compile(f)(x), f(x))
+                self.assertEqual(set(kiln.dynamo.report().left), set())
+
     def test_in_functions(self):
         x = drawn((6, 400), torch.float32)
         for f in (lambda x: (x * 2).sort(stable=True), lambda x: x.sort(dim=0, stable=True), lambda x: x.sort()[0] + 1,

@@ -106,6 +106,10 @@ OPERATIONS = {
     "running extremes": lambda x, y, i, m: x.cummax(1).values * 2 + torch.where(m, x, float("nan")).cummin(0).values,
     "places of running extremes": lambda x, y, i, m: x.round().cummax(1).indices * 2 + torch.where(
         m, x, float("nan")).cummin(0).indices + torch.cummax(x[0, 0], 0).indices,
+    "products": lambda x, y, i, m: x.prod(1, keepdim=True) * y + x.reshape(-1, 2).prod(1)[:32] + y[:3, :3].prod(
+        ) + x.prod(0) + (i % 3 + 1).prod(0),
+    "remainders": lambda x, y, i, m: x.fmod(0.3) + torch.where(m, x, float("inf")).fmod(y) + i.fmod(-3) + (i - 16).fmod(
+        5 - i // 5 * 2) + i.fmod(2.5),
     "lerp": lambda x, y, i, m: torch.lerp(x, y, 0.3) + torch.addcmul(x, x, y, value=2) + torch.addcdiv(x, x, y.exp()),
 }
 

@@ -104,6 +104,18 @@ def div_mode(x: Any, y: Any, rounding_mode: str | None = None) -> Expr:
     return out.trunc()
 
 
+@pointwise("fmod.Tensor", "fmod.Scalar")
+def fmod(x: Expr, y: Any) -> Expr:
+    """The remainder with the sign of x."""
+    floats = _is_float(x) or (_is_float(y) if isinstance(y, Expr) else isinstance(y, float))
+    if floats:
+        r = x.abs() % (y.abs() if isinstance(y, Expr) else abs(y))
+        return _apply("where", (r == 0, x * 0, _apply("where", (x < 0, -r, r))))
+    r = x % y  # with the sign of y
+    other = _apply("ne", (x < 0, y < 0)) if isinstance(y, Expr) else (x >= 0 if y < 0 else x < 0)
+    return _apply("where", (_apply("logical_and", (r != 0, other)), r - y, r))
+
+
 @pointwise("clamp.default", "clamp.Tensor", "clamp_min.default", "clamp_min.Tensor")
 def clamp(x: Expr, min: Any = None, max: Any = None) -> Expr:
     if min is None and max is None: return x
@@ -433,6 +445,18 @@ def cumprod(x: Expr, dim: int, *, dtype: Any = None) -> Expr:
     return x.cumprod(dim, dtype=dtype) if x.shape else x
 
 
+@op("prod.default", "prod.dim_int")
+def prod(x: Expr, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Expr:
+    if dtype is not None: x = x.to(dtype)
+    if not x.shape: return x
+    # The last of the running products, which the planner makes a reduction.
+    wide = _wide(x) if dim is not None else _wide(x).reshape([x.numel()])
+    axis = (dim or 0) % wide.ndim
+    out = slice_(wide.cumprod(axis), axis, wide.shape[axis] - 1)
+    if keepdim and dim is not None: return out
+    return out.reshape([n for d, n in enumerate(wide.shape) if d != axis])
+
+
 @op("_softmax.default")
 def softmax(x: Expr, dim: int, half_to_float: bool) -> Expr:
     return x.softmax(dim, dtype="float32" if half_to_float else None)
@@ -577,7 +601,8 @@ def linspace(start: Any, end: Any, n: int, dtype: str, device: str) -> Expr:
 WORTH_ALONE = {f"aten.{name}" for name in """
     _softmax.default _log_softmax.default native_layer_norm.default _fused_rms_norm.default sum.default
     sum.dim_IntList mean.default mean.dim var.correction var_mean.correction std.correction amax.default
-    amin.default max.default min.default max.dim min.dim argmax.default argmin.default cumsum.default
+    amin.default max.default min.default max.dim min.dim argmax.default argmin.default prod.default prod.dim_int
+    cumsum.default
     cummax.default cummin.default cumprod.default nll_loss_forward.default avg_pool1d.default avg_pool2d.default
     avg_pool3d.default max_pool2d_with_indices.default adaptive_max_pool2d.default _adaptive_avg_pool2d.default
     bucketize.Tensor searchsorted.Tensor
@@ -637,6 +662,27 @@ def _on_gpus(taken_apart: Callable) -> Callable:
     return of_gpus
 
 
+def _histc(x: torch.Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
+    """A sum of ones at the bin of each element, by PyTorch's arithmetic."""
+    if not is_gpu(x.device) or x.dtype not in (torch.float32, torch.float64): return NotImplemented
+    x = x.reshape(-1)
+    low, high = (x.amin(), x.amax()) if min == max and x.numel() else (min, max)
+    if min == max and x.numel():
+        low, high = torch.where(low == high, low - 1, low), torch.where(low == high, high + 1, high)
+    elif min == max:
+        low, high = min - 1, max + 1
+    place = ((x - low) * bins / (high - low)).to(torch.int64)
+    inside = (x >= low) & (x <= high)
+    place = torch.where(inside, place.clamp(max=bins - 1), 0)
+    counts = torch.zeros(bins, dtype=torch.int32, device=x.device)
+    return counts.scatter_add(0, place, inside.to(torch.int32))
+
+
+def _histc_as(x: torch.Tensor, *more: Any, **options: Any) -> Any:
+    counts = _histc(x, *more, **options)
+    return counts if counts is NotImplemented else counts.to(x.dtype)
+
+
 def decompositions() -> dict:
     packets = []
     for name in DECOMPOSED:
@@ -649,4 +695,5 @@ def decompositions() -> dict:
         table[overload] = _in_float32(table[overload])
     overload = torch.ops.aten.embedding_dense_backward.default
     table[overload] = _on_gpus(table[overload])
+    table[torch.ops.aten.histc.default] = _histc_as
     return table

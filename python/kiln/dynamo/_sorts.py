@@ -1,4 +1,5 @@
-"""Sorts, selections and elements of a rank on a GPU, by the kernels of scripts' torch (_library)."""
+"""Sorts, selections, elements of a rank and running logarithms of sums on a GPU, by the kernels of scripts' torch
+(_library)."""
 from __future__ import annotations
 
 from typing import Any
@@ -7,7 +8,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from kiln.dynamo import _library, _ops
-from kiln.dynamo._build import is_getitem, name_of
+from kiln.dynamo._build import is_getitem, name_of, tensors_of
 
 _DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16,
            torch.int8, torch.uint8)
@@ -52,8 +53,12 @@ def kthvalue(x: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False) -> t
     return _ranked(x, dim, k - 1, keepdim, False) or torch.kthvalue(x, k, dim, keepdim)
 
 
+def logcumsumexp(x: torch.Tensor, dim: int) -> torch.Tensor:
+    return _library.load("_scan").logcumsumexp(x, dim % x.ndim)
+
+
 _OWN = {"aten.sort.default": sort_default, "aten.sort.stable": sort, "aten.topk.default": topk,
-        "aten.median.dim": median, "aten.kthvalue.default": kthvalue}
+        "aten.median.dim": median, "aten.kthvalue.default": kthvalue, "aten.logcumsumexp.default": logcumsumexp}
 OPERATIONS = (*_OWN.values(), half_of_sort, half_of_topk)
 
 
@@ -82,5 +87,5 @@ def _serves(node: Node) -> bool:
     if not _ops.is_gpu(x.device) or x.device.type not in ("cpu", "cuda"): return False
     # Sizes that may change stay with PyTorch, as what results has other strides than rows of it.
     if any(not isinstance(n, int) or n == 0 for n in x.shape) or x.layout != torch.strided or x.is_neg(): return False
-    if not all(t.is_contiguous() and t.numel() > 0 for t in node.meta["val"]): return False
+    if not all(t.is_contiguous() and t.numel() > 0 for t in tensors_of(node.meta["val"])): return False
     return all(not isinstance(a, Node) for a in (*node.args[1:], *node.kwargs.values()))
