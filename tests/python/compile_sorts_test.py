@@ -82,6 +82,16 @@ class Sorts(unittest.TestCase):
                 torch.testing.assert_close(kiln.compile(f)(x), f(x))
                 self.assertEqual(set(kiln.dynamo.report().left), set())
 
+    def test_histograms_in_known_bins(self):
+        for shape in ((5, 300), (70000, ), (1, )):
+            x = drawn(shape, torch.float32)
+            for f in (lambda x: x.histc(10, -3, 3), lambda x: (x * 2).histc(256, -1, 40.5) + 1,
+                      lambda x: x[..., ::2].histc(1024, -20, 20), lambda x: x.histc(7, 100, 101)):
+                torch._dynamo.reset()
+                kiln.dynamo.clear_report()
+                torch.testing.assert_close(kiln.compile(f, dynamic=False)(x), f(x), rtol=0, atol=0)
+                self.assertEqual({n for n, _ in kiln.dynamo.report().left if "add" not in n and "mul" not in n}, set())
+
     def test_in_functions(self):
         x = drawn((6, 400), torch.float32)
         for f in (lambda x: (x * 2).sort(stable=True), lambda x: x.sort(dim=0, stable=True), lambda x: x.sort()[0] + 1,

@@ -15,6 +15,7 @@ import torch
 from kiln import _kiln
 from kiln._expr import Expr, _apply, _arange, _index
 from kiln._memory import row_major
+from kiln.dynamo import _library
 
 
 class Unsupported(Exception):
@@ -662,6 +663,11 @@ def _on_gpus(taken_apart: Callable) -> Callable:
     return of_gpus
 
 
+def counts_in_kernel(x: torch.Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> bool:
+    """Whether a kernel counts aten.histc in shared memory: in bins that are known, all of which a program has."""
+    return min < max and bins <= _library.load("_device")._MOST_BINS and x.dtype != torch.float64 and x.numel() > 0
+
+
 def _histc(x: torch.Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     """A sum of ones at the bin of each element, by PyTorch's arithmetic."""
     if not is_gpu(x.device) or x.dtype not in (torch.float32, torch.float64): return NotImplemented
@@ -679,6 +685,7 @@ def _histc(x: torch.Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
 
 
 def _histc_as(x: torch.Tensor, *more: Any, **options: Any) -> Any:
+    if is_gpu(x.device) and counts_in_kernel(x, *more, **options): return NotImplemented
     counts = _histc(x, *more, **options)
     return counts if counts is NotImplemented else counts.to(x.dtype)
 

@@ -1,5 +1,5 @@
-"""Sorts, selections, elements of a rank and running logarithms of sums on a GPU, by the kernels of scripts' torch
-(_library)."""
+"""Sorts, selections, elements of a rank, histograms and running logarithms of sums on a GPU, by the kernels of scripts'
+torch (_library)."""
 from __future__ import annotations
 
 from typing import Any
@@ -57,8 +57,13 @@ def logcumsumexp(x: torch.Tensor, dim: int) -> torch.Tensor:
     return _library.load("_scan").logcumsumexp(x, dim % x.ndim)
 
 
+def histc(x: torch.Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> torch.Tensor:
+    return _library.load("_device").even_counts(x, bins, min, max).to(x.dtype)
+
+
 _OWN = {"aten.sort.default": sort_default, "aten.sort.stable": sort, "aten.topk.default": topk,
-        "aten.median.dim": median, "aten.kthvalue.default": kthvalue, "aten.logcumsumexp.default": logcumsumexp}
+        "aten.median.dim": median, "aten.kthvalue.default": kthvalue, "aten.logcumsumexp.default": logcumsumexp,
+        "aten.histc.default": histc}
 OPERATIONS = (*_OWN.values(), half_of_sort, half_of_topk)
 
 
@@ -67,6 +72,7 @@ def replace(gm: GraphModule) -> None:
     for node in gm.graph.nodes:
         own = _OWN.get(name_of(node)) if node.op == "call_function" else None
         if own is None or not _serves(node): continue
+        if own is histc and not _ops.counts_in_kernel(node.args[0].meta["val"], *node.args[1:], **node.kwargs): continue
         node.target = own
         read = {u.args[1] if is_getitem(u) else None for u in node.users}
         if len(read) != 1 or None in read or own not in (sort, sort_default, topk): continue
