@@ -256,11 +256,12 @@ ScanParts parts_of_scan(const DagNode& n, const Machine& machine, int read) {
     const int64_t chunk = looking_chunk(n, read);
     return {cdiv(length, chunk), chunk, true};
   }
-  const int64_t wanted =
-      std::min({cdiv(programs, now), cdiv(length, unit), across ? kMostParts / kScanRows : kMostParts});
+  // Of rows that lie side by side, those of a tile each have so many totals.
+  const int64_t most = across ? kMostParts / std::min(kScanRows, power_of_two(rows)) : kMostParts;
+  const int64_t wanted = std::min({cdiv(programs, now), cdiv(length, unit), most});
   int64_t chunk = cdiv(cdiv(length, wanted), unit) * unit;
   constexpr int64_t kMostAtOnce = 512;  // columns of a tile
-  if (across && chunk <= kMostAtOnce) chunk = power_of_two(chunk);
+  if (across) chunk = chunk <= kMostAtOnce ? power_of_two(chunk) : cdiv(chunk, kMostAtOnce) * kMostAtOnce;
   return {cdiv(length, chunk), chunk, false};
 }
 

@@ -239,6 +239,32 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
   return t;
 }
 
+namespace {
+
+// Columns that are scanned, side by side in memory.
+constexpr int64_t kBytesHeld = 64 << 10;        // of a program's registers, for each tensor
+constexpr int64_t kBytesOfWarp = 8 << 10;       // of these
+constexpr int64_t kBytesOfBlock = 32 << 10;     // of a tile in a loop
+constexpr int64_t kBytesOnTheirWay = 64 << 10;  // to a processor, so that its memory is busy
+
+/// How many of them a program has room for, and how many leave each processor one program.
+int64_t rows_held(const RowWork& w) {
+  const int64_t bytes = power_of_two(w.n_cols) * std::max(4, w.widest) * std::max<int64_t>(1, w.tensors);
+  return std::min(power_of_two(w.n_rows), std::max<int64_t>(1, kBytesHeld / bytes));
+}
+int64_t rows_wanted(const RowWork& w, int64_t processors) {
+  return std::min(power_of_two(w.n_rows), power_of_two(cdiv(w.n_rows, processors)));
+}
+
+/// Whether a program holds its columns whole: with a whole sector of each row, or as many as it is to have.
+bool holds_whole(const RowWork& w, int64_t processors) {
+  constexpr int64_t kSector = 32;
+  return power_of_two(w.n_cols) <= kWholeScan &&
+         (rows_held(w) * w.read >= kSector || rows_held(w) >= rows_wanted(w, processors));
+}
+
+}  // namespace
+
 RowTile scan_tile(const Machine& machine, const RowWork& w) {
   RowTile t;
   int most_warps = 8;
@@ -267,25 +293,35 @@ RowTile scan_tile(const Machine& machine, const RowWork& w) {
       t.block = std::min<int64_t>(t.block, kSplitUnit);
     if (gpu) t.rows = std::clamp<int64_t>(kShortRow / t.block, 1, power_of_two(w.n_rows));
     while (t.rows > 1 && cdiv(w.n_rows, t.rows) < kProgramsPerProcessor * processors) t.rows /= 2;
-  } else if (gpu && w.splits == 1 && t.block <= kWholeScan) {  // rows lie side by side, and a program holds them whole
-    constexpr int64_t kMostBytes = 64 << 10;                   // of a program's registers, for each tensor
-    const int64_t most = kMostBytes / (t.block * std::max(4, w.widest) * std::max<int64_t>(1, w.tensors));
-    t.rows = std::min({power_of_two(cdiv(w.n_rows, processors)), power_of_two(w.n_rows), std::max<int64_t>(1, most)});
-    t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 2048, 1, 8));
+  } else if (gpu && w.splits == 1 && holds_whole(w, processors)) {  // rows lie side by side
+    t.rows = std::min(rows_held(w), rows_wanted(w, processors));
+    const int64_t bytes = t.rows * t.block * std::max(4, w.widest);
+    t.warps = static_cast<int>(std::clamp<int64_t>(bytes / kBytesOfWarp, 1, 8));
     while (t.warps < 32 && t.rows * t.block >= 256 * t.warps &&
            cdiv(w.n_rows, t.rows) * t.warps * 4 < kWarpsPerProcessor * processors)
       t.warps *= 2;
     return t;
   } else {  // a tile takes whole cache lines of them
     t.rows = std::min<int64_t>(power_of_two(w.n_rows), gpu ? std::min<int64_t>(256 / w.widest, kScanRows) : kScanRows);
-    t.block = std::min<int64_t>(t.block, std::clamp<int64_t>(4096 / t.rows, 1, kScanRows));
-    // Few programs: each block waits for the sums of the one before it, so there are fewer of them, with more warps.
-    constexpr int64_t kMostElements = 16384;
     const int64_t part = w.chunk > 0 ? w.chunk : w.n_cols;
-    const bool few = gpu && cdiv(w.n_rows, t.rows) * w.splits < kProgramsPerProcessor * processors;
-    if (few) most_warps = 16;
-    while (few && t.rows * t.block * 2 <= kMostElements && t.block * 2 <= part && w.chunk % (t.block * 2) == 0)
+    // Half a line of each where programs are few otherwise.
+    auto programs = [&] { return cdiv(w.n_rows, t.rows) * w.splits; };
+    while (gpu && t.rows * std::max(4, w.widest) > 64 && programs() < kProgramsPerProcessor * processors) t.rows /= 2;
+    t.block = std::min<int64_t>(t.block, std::clamp<int64_t>(4096 / t.rows, 1, kScanRows));
+    // As few blocks as keep enough bytes on their way, with more warps: each waits for the sums of the one before it.
+    // Of at most 16 elements to a thread, whose addresses take registers too.
+    auto bytes = [&] { return t.rows * t.block * std::max(4, w.widest); };
+    while (gpu && bytes() * 2 <= kBytesOfBlock && t.block * 2 <= part && w.chunk % (t.block * 2) == 0 &&
+           programs() * bytes() < kBytesOnTheirWay * processors)
       t.block *= 2;
+    t.loop = t.block < w.n_cols;
+    t.warps = static_cast<int>(std::clamp<int64_t>(bytes() / (2 << 10), 1, gpu ? 16 : most_warps));
+    constexpr int64_t kMostAhead = 64 << 10;  // bytes in shared memory that leave room for other programs
+    t.ahead = gpu && t.loop && w.read >= 4 && 2 * bytes() * w.tensors <= kMostAhead;
+    // For a second program beside it. ptxas would hold an address for each element, and take twice as many.
+    constexpr int kWarpsOfHalf = 16, kRegistersOfHalf = 64;
+    if (gpu && t.loop && t.warps == kWarpsOfHalf && w.tensors == 1) t.registers = kRegistersOfHalf;
+    return t;
   }
   t.loop = t.block < w.n_cols;
   t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 512, 1, most_warps));

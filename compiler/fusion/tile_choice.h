@@ -57,8 +57,10 @@ struct RowTile {
   int64_t rows = 1, block = 1;
   int64_t run = 1;  // of a part that looks back: neighbours whose sum it waits with; 1 where it holds running values
   int warps = 4;
+  int registers = 0;      // of a thread at most; 0: as many as ptxas takes
   bool loop = false;      // over blocks of columns
   bool again = false;     // each part between two reductions reads the row again
+  bool ahead = false;     // the loop loads a block while it scans the one before, through shared memory
   bool known = false;     // the loop's end is a constexpr, for ptxas to see all of its loads
   bool unrolled = false;  // the loop is written out: where each column lies is a number then
   int64_t held = 0;       // columns of the block that may hold any of the row, where that is known to be fewer

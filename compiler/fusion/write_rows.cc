@@ -394,6 +394,7 @@ class RowWriter : LoopWriter {
           work.looks_back && n.kind == DagKind::kScan && size_of(n.operand_type) > 4)
         work.widest = size_of(n.operand_type);
     const RowTile t = scan_tile(r_.machine, work);
+    loads_ahead_ = t.ahead && looked_up_.empty();
     KILN_ASSERT(!t.loop || work.depth == 0, "reductions beside a scan in a loop");
     if (c_.reverse) fill();  // columns outside come first
     const RowNames names = begin_rows(t, n_rows, n_cols);
@@ -459,6 +460,7 @@ class RowWriter : LoopWriter {
     }
     const int64_t programs = cdiv(n_rows, t.rows) * c_.splits;
     finish(programs, t.warps);
+    group_.maxnreg = t.registers;
     group_.shape = fmt::format("{} rows x {}", n_rows, n_cols);
     for (int w : {t.warps / 2, t.warps * 2})
       if (w >= 1 && w <= 16) configuration({}, programs, w);
@@ -649,7 +651,8 @@ class RowWriter : LoopWriter {
     if (c_.reverse) {
       const std::string last = e_.names.fresh("last");
       e_.line(fmt::format("{0} = ({1} - 1) // {2} * {2}", last, end, names.block));
-      loop.head = fmt::format("for {} in range({}, -1, -{}):", loop.start, last, names.block);
+      loop.head = fmt::format("for {} in {}({}, -1, -{}{}):", loop.start, loads_ahead_ ? "tl.range" : "range", last,
+                              names.block, loads_ahead_ ? ", num_stages=2" : "");
       return loop;
     }
     // Each access to an odd row tests its elements one by one, whatever the mask says (a binary cross entropy of 1542 x
@@ -657,8 +660,11 @@ class RowWriter : LoopWriter {
     const bool odd = !names.part.empty() && kept_.empty() && c_.form != Form::kScan && is_odd(size_of_runs(reduced_));
     const std::string& block = names.block;
     auto over = [&](const std::string& from, const std::string& to) {
-      return fmt::format("for {} in {}({}, {}, {}):", loop.start, names.unrolled ? "tl.static_range" : "range", from,
-                         to, block);
+      return fmt::format("for {} in {}({}, {}, {}{}):", loop.start,
+                         names.unrolled ? "tl.static_range"
+                         : loads_ahead_ ? "tl.range"
+                                        : "range",
+                         from, to, block, loads_ahead_ ? ", num_stages=2" : "");
     };
     loop.head = over(first, end);
     if (odd) {
@@ -794,6 +800,7 @@ class RowWriter : LoopWriter {
   std::function<std::vector<std::string>(const std::string&)> columns_of_;
   std::vector<std::string> column_lines_;
   bool decomposed_ = false;
+  bool loads_ahead_ = false;      // a loop loads a block while it works on the one before
   bool outer_is_shared_ = false;  // the rows of a program are of the last run alone
 };
 

@@ -96,6 +96,14 @@ TEST_F(ScanTest, PartsOfVeryLongRowsTellEachOtherTheirTotals) {
   check({axis(ExprOp::kCumSum, x, {0}), axis(ExprOp::kCumSum, y, {0})}, Variant::kFused, hopper_machine());
 }
 
+TEST_F(ScanTest, FewLongColumnsAreManyParts) {
+  p = {};
+  const int x = tensor(DType::kF32, {100000, 3}, "x");
+  const Plan made = check({axis(ExprOp::kCumSum, x, {0})}, Variant::kFused, hopper_machine());
+  ASSERT_EQ(made.groups.size(), 2u);
+  EXPECT_GE(made.groups[1].grid[0], 195) << "whole tiles of 512";
+}
+
 TEST_F(ScanTest, RunningSumsOfLongRowsAreSplit) {
   struct Case {
     Shape shape, strides;

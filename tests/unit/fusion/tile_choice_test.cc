@@ -108,7 +108,7 @@ RowWork columns(int64_t count, int64_t length) {
   RowWork w;
   w.n_rows = count;
   w.n_cols = length;
-  w.widest = 4;
+  w.widest = w.read = 4;
   w.tensors = 1;
   w.depth = 0;
   w.along = false;
@@ -127,11 +127,34 @@ TEST(ScanTile, ShortColumnsAreHeldWhole) {
   EXPECT_EQ(many.warps, 8);
   RowWork several = columns(3000, 1300);
   several.tensors = 4;
-  EXPECT_EQ(scan_tile(hopper_machine(), several).rows, 2) << "registers for all of them";
+  EXPECT_TRUE(scan_tile(hopper_machine(), several).loop) << "registers for all of them hold less than a sector";
+  several.n_rows = 200;
+  EXPECT_EQ(scan_tile(hopper_machine(), several).rows, 2);
+  RowWork longs = columns(3000, 1000);
+  longs.widest = longs.read = 8;
+  EXPECT_EQ(scan_tile(hopper_machine(), longs).rows, 8);
+  EXPECT_EQ(scan_tile(hopper_machine(), longs).warps, 8) << "as many registers to a thread";
   EXPECT_TRUE(scan_tile(hopper_machine(), columns(3000, 5000)).loop);
   RowWork part = columns(3000, 1300);
   part.splits = 4;
   EXPECT_TRUE(scan_tile(hopper_machine(), part).loop);
+}
+
+TEST(ScanTile, LoopsOverColumnsLoadAhead) {
+  // Half a line of each row where lines leave processors without programs, and 16 elements to a thread.
+  for (int64_t count : {4096, 7001, 100000}) {
+    const RowTile t = scan_tile(hopper_machine(), columns(count, 4000));
+    EXPECT_TRUE(t.loop && t.ahead);
+    EXPECT_EQ(t.rows, count == 100000 ? 64 : 16);
+    EXPECT_EQ(t.rows * t.block, 512 * t.warps);
+    EXPECT_EQ(t.warps, count == 100000 ? 8 : 16);
+    EXPECT_EQ(t.registers, count == 100000 ? 0 : 64) << "two programs to a processor";
+  }
+  RowWork w = columns(4096, 4000);
+  w.tensors = 2;
+  EXPECT_FALSE(scan_tile(hopper_machine(), w).ahead) << "no shared memory for other programs";
+  w.tensors = 1, w.read = w.widest = 2;
+  EXPECT_FALSE(scan_tile(hopper_machine(), w).ahead) << "asynchronous copies of less than four bytes";
 }
 
 TEST(RowTile, WideFloatsLeaveASecondProgramRoom) {
@@ -192,7 +215,7 @@ TEST(ScanTile, FewProgramsHaveLargeTiles) {
     w.chunk = chunk;
     const RowTile t = scan_tile(hopper_machine(), w);
     EXPECT_EQ(chunk % t.block, 0);
-    EXPECT_EQ(t.block, chunk == 512 ? 256 : 64);
+    EXPECT_EQ(t.block, chunk == 512 ? 512 : 64);
   }
   w.n_rows = 100000;
   EXPECT_EQ(scan_tile(hopper_machine(), w).block, 64) << "other programs work meanwhile";
