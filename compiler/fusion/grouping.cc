@@ -406,6 +406,18 @@ class Grouper {
     return runs_along(scan) && runs_along(rows);
   }
 
+  /// Whether one loop scans both along their dimension, or the parts of a row tell the totals of both.
+  bool share_loop(const Cluster& a, const Cluster& b) const {
+    if (a.form != Form::kScan || b.form != Form::kScan || a.reverse != b.reverse || a.splits != b.splits ||
+        a.chunk != b.chunk)
+      return false;
+    auto scans_alone = [&](int m) {
+      const DagNode& n = dag_.nodes[at(m)];
+      return n.kind == DagKind::kPointwise || (n.kind == DagKind::kScan && (n.splits == 1 || looks_back(n)));
+    };
+    return std::ranges::all_of(a.members, scans_alone) && std::ranges::all_of(b.members, scans_alone);
+  }
+
   /// Pointwise clusters that read what rows are reduced from: the rows' kernel stores their results on its way.
   void join_readers_of_rows() {
     for (size_t r = 0; r < clusters_.size(); ++r)
@@ -560,7 +572,8 @@ Verdict Grouper::merged(int a, int b) const {
         n.kind == DagKind::kScan && n.splits > 1 && !looks_back(n) && x.contains(n.operands[1].node))
       return Reason{"each part of a running sum begins with the sum of all parts before it", ""};
   for (auto [s, other] : {std::pair(&x, &y), std::pair(&y, &x)})
-    if (s->form == Form::kScan && other->form != Form::kPointwise && !share_tiles(*s, *other))
+    if (s->form == Form::kScan && other->form != Form::kPointwise && !share_tiles(*s, *other) &&
+        !share_loop(*s, *other))
       return Reason{"a running sum needs its own loop along its dimension", ""};
   std::vector<Edge> edges;
   for (int m : x.members)

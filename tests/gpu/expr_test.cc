@@ -99,6 +99,23 @@ TEST(GpuExpr, PlacesAndRunningSumsAgreeWithFloat64) {
   check_variants("cumprod of integers", op(ExprOp::kCumProd, {whole}, along(0)));
 }
 
+TEST(GpuExpr, ScansOfScansAndOfManyColumnsAgree) {
+  GPU_OR_SKIP(device);
+  const uint64_t seed = fresh_seed();
+  // Columns in loops that load ahead, a few in many parts, and rows of which parts look back, all of odd sizes.
+  for (const Shape& shape : {Shape{2001, 1203}, Shape{5001, 1999}, Shape{150001, 3}, Shape{3, 1500001}})
+    for (DType dtype : {DType::kF32, DType::kBF16, DType::kI64}) {
+      const Tensor x =
+          dtype == DType::kI64 ? *randint(device, dtype, shape, -9, 9, seed) : *randn(device, dtype, shape, seed);
+      const int axis = shape[0] > shape[1] ? 0 : 1;
+      const std::string of =
+          std::string(name(dtype)) + " [" + std::to_string(shape[0]) + ", " + std::to_string(shape[1]) + "]";
+      const Expr peaks = op(ExprOp::kCumMax, {x}, along(axis));
+      check_variants(("cumsum down " + of).c_str(), op(ExprOp::kCumSum, {x}, along(axis)));
+      check_variants(("cumsum of cummax down " + of).c_str(), op(ExprOp::kCumSum, {peaks}, along(axis)));
+    }
+}
+
 /// Parts of a long row tell each other their totals in the caller's workspace, whatever was there before.
 TEST(GpuExpr, ProgramsScanLongRowsInAnyWorkspace) {
   GPU_OR_SKIP(device);

@@ -96,6 +96,26 @@ TEST_F(ScanTest, PartsOfVeryLongRowsTellEachOtherTheirTotals) {
   check({axis(ExprOp::kCumSum, x, {0}), axis(ExprOp::kCumSum, y, {0})}, Variant::kFused, hopper_machine());
 }
 
+TEST_F(ScanTest, ScansOfScansShareALoop) {
+  // Running maxima and where they are; in loops along rows and down columns, held whole, and in parts that look back.
+  for (const Shape& shape : {Shape{300, 6000}, {2000, 600}, {900, 300}, {4200001}, {2, 2100000}})
+    for (const Machine& machine : {host_machine(), hopper_machine()}) {
+      p = {};
+      const int along = shape[0] == 2000 || shape[0] == 900 ? 0 : static_cast<int>(shape.size()) - 1;
+      const int x = tensor(DType::kI32, shape, "x");  // of floats a comparison has no error to be checked by
+      ExprAttributes counts, shaped, narrow, wide;
+      counts.shape = {shape[static_cast<size_t>(along)]};
+      shaped.shape.assign(shape.size(), 1), shaped.shape[static_cast<size_t>(along)] = counts.shape[0];
+      narrow.dtype = DType::kI32, wide.dtype = DType::kI64;
+      const int place = op(ExprOp::kReshape, {op(ExprOp::kCast, {op(ExprOp::kIota, {}, counts)}, narrow)}, shaped);
+      const int peaks = axis(ExprOp::kCumMax, x, {along});
+      const int found = op(ExprOp::kWhere, {op(ExprOp::kEq, {x, peaks}), place, integer(0)});
+      const int places = op(ExprOp::kCast, {axis(ExprOp::kCumMax, found, {along})}, wide);
+      const Plan made = check({peaks, places}, Variant::kFused, machine);
+      EXPECT_EQ(made.groups.size(), 1u) << plan_text(made);
+    }
+}
+
 TEST_F(ScanTest, FewLongColumnsAreManyParts) {
   p = {};
   const int x = tensor(DType::kF32, {100000, 3}, "x");
