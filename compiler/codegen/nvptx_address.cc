@@ -287,31 +287,39 @@ bool split_addresses(llvm::Function& fn) {
 void move_constants_out(llvm::Function& fn) {
   struct Sum {
     llvm::Instruction* sum;
-    Value *other, *rest;
     const llvm::APInt* constant;
-    bool is_extended;
+    size_t pair;
+  };
+  // What sums have in common; each may itself be a sum that is replaced before.
+  struct Pair {
+    llvm::WeakTrackingVH other, rest;
+    int sums = 0;
   };
   std::vector<Sum> sums;
-  llvm::DenseMap<std::pair<Value*, Value*>, int> shared;
+  std::vector<Pair> pairs;
+  llvm::DenseMap<std::pair<Value*, Value*>, size_t> pair_of;
   for (llvm::Instruction& i : llvm::instructions(fn)) {
     if (!match(&i, m_DisjointOr(m_Value(), m_Value()))) continue;
     for (const unsigned side : {0u, 1u}) {
       Value *inner = i.getOperand(side), *other = i.getOperand(1 - side), *narrow = inner, *rest = nullptr;
-      const bool is_extended = match(inner, m_ZExt(m_Value(narrow)));
+      (void)match(inner, m_ZExt(m_Value(narrow)));
       const llvm::APInt* c = nullptr;
       if (llvm::isa<llvm::Constant>(other) || !match(narrow, m_DisjointOr(m_Value(rest), m_APInt(c)))) continue;
-      sums.push_back({&i, other, rest, c, is_extended});
-      ++shared[{other, rest}];
+      const auto [known, is_new] = pair_of.try_emplace({other, rest}, pairs.size());
+      if (is_new) pairs.push_back({other, rest});
+      ++pairs[known->second].sums;
+      sums.push_back({&i, c, known->second});
       break;
     }
   }
-  std::map<std::tuple<llvm::BasicBlock*, Value*, Value*>, Value*> commons;  // at the first sum of a block
+  std::map<std::pair<llvm::BasicBlock*, size_t>, llvm::WeakTrackingVH> commons;  // at the first sum of a block
   for (const Sum& s : sums) {
-    if (shared[{s.other, s.rest}] < 2) continue;
+    const Pair& pair = pairs[s.pair];
+    if (pair.sums < 2) continue;
     llvm::IRBuilder<> b(s.sum);
     llvm::Type* type = s.sum->getType();
-    Value*& common = commons[{s.sum->getParent(), s.other, s.rest}];
-    if (!common) common = b.CreateOr(s.other, b.CreateZExt(s.rest, type), "", /*IsDisjoint=*/true);
+    llvm::WeakTrackingVH& common = commons[{s.sum->getParent(), s.pair}];
+    if (!common) common = b.CreateOr(pair.other, b.CreateZExt(pair.rest, type), "", /*IsDisjoint=*/true);
     Value* constant = llvm::ConstantInt::get(type, s.constant->zext(type->getScalarSizeInBits()));
     s.sum->replaceAllUsesWith(b.CreateOr(common, constant, "", /*IsDisjoint=*/true));
     s.sum->eraseFromParent();

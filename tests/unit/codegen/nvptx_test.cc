@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <llvm/AsmParser/Parser.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Instructions.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
@@ -111,6 +113,42 @@ define void @f(ptr addrspace(1) %p, i64 %a, i32 %x, i32 %y) {{
     EXPECT_EQ(count(text, ", 8\n") + count(text, ", 16\n"), shares ? 4 : 2) << text;
     EXPECT_EQ(count(text, "or disjoint i64"), shares ? 3 : 2) << text;
   }
+}
+
+/// Sums of sums: columns in runs, say, of which rows and what is in a run both have constants. Both levels are
+/// replaced, and each number stays what it was: the bits of all of an element's constants, however they are joined.
+TEST(NvptxAddress, MovesConstantsOutOfSumsOfSums) {
+  constexpr int kRows = 16, kInRow = 4;
+  std::string text =
+      "define void @f(ptr addrspace(1) %p, i32 %a, i32 %x, i32 %y) {\n"
+      "  %y1 = or disjoint i32 %y, 1\n  %y2 = or disjoint i32 %y, 2\n  %y3 = or disjoint i32 %y, 3\n";
+  for (int r = 0; r < kRows; ++r) {
+    if (r > 0) text += fmt::format("  %x{0} = or disjoint i32 %x, {1}\n", r, 128 * r);
+    text += fmt::format("  %s{0} = or disjoint i32 %a, %x{1}\n", r, r > 0 ? fmt::to_string(r) : "");
+    for (int i = 0; i < kInRow; ++i) {
+      text += fmt::format("  %n{0}_{1} = or disjoint i32 %s{0}, %y{2}\n", r, i, i > 0 ? fmt::to_string(i) : "");
+      text += fmt::format("  store volatile i32 %n{0}_{1}, ptr addrspace(1) %p\n", r, i);
+    }
+  }
+  text += "  ret void\n}\n";
+  llvm::LLVMContext context;
+  auto module = parse(context, text);
+  llvm::Function& f = *module->getFunction("f");
+  move_constants_out(f);
+  EXPECT_FALSE(llvm::verifyModule(*module, &llvm::errs()));
+  auto constants = [](auto& self, const llvm::Value* v) -> int64_t {
+    if (const auto* c = llvm::dyn_cast<llvm::ConstantInt>(v)) return c->getSExtValue();
+    const auto* sum = llvm::dyn_cast<llvm::BinaryOperator>(v);
+    return sum ? self(self, sum->getOperand(0)) | self(self, sum->getOperand(1)) : 0;
+  };
+  int at = 0;
+  for (const llvm::Instruction& i : f.getEntryBlock())
+    if (const auto* store = llvm::dyn_cast<llvm::StoreInst>(&i)) {
+      const int row = at / kInRow, in_row = at % kInRow;
+      ++at;
+      EXPECT_EQ(constants(constants, store->getValueOperand()), 128 * row + in_row) << row << " " << in_row;
+    }
+  EXPECT_EQ(at, kRows * kInRow);
 }
 
 /// A thread's columns against one number, such as a row's label: one difference is compared with constants.
