@@ -131,6 +131,13 @@ void PendingTensors::store(Interp& in, std::vector<Ref<TensorObject>> together) 
         note(*t);
       }
   }
+  // What they are made of and somebody holds is stored as well: pending, as the sums of an optimizer that began with
+  // zeros, it would grow with each step, and keep all that it is made of.
+  std::unordered_set<const runtime::ExprNode*> parts;
+  for (const auto& t : together)
+    for (const Expr::Part& part : t->expr().pending_parts()) parts.insert(part.node);
+  for (TensorObject* t : tensors_)
+    if (!known.contains(t) && parts.contains(t->expr().node()) && !t->expr().is_cheap_again()) together.emplace_back(t);
   std::vector<ExprStore> stores;
   for (const auto& t : together) stores.push_back({t->expr(), t->is_store() ? t->home() : Tensor()});
   // A part of a large tensor on a GPU is written there: the host would wait for what else writes to it.

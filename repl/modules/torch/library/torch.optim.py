@@ -110,9 +110,9 @@ class Optimizer:
 
 
 def _kept(state, name, p):
-    """What is kept of a parameter under this name, zeros at first."""
+    """What is kept of a parameter under this name: at first zeros in memory, so that the first step is as all are."""
     if name not in state:
-        state[name] = torch.zeros_like(p)
+        state[name] = torch.zeros_like(p).run()
     return state[name]
 
 

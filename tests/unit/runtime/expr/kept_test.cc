@@ -36,7 +36,8 @@ TEST(ExprKept, WhatNobodyHoldsIsNotStored) {
 
 TEST(ExprKept, GradientsReadWhatTheyNeedOfProducts) {
   const GradScope scope;
-  const Expr x = *scope.variable(Expr(random_tensor({96, 32}, 1))), w = *scope.variable(Expr(random_tensor({32, 32}, 2)));
+  const Expr x = *scope.variable(Expr(random_tensor({96, 32}, 1))),
+             w = *scope.variable(Expr(random_tensor({32, 32}, 2)));
   auto count = [&](ExprOp behind) {
     // Nobody holds the product here but what is made of it, which records.
     const Expr result = product(op(behind, {op(ExprOp::kAdd, {product(x, w), Expr(random_tensor({32}, 3))})}), w);
