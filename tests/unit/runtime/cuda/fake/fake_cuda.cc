@@ -74,10 +74,10 @@ bool initialised = false;
 // Recursive, as a graph's launch runs nodes that are calls too.
 std::recursive_mutex driver_mutex;
 
-/// One call at a time, as far as what is recorded goes.
-std::unique_lock<std::recursive_mutex> alone() {
-  // Without recording nothing is shared, and a benchmark of launches must not measure this lock.
-  return fake.recording ? std::unique_lock(driver_mutex) : std::unique_lock<std::recursive_mutex>();
+/// One call at a time.
+std::unique_lock<std::recursive_mutex> alone(bool is_launch = false) {
+  // Of launches nothing is shared unless they are recorded, and a benchmark of them must not measure this lock.
+  return fake.recording || !is_launch ? std::unique_lock(driver_mutex) : std::unique_lock<std::recursive_mutex>();
 }
 
 CUresult begin(const char* name) {
@@ -116,8 +116,8 @@ bool inside(CUdeviceptr p, size_t n) {
 
 }  // namespace
 
-#define BEGIN(name)                                                   \
-  const auto lock = alone();                                          \
+#define BEGIN(name, ...)                                              \
+  const auto lock = alone(__VA_ARGS__);                               \
   if (CUresult code = begin(name); code != CUDA_SUCCESS) return code; \
   if (!initialised) return CUDA_ERROR_NOT_INITIALIZED
 #define NEED_CONTEXT \
@@ -593,7 +593,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** params, void** extra) {
-  BEGIN("cuLaunchKernelEx");
+  BEGIN("cuLaunchKernelEx", true);
   const CUlaunchConfig& c = *config;
   bool early = false;
   for (unsigned i = 0; i < c.numAttrs; ++i)
@@ -608,7 +608,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** par
 #ifndef FAKE_CUDA_WITHOUT_LAUNCH
 CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz,
                         unsigned shared, CUstream s, void** params, void** extra) {
-  BEGIN("cuLaunchKernel");
+  BEGIN("cuLaunchKernel", true);
   if (extra || by != 1 || bz != 1) return CUDA_ERROR_INVALID_VALUE;
   return launch({f->name, {x, y, z}, bx, shared, s, {}}, f, params);
 }
