@@ -9,6 +9,7 @@
 
 namespace kiln {
 class Expr;
+class Tensor;
 namespace runtime {
 struct ExprNode;
 struct Storage;
@@ -45,8 +46,8 @@ class PendingTensors {
   void store_leaves(Interp& in);
   bool has_view_of(const TensorObject& t) const;
   bool has_view_of(const runtime::Storage* storage) const;
-  /// Leaves of pending tensors that hold memory of this storage, up to `most`.
-  int64_t count_leaves(const runtime::Storage* storage, int64_t most) const;
+  /// Whether all who share the tensor's memory, but itself, are leaves of what is pending, or of `result`.
+  bool only_leaves_hold(const Tensor& t, const Expr& result) const;
   /// Computes those that read the memory of `storage`, which is about to change.
   void run_readers(Interp& in, const runtime::Storage* storage);
   /// Computes all, also what was dropped.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <ranges>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -97,18 +98,23 @@ void PendingTensors::run_dropped(Interp& in) {
 }
 
 bool PendingTensors::has_view_of(const TensorObject& t) const {
-  return std::ranges::any_of(tensors_, [&](const TensorObject* other) { return other->expr().is_view_of(t.expr()); });
+  const Expr& whole = t.pending_expr();
+  return std::ranges::any_of(tensors_, [&](const TensorObject* o) { return o->pending_expr().is_view_of(whole); });
 }
 
 bool PendingTensors::has_view_of(const runtime::Storage* storage) const {
-  return std::ranges::any_of(tensors_, [&](const TensorObject* other) { return other->expr().is_view_of(storage); });
+  return std::ranges::any_of(tensors_, [&](const TensorObject* o) { return o->pending_expr().is_view_of(storage); });
 }
 
-int64_t PendingTensors::count_leaves(const runtime::Storage* storage, int64_t most) const {
+bool PendingTensors::only_leaves_hold(const Tensor& t, const Expr& result) const {
+  const int64_t others = t.holders() - 1;
+  if (others == 0) return true;
+  // Mostly it is the result's operand, and that of a loss: the oldest are looked at next.
   std::vector<Expr> exprs;
-  for (const TensorObject* t : tensors_) exprs.push_back(t->expr());
   for (const Dropped& d : dropped_) exprs.emplace_back(d.result);
-  return kiln::count_leaves(exprs, storage, most);
+  for (const TensorObject* other : std::views::reverse(tensors_)) exprs.push_back(other->pending_expr());
+  exprs.push_back(result);
+  return count_leaves(exprs, t.storage().get(), others) >= others;
 }
 
 void PendingTensors::store(Interp& in, std::vector<Ref<TensorObject>> together) {
@@ -397,14 +403,9 @@ void TensorObject::assign(Interp& in, const Expr& result) {
   if (is_leaf_) forget_variable();
   const PendingTensors& pending = *torch_state(in).pending();
   const bool has_memory = static_cast<bool>(tensor_), was_pending = is_pending();
-  // Nobody has its memory but this object and the leaves of what is pending, mostly of the result alone.
-  auto only_leaves_hold = [&](int64_t others) {
-    const runtime::Storage* storage = tensor_.storage().get();
-    return kiln::count_leaves({&result, 1}, storage, others) >= others ||
-           pending.count_leaves(storage, others) >= others;
-  };
+  // Nobody has its memory but this object and the leaves of what is pending, of which the result is one.
   const bool alone = !has_memory || was_pending ||
-                     (only_leaves_hold(tensor_.holders() - 1) && !pending.has_view_of(tensor_.storage().get()));
+                     (pending.only_leaves_hold(tensor_, result) && !pending.has_view_of(tensor_.storage().get()));
   expr_ = result;
   times_computed_ = 0;
   if (!was_pending) {

@@ -75,6 +75,8 @@ class TensorObject : public Object {
     if (is_leaf_ && !tape_->is_paused) return variable();
     return expr_ ? expr_ : records() ? history_ : Expr(tensor_);
   }
+  /// While it is pending: what is computed for it.
+  const Expr& pending_expr() const { return expr_; }
   /// Computes it where it is a view, or has views: they share memory from now on, and see each other's changes.
   void have_shared_memory(Interp& in);
   /// Takes the elements of a result of its shape and dtype, in its own memory, which is row-major. While nobody else
