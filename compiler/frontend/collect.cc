@@ -475,8 +475,7 @@ class Collector {
     const std::string* name = text_of(*call.args[0]);
     const std::vector<NamedTupleField> fields = named_tuple_fields(*call.args[1]);
     if (!name || fields.empty()) return std::nullopt;
-    Result<JitFunction> made =
-        named_tuple(*name, fields, call.range.text->file_name(), static_cast<int>(place_of(call.range).line));
+    Result<JitFunction> made = named_tuple(*name, fields, call.range.text->file_name(), place_of(call.range).line);
     if (!made.ok()) return std::nullopt;
     JitFunction& f = file_->functions.emplace_back(*std::move(made));
     show_to_kernels(f);

@@ -127,7 +127,7 @@ Value by_kernels_of_halves(Interp& in, std::string_view module, std::string_view
   if (!is_fp8(dtype)) return by_kernels(in, module, function, arguments);
   std::vector<Value> wide(arguments.begin(), arguments.end());
   wide[0] = as_dtype(in, wide[0], DType::kF16);
-  const Value result = by_kernels(in, module, function, wide);
+  Value result = by_kernels(in, module, function, wide);
   if (result.is_none()) return result;
   if (!result.get<Tuple>()) return as_dtype(in, result, dtype);
   std::vector<Value> items = result.get<Tuple>()->items;

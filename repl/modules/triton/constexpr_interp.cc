@@ -196,7 +196,7 @@ class ConstexprInterp {
     ast::walk(
         f->def->body, [](const ast::Stmt&) {}, names_into(body));
     give_names(*f, defaults, (*text)->globals);
-    const Value made = in_.function_of((*text)->program, *f->def);
+    Value made = in_.function_of((*text)->program, *f->def);
     if (made.missing()) return {};
     functions_[f->def] = {unowned(f), made};
     give_names(*f, body, (*text)->globals);
@@ -323,8 +323,9 @@ std::optional<Global> ConstexprInterp::global_of(const Value& v, int depth) {
   auto out = std::make_shared<GlobalTuple>();
   auto add = [&](std::vector<Global>& to, const Value& item) {
     std::optional<Global> g = global_of(item, depth + 1);
-    if (g) to.push_back(*std::move(g));
-    return g.has_value();
+    if (!g) return false;
+    to.push_back(*std::move(g));
+    return true;
   };
   if (auto* dict = v.get<Dict>()) {
     out->is_dict = true;

@@ -110,8 +110,9 @@ std::optional<frontend::Global> result_of(Interp& in, const Value& v, int depth 
   auto out = std::make_shared<frontend::GlobalTuple>();
   auto add = [&](std::vector<frontend::Global>& to, const Value& item) {
     auto global = result_of(in, item, depth + 1);
-    if (global) to.push_back(*std::move(global));
-    return global.has_value();
+    if (!global) return false;
+    to.push_back(*std::move(global));
+    return true;
   };
   out->is_dict = dict != nullptr;
   if (dict) {

@@ -1,4 +1,5 @@
 // What is stored beside results, since it would be computed once more by what comes later.
+#include "runtime/expr/node.h"
 #include "tests/unit/runtime/expr/expr_test_util.h"
 
 namespace kiln {
