@@ -131,6 +131,16 @@ int64_t ring_slots(Module& of) {
   return most;
 }
 
+/// Whether a loop copies ahead of its wait: behind a barrier, into the slot of the iteration before.
+bool copies_before_it_waits(Module& of) {
+  std::optional<OpKind> first;
+  ir::walk(of.body(), [&](Op* op) {
+    const bool in_loop = op->parent->parent != nullptr;
+    if (in_loop && !first && (op->kind == OpKind::kAsyncCopy || op->kind == OpKind::kAsyncWait)) first = op->kind;
+  });
+  return first == OpKind::kAsyncCopy;
+}
+
 TEST(PipelineLoads, SameBitsAsTheTileInterpreter) {
   static constexpr std::pair<DType, DType> kTypes[] = {{DType::kF16, DType::kF32},
                                                        {DType::kBF16, DType::kBF16},
@@ -157,10 +167,11 @@ TEST(PipelineLoads, SameBitsAsTheTileInterpreter) {
     ASSERT_TRUE(m);
     // Those of one stage that ldmatrix can read come by copies too, not ahead (copy_operands).
     if (c.stages > 1) {
-      // A barrier may save a slot.
+      // A slot is saved where the next copies follow the reads and as many are on their way, or by a barrier of theirs.
       const int64_t slots = ring_slots(*m);
-      EXPECT_TRUE(slots == c.stages || (slots == c.stages - 1 && slots > 1)) << ir::print(*m);
-      EXPECT_EQ(count(*m, OpKind::kAsyncCopy), slots * 2) << ir::print(*m);
+      const bool by_barrier = copies_before_it_waits(*m);
+      EXPECT_TRUE((slots == c.stages && !by_barrier) || (slots == c.stages - 1 && slots > 1)) << ir::print(*m);
+      EXPECT_EQ(count(*m, OpKind::kAsyncCopy), (by_barrier ? slots : c.stages) * 2) << ir::print(*m);
     }
     Problem launch(c, rng);
     Status ran = launch(*tile);
@@ -287,6 +298,40 @@ def scaled_words(a, b, scales, out, n, k, BM: tl.constexpr, BN: tl.constexpr, BK
   EXPECT_EQ(count(*m, OpKind::kAsyncCopy), 3 * 3) << ir::print(*m);
 }
 
+/// 0, 1, 2, -1 and -2, of which all sums are exact.
+void fill_with_small_halves(std::vector<uint16_t>& v, std::mt19937& rng) {
+  for (uint16_t& x : v) x = std::array<uint16_t, 5>{0, 0x3c00, 0x4000, 0xbc00, 0xc000}[rng() % 5];
+}
+
+template <class T>
+uint64_t aligned(const std::vector<T>& v) {
+  return (reinterpret_cast<uint64_t>(v.data()) + 15) & ~uint64_t{15};
+}
+
+/// Both stages put the same into `out`; the pipeline with one of these barriers dropped fails. The first arguments
+/// point to memory of so many bytes.
+void play(const Module& tile, const Module& pipelined, const std::vector<uint64_t>& args,
+          const std::vector<int64_t>& bytes, std::vector<float>& out, const std::vector<int>& barriers) {
+  auto played = [&](const Module& of, const interp::DistributedOptions& options = {}) {
+    interp::Memory memory;
+    for (size_t i = 0; i < bytes.size(); ++i) memory.allow(reinterpret_cast<void*>(args[i]), bytes[i]);
+    const Status done = of.stage == ir::Stage::kTile ? interp::run(of, {1, 1, 1}, args, memory)
+                                                     : interp::run_distributed(of, {1, 1, 1}, args, memory, options);
+    return done.ok();
+  };
+  std::fill(out.begin(), out.end(), -1.0f);
+  ASSERT_TRUE(played(tile));
+  const std::vector<float> expected = out;
+  std::fill(out.begin(), out.end(), -1.0f);
+  ASSERT_TRUE(played(pipelined));
+  EXPECT_EQ(out, expected);
+  for (int i : barriers) {
+    interp::DistributedOptions dropped;
+    dropped.drop_barrier = i;
+    EXPECT_FALSE(played(pipelined, dropped)) << i << ir::print(pipelined);
+  }
+}
+
 /// Where threads exchange something on the way through shared memory behind the reads of a ring, the next copies wait
 /// for that and go to the slot that was read, if one more program shares an SM for it.
 TEST(PipelineLoads, CopiesTakeTheSlotThatWasRead) {
@@ -335,33 +380,11 @@ def scales(a, b, s, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
   std::mt19937 rng(std::random_device{}());
   std::vector<uint16_t> a(kM * kK + 8), b(kN * kK + 8);
   std::vector<float> s(kM * kK + 4), c(kM * kN + 4);
-  for (auto* v : {&a, &b})  // 0, 1, 2, -1, -2: all sums are exact
-    for (uint16_t& x : *v) x = std::array<uint16_t, 5>{0, 0x3c00, 0x4000, 0xbc00, 0xc000}[rng() % 5];
+  for (auto* v : {&a, &b}) fill_with_small_halves(*v, rng);
   for (float& x : s) x = static_cast<float>(rng() % 64);
-  auto aligned = [](auto& v) { return (reinterpret_cast<uint64_t>(v.data()) + 15) & ~uint64_t{15}; };
   const std::vector<uint64_t> args = {aligned(a), aligned(b), aligned(s), aligned(c), kK};
-  auto played = [&](const Module& of, const interp::DistributedOptions& options = {}) {
-    interp::Memory memory;
-    memory.allow(reinterpret_cast<void*>(args[0]), kM * kK * 2);
-    memory.allow(reinterpret_cast<void*>(args[1]), kN * kK * 2);
-    memory.allow(reinterpret_cast<void*>(args[2]), kM * kK * 4);
-    memory.allow(reinterpret_cast<void*>(args[3]), kM * kN * 4);
-    const Status done = of.stage == ir::Stage::kTile ? interp::run(of, {1, 1, 1}, args, memory)
-                                                     : interp::run_distributed(of, {1, 1, 1}, args, memory, options);
-    return done.ok();
-  };
-  std::fill(c.begin(), c.end(), -1.0f);
-  ASSERT_TRUE(played(*tile));
-  const std::vector<float> expected = c;
-  std::fill(c.begin(), c.end(), -1.0f);
-  ASSERT_TRUE(played(*m));
-  EXPECT_EQ(c, expected);
-  // Neither that in front of the reads nor that of the exchange can be done without.
-  for (int i : {0, 1}) {
-    interp::DistributedOptions dropped;
-    dropped.drop_barrier = i;
-    EXPECT_FALSE(played(*m, dropped)) << i << ir::print(*m);
-  }
+  // Neither the barrier in front of the reads nor that of the exchange can be done without.
+  play(*tile, *m, args, {kM * kK * 2, kN * kK * 2, kM * kK * 4, kM * kN * 4}, c, {0, 1});
 }
 
 /// Where one more program shares an SM by a slot less, the next copies go ahead of the wait, behind a barrier that says
@@ -402,34 +425,13 @@ def product(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
   std::mt19937 rng(std::random_device{}());
   std::vector<uint16_t> a(kM * kK + 8), b(kN * kK + 8);
   std::vector<float> c(kM * kN + 4);
-  for (auto* v : {&a, &b})  // 0, 1, 2, -1, -2: all sums are exact
-    for (uint16_t& x : *v) x = std::array<uint16_t, 5>{0, 0x3c00, 0x4000, 0xbc00, 0xc000}[rng() % 5];
-  auto aligned = [](auto& v) { return (reinterpret_cast<uint64_t>(v.data()) + 15) & ~uint64_t{15}; };
+  for (auto* v : {&a, &b}) fill_with_small_halves(*v, rng);
   // An iteration, two and all.
   for (const int64_t depth : {kBlock, 2 * kBlock, kK}) {
     SCOPED_TRACE(depth);
     const std::vector<uint64_t> args = {aligned(a), aligned(b), aligned(c), static_cast<uint64_t>(depth)};
-    auto played = [&](const Module& of, const interp::DistributedOptions& how = {}) {
-      interp::Memory memory;
-      memory.allow(reinterpret_cast<void*>(args[0]), kM * kK * 2);
-      memory.allow(reinterpret_cast<void*>(args[1]), kN * kK * 2);
-      memory.allow(reinterpret_cast<void*>(args[2]), kM * kN * 4);
-      const Status done = of.stage == ir::Stage::kTile ? interp::run(of, {1, 1, 1}, args, memory)
-                                                       : interp::run_distributed(of, {1, 1, 1}, args, memory, how);
-      return done.ok();
-    };
-    std::fill(c.begin(), c.end(), -1.0f);
-    ASSERT_TRUE(played(*tile));
-    const std::vector<float> expected = c;
-    std::fill(c.begin(), c.end(), -1.0f);
-    ASSERT_TRUE(played(*m));
-    EXPECT_EQ(c, expected);
-    if (depth < kK) continue;
-    for (int i : {0, 1}) {
-      interp::DistributedOptions dropped;
-      dropped.drop_barrier = i;
-      EXPECT_FALSE(played(*m, dropped)) << i << ir::print(*m);
-    }
+    play(*tile, *m, args, {kM * kK * 2, kN * kK * 2, kM * kN * 4}, c,
+         depth < kK ? std::vector<int>() : std::vector<int>{0, 1});
   }
 }
 
