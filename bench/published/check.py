@@ -14,7 +14,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DRIVERS = os.path.join(HERE, "drivers")
-HELPERS = ("harness", "permutation", "philox", "routing")
+HELPERS = ("blocks_of_scales", "harness", "permutation", "philox", "routing")
 
 
 # Kernels that Triton's interpreter cannot run, though its compiler can.

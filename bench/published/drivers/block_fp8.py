@@ -1,20 +1,15 @@
 # A product of float8 with a scale for each block of 128.
-from harness import *
+from blocks_of_scales import *
 from src_block_fp8 import _w8a8_block_fp8_matmul
-
-BLOCK = 128
 
 
 def draw(d, tiny):
-    if tiny:
-        return dict(M=40, N=128, K=256)
-    return dict(M=d.between(1, 4096), N=d.between(512, 8192, 128), K=d.between(512, 8192, 128))
+    return draw_sizes(d, tiny)
 
 
 def make(M, N, K):
     a, b = randn(M, K, dtype=torch.float8_e4m3fn), randn(N, K, dtype=torch.float8_e4m3fn)
-    a_scale = torch.rand((M, K // BLOCK), device=DEVICE) + 0.5
-    b_scale = torch.rand((N // BLOCK, K // BLOCK), device=DEVICE) + 0.5
+    a_scale, b_scale = scales_of(M, N, K)
     c = empty(M, N, dtype=BF16)
 
     def launch(c_):
@@ -24,9 +19,7 @@ def make(M, N, K):
                                       a_scale.stride(1), b_scale.stride(1), b_scale.stride(0), **c_)
 
     def expected():
-        x = a.float() * a_scale.repeat_interleave(BLOCK, dim=1)
-        w = b.float() * b_scale.repeat_interleave(BLOCK, dim=0).repeat_interleave(BLOCK, dim=1)
-        return [x @ w.T]
+        return scaled_product(a, b, a_scale, b_scale)
 
     configs = [config(4, s, BLOCK_SIZE_M=m, BLOCK_SIZE_N=128, BLOCK_SIZE_K=128, GROUP_SIZE_M=32)
                for m, s in ([(64, 2)] if M > 64 else [(64, 2), (16, 3)])]

@@ -66,6 +66,14 @@ def ints(low, high, shape, dtype=torch.int32):
     return torch.randint(low, high, shape, device=DEVICE, dtype=torch.int32).to(dtype)
 
 
+def nibbles(q, dim):
+    """The eight 4-bit numbers of each int32, lowest first, along a dimension."""
+    shifts = torch.arange(8, dtype=torch.int32, device=DEVICE) * 4
+    if dim == 0:
+        return ((q[:, None, :] >> shifts[None, :, None]) & 15).reshape(q.shape[0] * 8, q.shape[1])
+    return ((q[:, :, None] >> shifts) & 15).reshape(q.shape[0], q.shape[1] * 8)
+
+
 def config(warps=4, stages=3, **blocks):
     return dict(num_warps=warps, num_stages=stages, **blocks)
 

@@ -11,13 +11,6 @@ def draw(d, tiny):
     return dict(M=d.pick([16, 32, 64]), N=d.between(1024, 8192, 256), K=d.between(1024, 8192, 512))
 
 
-def nibbles(q, dim):
-    shifts = torch.arange(8, dtype=torch.int32, device=DEVICE) * 4
-    if dim == 0:
-        return ((q[:, None, :] >> shifts[None, :, None]) & 15).reshape(q.shape[0] * 8, q.shape[1])
-    return ((q[:, :, None] >> shifts) & 15).reshape(q.shape[0], q.shape[1] * 8)
-
-
 def make(M, N, K):
     a = randn(M, K)
     q = ints(-2147483648, 2147483647, (K // 8, N))
