@@ -648,28 +648,27 @@ class RowWriter : LoopWriter {
     }
     Loop loop;
     loop.start = e_.names.fresh("start");
+    const std::string& block = names.block;
+    auto over = [&](const std::string& from, const std::string& to, const std::string& step) {
+      return fmt::format("for {} in {}({}, {}, {}{}):", loop.start,
+                         names.unrolled ? "tl.static_range"
+                         : loads_ahead_ ? "tl.range"
+                                        : "range",
+                         from, to, step, loads_ahead_ ? ", num_stages=2" : "");
+    };
     if (c_.reverse) {
       const std::string last = e_.names.fresh("last");
-      e_.line(fmt::format("{0} = ({1} - 1) // {2} * {2}", last, end, names.block));
-      loop.head = fmt::format("for {} in {}({}, -1, -{}{}):", loop.start, loads_ahead_ ? "tl.range" : "range", last,
-                              names.block, loads_ahead_ ? ", num_stages=2" : "");
+      e_.line(fmt::format("{0} = ({1} - 1) // {2} * {2}", last, end, block));
+      loop.head = over(last, "-1", "-" + block);
       return loop;
     }
     // Each access to an odd row tests its elements one by one, whatever the mask says (a binary cross entropy of 1542 x
     // 12835 on an H200: 174 us, 52 with whole tiles).
     const bool odd = !names.part.empty() && kept_.empty() && c_.form != Form::kScan && is_odd(size_of_runs(reduced_));
-    const std::string& block = names.block;
-    auto over = [&](const std::string& from, const std::string& to) {
-      return fmt::format("for {} in {}({}, {}, {}{}):", loop.start,
-                         names.unrolled ? "tl.static_range"
-                         : loads_ahead_ ? "tl.range"
-                                        : "range",
-                         from, to, block, loads_ahead_ ? ", num_stages=2" : "");
-    };
-    loop.head = over(first, end);
+    loop.head = over(first, end, block);
     if (odd) {
-      loop.whole = over(first, fmt::format("{} - {} + 1", end, block));
-      loop.rest = over(fmt::format("{0} - ({0} - {1}) % {2}", end, first, block), end);
+      loop.whole = over(first, fmt::format("{} - {} + 1", end, block), block);
+      loop.rest = over(fmt::format("{0} - ({0} - {1}) % {2}", end, first, block), end, block);
     }
     return loop;
   }

@@ -332,6 +332,25 @@ bool is_first_operation(const ExprNode& n) {
   return n.is_pending() && std::ranges::none_of(n.operands, [](const auto& o) { return o->is_pending(); });
 }
 
+/// Whether something that is pending in it, or a leaf of that, is so; the walk goes no further than the first.
+template <class Test>
+bool has_node(const ExprNode& root, Test&& is_so) {
+  const uint64_t visit = next_visit();
+  std::vector<const ExprNode*> left = {&root};
+  while (!left.empty()) {
+    const ExprNode& n = *left.back();
+    left.pop_back();
+    if (is_so(n)) return true;
+    if (!n.is_pending()) continue;
+    for (const auto& operand : n.operands)
+      if (operand->visit != visit) {
+        operand->visit = visit;
+        left.push_back(operand.get());
+      }
+  }
+  return false;
+}
+
 }  // namespace
 
 int Expr::operations() const {
@@ -345,25 +364,11 @@ int Expr::operations() const {
 bool Expr::has_operations(int at_least) const { return node_->most_operations >= at_least && operations() >= at_least; }
 
 bool Expr::has_elements(int64_t at_least) const {
-  auto has = [&](const ExprNode& n) {
+  return has_node(*node_, [&](const ExprNode& n) {
     if (fusion::numel(n.node.shape) >= at_least) return true;
     // A few elements of a large tensor on a GPU: the host would read all between them, and wait for what made it.
     return n.value && n.device.is_cuda() && n.value.storage()->bytes / size_of(n.node.dtype) >= at_least;
-  };
-  const uint64_t visit = next_visit();
-  std::vector<const ExprNode*> left = {node_.get()};
-  while (!left.empty()) {
-    const ExprNode& n = *left.back();
-    left.pop_back();
-    if (has(n)) return true;
-    if (!n.is_pending()) continue;
-    for (const auto& operand : n.operands)
-      if (operand->visit != visit) {
-        operand->visit = visit;
-        left.push_back(operand.get());
-      }
-  }
-  return false;
+  });
 }
 
 bool Expr::was_part() const { return node_->was_part; }
@@ -387,21 +392,9 @@ bool Expr::is_view_of(const Storage* storage) const {
 }
 
 bool Expr::reads(std::span<const Storage* const> storages) const {
-  const uint64_t visit = next_visit();
-  std::vector<const ExprNode*> left;
-  if (node_->is_pending()) left.push_back(node_.get());
-  while (!left.empty()) {
-    const ExprNode& n = *left.back();
-    left.pop_back();
-    if (n.value && std::ranges::find(storages, n.value.storage().get()) != storages.end()) return true;
-    if (!n.is_pending()) continue;
-    for (const auto& operand : n.operands)
-      if (operand->visit != visit) {
-        operand->visit = visit;
-        left.push_back(operand.get());
-      }
-  }
-  return false;
+  return node_->is_pending() && has_node(*node_, [&](const ExprNode& n) {
+           return n.value && std::ranges::find(storages, n.value.storage().get()) != storages.end();
+         });
 }
 
 bool Expr::is_cheap_again() const {

@@ -17,6 +17,7 @@
 #include "compiler/ast/walk.h"
 #include "compiler/frontend/builtins.h"
 #include "repl/modules/modules.h"
+#include "repl/modules/triton/kernel_globals.h"
 #include "repl/script/builtins/builtins.h"
 #include "repl/script/interp/interp.h"
 #include "support/diag.h"
@@ -320,24 +321,11 @@ std::optional<Global> ConstexprInterp::global_of(const Value& v, int depth) {
     const auto it = functions_.find(f->def);
     return f->def && it != functions_.end() ? std::optional<Global>(it->second.function) : std::nullopt;
   }
-  auto out = std::make_shared<GlobalTuple>();
-  auto add = [&](std::vector<Global>& to, const Value& item) {
-    std::optional<Global> g = global_of(item, depth + 1);
-    if (!g) return false;
-    to.push_back(*std::move(g));
-    return true;
-  };
-  if (auto* dict = v.get<Dict>()) {
-    out->is_dict = true;
-    for (const Table::Entry& e : dict->table.live())
-      if (!add(out->keys, e.key) || !add(out->items, e.value)) return std::nullopt;
-    return Global(std::shared_ptr<const GlobalTuple>(std::move(out)));
-  }
-  if (!v.get<Tuple>() && !v.get<List>() && !v.get<Range>()) return std::nullopt;
-  if (auto* named = dynamic_cast<Fields*>(v.object())) out->fields = named->names;
-  for (const Value& item : in_.to_vector(v))
-    if (!add(out->items, item)) return std::nullopt;
-  return Global(std::shared_ptr<const GlobalTuple>(std::move(out)));
+  if (!is_collection(v)) return std::nullopt;
+  auto* named = dynamic_cast<Fields*>(v.object());
+  return collected(
+      in_, v, [&](const Value& item) { return global_of(item, depth + 1); },
+      named ? named->names : std::vector<std::string>());
 }
 
 }  // namespace

@@ -105,24 +105,8 @@ std::optional<frontend::Global> result_of(Interp& in, const Value& v, int depth 
   constexpr int kDeepestTuple = 32;
   if (v.missing() || depth > kDeepestTuple) return std::nullopt;
   if (const auto constant = v.constant()) return frontend::Global(*constant);
-  auto* dict = v.get<Dict>();
-  if (!dict && !v.get<Tuple>() && !v.get<List>() && !v.get<Range>()) return global_of(v);
-  auto out = std::make_shared<frontend::GlobalTuple>();
-  auto add = [&](std::vector<frontend::Global>& to, const Value& item) {
-    auto global = result_of(in, item, depth + 1);
-    if (!global) return false;
-    to.push_back(*std::move(global));
-    return true;
-  };
-  out->is_dict = dict != nullptr;
-  if (dict) {
-    for (const Table::Entry& e : dict->table.live())
-      if (!add(out->keys, e.key) || !add(out->items, e.value)) return std::nullopt;
-  } else {
-    for (const Value& item : in.to_vector(v))
-      if (!add(out->items, item)) return std::nullopt;
-  }
-  return frontend::Global(std::shared_ptr<const frontend::GlobalTuple>(std::move(out)));
+  if (!is_collection(v)) return global_of(v);
+  return collected(in, v, [&](const Value& item) { return result_of(in, item, depth + 1); });
 }
 
 /// An argument of such a call; missing for what scripts have no value for.
@@ -269,6 +253,29 @@ frontend::Interpret run_by_script(Interp& in, Ref<Function> f) {
 }
 
 }  // namespace
+
+bool is_collection(const Value& v) { return v.get<Dict>() || v.get<Tuple>() || v.get<List>() || v.get<Range>(); }
+
+std::optional<frontend::Global> collected(Interp& in, const Value& v, const ToGlobal& convert,
+                                          std::vector<std::string> fields) {
+  auto out = std::make_shared<frontend::GlobalTuple>();
+  out->fields = std::move(fields);
+  auto add = [&](std::vector<frontend::Global>& to, const Value& item) {
+    auto global = convert(item);
+    if (!global) return false;
+    to.push_back(*std::move(global));
+    return true;
+  };
+  if (auto* dict = v.get<Dict>()) {
+    out->is_dict = true;
+    for (const Table::Entry& e : dict->table.live())
+      if (!add(out->keys, e.key) || !add(out->items, e.value)) return std::nullopt;
+  } else {
+    for (const Value& item : in.to_vector(v))
+      if (!add(out->items, item)) return std::nullopt;
+  }
+  return frontend::Global(std::shared_ptr<const frontend::GlobalTuple>(std::move(out)));
+}
 
 void give_globals(Interp& in, Ref<Function> f, frontend::JitFunction& jit) {
   if (jit.constexpr_function) jit.interpret = run_by_script(in, f);
