@@ -109,10 +109,10 @@ class Optimizer:
         return f"{type(self).__name__} (\n" + "\n".join(rows) + "\n)"
 
 
-def _kept(state, name, p):
-    """What is kept of a parameter under this name: at first zeros in memory, so that the first step is as all are."""
+def _kept(state, name, p, first=0):
+    """What is kept of a parameter under this name: a number in memory at first, so that no step is unlike others."""
     if name not in state:
-        state[name] = torch.zeros_like(p).run()
+        state[name] = torch.full_like(p, first).run()
     return state[name]
 
 
@@ -267,9 +267,7 @@ class Adagrad(Optimizer):
 
     def _update(self, p, g, state, group):
         g = _decayed(p, g, group)
-        if "sum" not in state:
-            state["sum"] = torch.full_like(p, group["initial_accumulator_value"])
-        total = state["sum"].addcmul_(g, g, value=1)
+        total = _kept(state, "sum", p, group["initial_accumulator_value"]).addcmul_(g, g, value=1)
         lr = group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"])
         p.addcdiv_(g, total.sqrt() + group["eps"], value=-lr)
 
