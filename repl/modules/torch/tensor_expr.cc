@@ -117,7 +117,43 @@ bool is_integer_product(ExprOp op, std::span<const Expr> x) {
          a.back() == b[b.size() == 1 ? 0 : b.size() - 2];
 }
 
+Expr autocast_to(Interp& in, const Expr& x, DType dtype) {
+  ExprAttributes attributes;
+  attributes.dtype = dtype;
+  return x.dtype() == dtype ? x : applied(in, ExprOp::kCast, {x}, std::move(attributes));
+}
+
+bool is_small_float(DType d) { return d == DType::kF16 || d == DType::kBF16; }
+
+/// Which operations torch.autocast() computes in float32 on a GPU: those that need a wide range, and sums.
+bool is_wide_op(ExprOp op) {
+  constexpr ExprOp kWide[] = {ExprOp::kSoftmax, ExprOp::kLogSoftmax, ExprOp::kSum,    ExprOp::kCumSum, ExprOp::kExp,
+                              ExprOp::kExpm1,   ExprOp::kLog,        ExprOp::kLog2,   ExprOp::kLog1p,  ExprOp::kPow,
+                              ExprOp::kRsqrt,   ExprOp::kLayerNorm,  ExprOp::kRmsNorm};
+  return std::ranges::find(kWide, op) != std::end(kWide);
+}
+
+/// What torch.autocast() makes of the operands: products get its dtype, operations that need a wide range float32.
+void cast_for_autocast(Interp& in, ExprOp op, std::vector<Expr>& operands, ExprAttributes& attributes) {
+  const TorchState::Autocast& cast = torch_state(in).autocast;
+  if (!cast.cpu && !cast.cuda) return;
+  auto first = std::ranges::find_if(operands, [](const Expr& e) { return !e.is_scalar(); });
+  if (first == operands.end()) return;
+  const std::optional<DType> to = cast.of(first->device());
+  if (!to) return;
+  if (op == ExprOp::kMatMul) {
+    for (Expr& e : operands)
+      if (is_autocast_operand(e.dtype())) e = autocast_to(in, e, *to);
+  } else if (cast.cuda == to && first->device().is_cuda() && is_wide_op(op)) {
+    for (Expr& e : operands)
+      if (!e.is_scalar() && is_small_float(e.dtype())) e = autocast_to(in, e, DType::kF32);
+    if (attributes.dtype && is_small_float(*attributes.dtype)) attributes.dtype = DType::kF32;
+  }
+}
+
 }  // namespace
+
+bool is_autocast_operand(DType d) { return d == DType::kF32 || is_small_float(d); }
 
 Value compute(Interp& in, ExprOp op, std::span<const Value> values, ExprAttributes attributes) {
   std::vector<Expr> operands;
@@ -127,6 +163,7 @@ Value compute(Interp& in, ExprOp op, std::span<const Value> values, ExprAttribut
     operands.push_back(*std::move(operand));
   }
   gather_on_one_device(in, values, operands);
+  cast_for_autocast(in, op, operands, attributes);
   if (op == ExprOp::kPow && operands[0].dtype() == DType::kI1 && !operands[0].is_scalar() && values[1].is_bool()) {
     // torch has no powers of bools but to the numbers True, a copy, and False, which gives True.
     const Expr& x = operands[0];

@@ -260,6 +260,8 @@ bool is_for_host(Interp& in, const Expr& expr);
 /// both shapes.
 Value compute(Interp& in, ExprOp op, std::span<const Value> operands, ExprAttributes attributes = {});
 Value compute(Interp& in, ExprOp op, std::initializer_list<Value> operands, ExprAttributes attributes = {});
+/// The dtypes that torch.autocast() changes: float64 stays.
+bool is_autocast_operand(DType d);
 /// For operations that are made of several: each step, and what becomes of the last.
 Expr applied(Interp& in, ExprOp op, std::initializer_list<Expr> operands, ExprAttributes attributes = {});
 Value settled(Interp& in, const Expr& expr);

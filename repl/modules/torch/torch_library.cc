@@ -223,6 +223,32 @@ Value set_print(Interp& in, NativeArgs& a) {
   return Value::none();
 }
 
+/// autocast(device_type, dtype): what products have there from now on, None: what they are given; what it was before.
+Value autocast(Interp& in, NativeArgs& a) {
+  TorchState::Autocast& cast = torch_state(in).autocast;
+  std::optional<DType>& of = in.to_text(a[0], "device_type") == "cuda" ? cast.cuda : cast.cpu;
+  const std::optional<DType> before =
+      std::exchange(of, a[1].is_none() ? std::nullopt : std::optional(dtype_of(in, a[1], DType::kBF16)));
+  return before ? Value::dtype(*before) : Value::none();
+}
+/// The tensors with the elements that torch.autocast() has products take, or functions that need a wide range.
+Value autocast_operands(Interp& in, NativeArgs& a, bool is_wide) {
+  const TorchState::Autocast& cast = torch_state(in).autocast;
+  std::vector<Value> out = rest_of(a[0]);
+  for (Value& v : out) {
+    auto* t = v.get<TensorObject>();
+    if (!t || !is_autocast_operand(t->dtype())) continue;
+    const std::optional<DType> to = cast.of(t->device());
+    if (!to) continue;
+    ExprAttributes attributes;
+    attributes.dtype = is_wide ? DType::kF32 : *to;
+    if (t->dtype() != *attributes.dtype) v = compute(in, ExprOp::kCast, {v}, std::move(attributes));
+  }
+  return make<Tuple>(std::move(out));
+}
+Value narrowed(Interp& in, NativeArgs& a) { return autocast_operands(in, a, false); }
+Value widened(Interp& in, NativeArgs& a) { return autocast_operands(in, a, true); }
+
 Value set_tf32(Interp& in, NativeArgs& a) {
   torch_state(in).tf32 = in.truth(a[0]);
   return Value::none();
@@ -308,6 +334,7 @@ Value zeros_in_memory(Interp& in, NativeArgs& a) {
 }
 
 constexpr NativeDef kLibrary[] = {
+    {"autocast(device_type, dtype)", autocast, "what products have there, or None; what it was before"},
     {"become(input, view)", become, "the same memory in another shape, in place"},
     {"check_places(places, size, dim, from_end, of_gather=False)", check_places, "an error for one outside"},
     {"device_info(device=None)", device_info, "figures of a device"},
@@ -319,6 +346,7 @@ constexpr NativeDef kLibrary[] = {
     {"uniform(shape, like, generator=None)", uniform, "torch.rand as part of an expression"},
     {"kernel_runs()", kernel_runs, "how often operations that are no expressions ran as kernels, for tests"},
     {"lazily(function)", lazily, "the same function, whose operations are one expression"},
+    {"narrowed(*tensors)", narrowed, "as torch.autocast() has products take them"},
     {"nonzero(input)", nonzero, "where elements are other than 0, per dimension"},
     {"processors(input, otherwise=)", processors, "multiprocessors of the tensor's GPU, or what it is elsewhere"},
     {"promoted(type1, type2)", promoted, "the dtype that numbers of both become"},
@@ -333,6 +361,7 @@ constexpr NativeDef kLibrary[] = {
     {"stay_lazy(on, captured=False)", stay_lazy, "all operations are expressions or kernels, for tests"},
     {"store(input, places, inside, values, adds)", store,
      "an expression's values at places of a tensor's memory, by the kernel that computes them"},
+    {"widened(*tensors)", widened, "as torch.autocast() has functions take them that need a wide range"},
     {"zeros(n, dtype, like)", zeros_in_memory, "zeros in memory"},
     {"take(input, dims, places, any_outside=False)", take, "elements at places of some dimensions"},
 };

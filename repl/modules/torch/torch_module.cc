@@ -707,7 +707,7 @@ void fill_torch(Interp& in, ModuleObject& m) {
   m.members.set("Size", size_type(in));
   m.texts = {library_module("torch._tensor"),  library_module("torch._elementwise"), library_module("torch._products"),
              library_module("torch._sorting"), library_module("torch._functions"),   library_module("torch._special"),
-             library_module("torch._series")};
+             library_module("torch._series"),  library_module("torch._amp")};
   add_out(m);
   add_complex(in, m);
   ModuleObject::Text& complex = m.texts.emplace_back(library_module("torch._complex"));

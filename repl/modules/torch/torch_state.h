@@ -73,6 +73,11 @@ class TorchState {
   int64_t host_reads = 0;
   /// How often functions of torch._device ran, for the same table.
   int64_t kernel_runs = 0;
+  /// Inside of torch.autocast(): the dtype that products have on the CPU and on GPUs.
+  struct Autocast {
+    std::optional<DType> cpu, cuda;
+    std::optional<DType> of(const Device& d) const { return d.is_cuda() ? cuda : cpu; }
+  } autocast;
   /// Products of float32 may round their operands to tf32.
   bool tf32 = false;
   /// Of the GPU that was asked about last.

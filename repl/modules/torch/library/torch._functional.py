@@ -14,6 +14,7 @@ _wide, _along, _dim = _tensor._wide, _tensor._along, _tensor._dim
 
 @lazily
 def linear(input, weight, bias=None):
+    input, weight, bias = _kiln.narrowed(input, weight, bias)
     if input.ndim == 0 or weight.ndim not in (1, 2) or input.shape[-1] != weight.shape[-1]:
         raise RuntimeError(f"linear() of {tuple(input.shape)} with a weight of {tuple(weight.shape)}")
     if bias is not None and bias.dtype != input.dtype:
@@ -38,6 +39,8 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
         raise RuntimeError("embedding() takes a matrix of weights")
     if max_norm is not None:
         raise NotImplementedError("embedding(max_norm=…) is not supported")
+    if scale_grad_by_freq:
+        raise NotImplementedError("embedding(scale_grad_by_freq=True) is not supported")
     if padding_idx is not None:
         if not -weight.shape[0] <= padding_idx < weight.shape[0]:
             raise AssertionError("Padding_idx must be within num_embeddings")
@@ -97,6 +100,7 @@ def dropout(input, p=0.5, training=True, inplace=False):
 
 def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
                                  enable_gqa=False):
+    query, key, value = _kiln.narrowed(query, key, value)
     if is_causal and attn_mask is not None:
         raise RuntimeError("scaled_dot_product_attention() takes attn_mask or is_causal")
     if query.dtype != key.dtype or query.dtype != value.dtype:
@@ -256,6 +260,7 @@ _MOST_TAPS = 256  # of a window of one channel, whose products are added up one 
 @lazily
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """As a product of matrices: weights times windows. Of channels that stay apart, as sums over each window."""
+    input, weight, bias = _kiln.narrowed(input, weight, bias)
     if input.ndim not in (3, 4) or weight.ndim != 4 or input.dtype != weight.dtype:
         raise RuntimeError("conv2d() takes [n, c, h, w] and weights [o, c, kh, kw] of one dtype")
     x = input if input.ndim == 4 else input.unsqueeze(0)
@@ -548,12 +553,14 @@ def _common(input, target, what):
 
 @lazily
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    input, target = _kiln.widened(input, target)
     dtype, d = _common(input, target, "mse_loss()")
     return _reduced(d * d, reduction, dtype)
 
 
 @lazily
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    input, target = _kiln.widened(input, target)
     dtype = torch.promote_types(input.dtype, target.dtype)
     if torch.bool in (input.dtype, target.dtype):
         raise NotImplementedError("l1_loss() does not apply to tensors of bool")
@@ -563,6 +570,7 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean"):
 
 @lazily
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    input, target = _kiln.widened(input, target)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss() takes a beta of 0 or more")
     if beta == 0:
@@ -575,6 +583,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 
 @lazily
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+    input, target = _kiln.widened(input, target)
     if delta <= 0:
         raise RuntimeError("huber_loss() takes a delta above 0")
     _tensor._of_floats(input, "huber_loss")
@@ -585,6 +594,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 
 @lazily
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    input, target = _kiln.widened(input, target)
     if input.shape != target.shape:
         raise ValueError("binary_cross_entropy() takes tensors of one shape")
     _tensor._of_floats(input, "binary_cross_entropy")
@@ -599,6 +609,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
 @lazily
 def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean",
                                      pos_weight=None):
+    input, target = _kiln.widened(input, target)
     if input.shape != target.shape:
         raise ValueError("binary_cross_entropy_with_logits() takes tensors of one shape")
     if not input.is_floating_point() or not target.is_floating_point():
@@ -612,6 +623,7 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
 
 @lazily
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+    input, target = _kiln.widened(input, target)
     if not input.is_floating_point() or not target.is_floating_point():
         raise RuntimeError(f"kl_div() takes floats, got {input.dtype} and {target.dtype}")
     dtype = torch.promote_types(input.dtype, target.dtype)
@@ -625,6 +637,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
 
 @lazily
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+    input, target = _kiln.widened(input, target)
     _tensor._of_floats(input, "nll_loss")
     return _nll(input, target, weight, ignore_index, reduction, None)
 
@@ -669,6 +682,7 @@ def _nll(logs, target, weight, ignore_index, reduction, smooth, dtype=None):
 @lazily
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
                   label_smoothing=0.0):
+    input, target = _kiln.widened(input, target)
     dim = 0 if input.ndim == 1 else 1
     _tensor._of_floats(input, "cross_entropy")
     # One pass with the largest element taken out, so that exp() does not overflow.

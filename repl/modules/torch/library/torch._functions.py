@@ -328,8 +328,22 @@ def triu_indices(row, col, offset=0, *, dtype=None, device=None):
 # --- products
 
 
+def _equation(lists):
+    """einsum()'s text of lists of numbers, each a letter, with Ellipsis for the dimensions that have none."""
+    letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    for l in lists:
+        if any(n is not Ellipsis and not 0 <= n < len(letters) for n in l):
+            raise RuntimeError(f"einsum(): labels are numbers from 0 to {len(letters) - 1}, got {l}")
+    return ["".join("..." if n is Ellipsis else letters[n] for n in l) for l in lists]
+
+
 def einsum(equation, *operands):
-    operands = _tensor._rest(operands)
+    if isinstance(equation, torch.Tensor):  # (tensor, labels, tensor, labels, …, labels of the result)
+        given = [equation] + list(operands)
+        ends = len(given) // 2 * 2
+        operands = given[:ends:2]
+        equation = ",".join(_equation(given[1:ends:2])) + "".join("->" + t for t in _equation(given[ends:]))
+    operands = _kiln.narrowed(*_tensor._rest(operands))
     text = equation.replace(" ", "")
     left, arrow, right = text.partition("->")
     terms = left.split(",")
@@ -764,17 +778,3 @@ class set_grad_enabled(_GradMode):
     def __call__(self, func):
         _kiln.set_no_grad(self.before[-1])  # a function that it decorates sets the mode alone
         return super().__call__(func)
-
-
-class autocast:
-    """Accepted without effect: convert with .to(dtype)."""
-
-    def __enter__(self):
-        return None
-
-    def __exit__(self, *args):
-        return False
-
-    def __init__(self, device_type="cuda", dtype=None, enabled=True, cache_enabled=None):
-        if enabled:
-            raise NotImplementedError("autocast is not supported: convert tensors with .to(dtype)")

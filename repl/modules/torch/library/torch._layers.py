@@ -18,6 +18,7 @@ _wide, _along = _tensor._wide, _tensor._along
 
 def _convolved(input, weight, bias, stride, padding, dilation, groups, rank, what):
     """As a product of matrices: weights times windows, which are looked up."""
+    input, weight, bias = _kiln.narrowed(input, weight, bias)
     if input.ndim not in (rank + 1, rank + 2) or weight.ndim != rank + 2 or input.dtype != weight.dtype:
         raise RuntimeError(f"{what} takes [n, c, …] with {rank} dimensions of space and weights [o, c, …] of one dtype")
     x = input if input.ndim == rank + 2 else input.unsqueeze(0)
@@ -63,6 +64,7 @@ def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
 def _transposed(input, weight, bias, stride, padding, output_padding, groups, dilation, rank):
     """As a product of matrices: each element's window, added up where the windows meet."""
+    input, weight, bias = _kiln.narrowed(input, weight, bias)
     what = f"conv_transpose{rank}d()"
     if input.ndim not in (rank + 1, rank + 2) or weight.ndim != rank + 2 or input.dtype != weight.dtype:
         raise RuntimeError(f"{what} takes [n, c, …] with {rank} dimensions of space and weights [c, o, …] of one dtype")

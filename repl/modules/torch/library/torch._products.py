@@ -36,6 +36,7 @@ def _product(a, b):
 
 
 def _added(x, a, b, beta, alpha, what):
+    x, a, b = _kiln.narrowed(x, a, b)
     if not (x.dtype == a.dtype == b.dtype):
         raise RuntimeError(f"{what} takes tensors of one dtype, got {x.dtype}, {a.dtype} and {b.dtype}")
     out = _product(a, b)
