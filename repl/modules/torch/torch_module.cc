@@ -669,7 +669,7 @@ void fill_functional(Interp& in, ModuleObject& m) {
 void fill_nn(Interp& in, ModuleObject& m) {
   m.members.set("functional", in.import_module("torch.nn.functional"));
   m.texts = {library_module("torch._nn"), library_module("torch._nn_functions"), library_module("torch._nn_layers"),
-             library_module("torch._nn_recurrent")};
+             library_module("torch._nn_recurrent"), library_module("torch._transformer")};
 }
 
 constexpr NativeDef kTesting[] = {

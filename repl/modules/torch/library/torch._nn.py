@@ -260,6 +260,39 @@ class Module:
 
         return self._apply(moved)
 
+    def to_empty(self, *, device, recurse=True):
+        return self._apply(lambda t: torch.empty_like(t, device=device))
+
+    def type(self, dst_type):
+        return self._apply(lambda t: t.type(dst_type))
+
+    def share_memory(self):
+        return self
+
+    def compile(self, *args, **kwargs):
+        """Nothing to do: what a module computes is compiled as it is."""
+
+    def get_submodule(self, target):
+        m = self
+        for name in target.split(".") if target else []:
+            m = getattr(m, name)
+            if not isinstance(m, Module):
+                raise AttributeError(f"`{name}` is not an nn.Module")
+        return m
+
+    def _held_in(self, group, target, what):
+        path, _, name = target.rpartition(".")
+        m = self.get_submodule(path)
+        if name not in m.__dict__[group]:
+            raise AttributeError(f"`{name}` is not {what} of {type(m).__name__}")
+        return m.__dict__[group][name]
+
+    def get_parameter(self, target):
+        return self._held_in("_parameters", target, "a parameter")
+
+    def get_buffer(self, target):
+        return self._held_in("_buffers", target, "a buffer")
+
     def _floats(self, dtype):
         # Only the floats change: a table of places must stay one of integers.
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
@@ -302,10 +335,13 @@ class Module:
     def extra_repr(self):
         return ""
 
+    def _named_texts(self):
+        return [(name, repr(m)) for name, m in self._modules.items()]
+
     def __repr__(self):
         inner = [self.extra_repr()] if self.extra_repr() else []
         # Indented by two columns a level, as torch's repr is.
-        rows = [f"({name}): " + repr(m).replace("\n", "\n  ") for name, m in self._modules.items()]
+        rows = [f"({name}): " + text.replace("\n", "\n  ") for name, text in self._named_texts()]
         if not rows:
             return f"{type(self).__name__}({', '.join(inner)})"
         return f"{type(self).__name__}(\n  " + "\n  ".join(inner + rows) + "\n)"
@@ -398,6 +434,17 @@ class ModuleList(_InOrder):
         super().__init__()
         self.extend(modules or [])
 
+    def _named_texts(self):
+        """Equal neighbours as one, as torch shows them."""
+        rows = []
+        for i, m in enumerate(self):
+            text = repr(m)
+            if rows and rows[-1][2] == text:
+                rows[-1][1] = i
+            else:
+                rows.append([i, i, text])
+        return [(str(i), text) if i == j else (f"{i}-{j}", f"{j - i + 1} x {text}") for i, j, text in rows]
+
 
 class _ByName(Module):
     """What ModuleDict and ParameterDict have in common: modules or parameters by names."""
@@ -485,19 +532,38 @@ class Linear(_Uniform):
 
 
 class Embedding(Module):
-    def __init__(self, num_embeddings, embedding_dim, padding_idx=None, device=None, dtype=None):
+    def __init__(self, num_embeddings, embedding_dim, padding_idx=None, max_norm=None, norm_type=2.0,
+                 scale_grad_by_freq=False, sparse=False, _weight=None, _freeze=False, device=None, dtype=None):
         super().__init__()
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
-        self.weight = Parameter(torch.empty((num_embeddings, embedding_dim), device=device, dtype=dtype).normal_())
-        if padding_idx is not None:
+        self.max_norm, self.norm_type = max_norm, norm_type
+        self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
+        made = _weight is None
+        if made:
+            _weight = torch.empty((num_embeddings, embedding_dim), device=device, dtype=dtype).normal_()
+        self.weight = Parameter(_weight, not _freeze)
+        if made and padding_idx is not None:
             # As torch begins; it is no mask, so training may move the row away from zero.
             self.weight[padding_idx] = 0
 
+    @classmethod
+    def from_pretrained(cls, embeddings, freeze=True, padding_idx=None, max_norm=None, norm_type=2.0,
+                        scale_grad_by_freq=False, sparse=False):
+        if embeddings.ndim != 2:
+            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+        return cls(*embeddings.shape, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, embeddings, freeze)
+
     def forward(self, input):
-        return F.embedding(input, self.weight, self.padding_idx)
+        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
+                           self.scale_grad_by_freq, self.sparse)
 
     def extra_repr(self):
-        return f"{self.num_embeddings}, {self.embedding_dim}"
+        text = f"{self.num_embeddings}, {self.embedding_dim}"
+        for name, plain in (("padding_idx", None), ("max_norm", None), ("norm_type", 2.0),
+                            ("scale_grad_by_freq", False)):
+            value = getattr(self, name)
+            text += "" if value == plain else f", {name}={value}"
+        return text + (", sparse=True" if self.sparse else "")
 
 
 def _shape(normalized_shape):
@@ -705,101 +771,3 @@ class Softmax(_Function):
 
 class LogSoftmax(_Function):
     function, takes = F.log_softmax, {"dim": None}
-
-
-class _Pool(_Function):
-    """A pool whose windows are side by side unless a stride is given."""
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        if self.stride is None:
-            self.stride = self.kernel_size
-
-
-class _MaxPool(_Pool):
-    takes = {"kernel_size": _NEEDED, "stride": None, "padding": 0, "dilation": 1, "return_indices": False,
-             "ceil_mode": False}
-    hidden = "return_indices",
-
-
-class MaxPool1d(_MaxPool):
-    function = F.max_pool1d
-
-
-class MaxPool2d(_MaxPool):
-    function = F.max_pool2d
-
-
-class MaxPool3d(_MaxPool):
-    function = F.max_pool3d
-
-
-class AvgPool1d(_Pool):
-    function = F.avg_pool1d
-    takes = {"kernel_size": _NEEDED, "stride": None, "padding": 0, "ceil_mode": False, "count_include_pad": True}
-    hidden = "ceil_mode", "count_include_pad"
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        for key in ("kernel_size", "stride", "padding"):  # torch keeps them as tuples here alone
-            value = getattr(self, key)
-            setattr(self, key, (value,) if isinstance(value, int) else tuple(value))
-
-
-class _AvgPool(_Pool):
-    takes = {"kernel_size": _NEEDED, "stride": None, "padding": 0, "ceil_mode": False, "count_include_pad": True,
-             "divisor_override": None}
-    hidden = "ceil_mode", "count_include_pad", "divisor_override"
-
-
-class AvgPool2d(_AvgPool):
-    function = F.avg_pool2d
-
-
-class AvgPool3d(_AvgPool):
-    function = F.avg_pool3d
-
-
-class _LPPool(_Function):
-    takes = {"norm_type": _NEEDED, "kernel_size": _NEEDED, "stride": None, "ceil_mode": False}
-
-
-class LPPool1d(_LPPool):
-    function = F.lp_pool1d
-
-
-class LPPool2d(_LPPool):
-    function = F.lp_pool2d
-
-
-class _AdaptiveAvgPool(_Function):
-    takes = {"output_size": _NEEDED}
-
-
-class AdaptiveAvgPool1d(_AdaptiveAvgPool):
-    function = F.adaptive_avg_pool1d
-
-
-class AdaptiveAvgPool2d(_AdaptiveAvgPool):
-    function = F.adaptive_avg_pool2d
-
-
-class AdaptiveAvgPool3d(_AdaptiveAvgPool):
-    function = F.adaptive_avg_pool3d
-
-
-class _AdaptiveMaxPool(_Function):
-    takes = {"output_size": _NEEDED, "return_indices": False}
-    hidden = "return_indices",
-
-
-class AdaptiveMaxPool1d(_AdaptiveMaxPool):
-    function = F.adaptive_max_pool1d
-
-
-class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    function = F.adaptive_max_pool2d
-
-
-class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    function = F.adaptive_max_pool3d

@@ -181,3 +181,101 @@ class NLLLoss(_Function):
 
 class BCEWithLogitsLoss(_Function):
     function = F.binary_cross_entropy_with_logits
+
+
+class _Pool(_Function):
+    """A pool whose windows are side by side unless a stride is given."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        if self.stride is None:
+            self.stride = self.kernel_size
+
+
+class _MaxPool(_Pool):
+    takes = {"kernel_size": _NEEDED, "stride": None, "padding": 0, "dilation": 1, "return_indices": False,
+             "ceil_mode": False}
+    hidden = "return_indices",
+
+
+class MaxPool1d(_MaxPool):
+    function = F.max_pool1d
+
+
+class MaxPool2d(_MaxPool):
+    function = F.max_pool2d
+
+
+class MaxPool3d(_MaxPool):
+    function = F.max_pool3d
+
+
+class AvgPool1d(_Pool):
+    function = F.avg_pool1d
+    takes = {"kernel_size": _NEEDED, "stride": None, "padding": 0, "ceil_mode": False, "count_include_pad": True}
+    hidden = "ceil_mode", "count_include_pad"
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        for key in ("kernel_size", "stride", "padding"):  # torch keeps them as tuples here alone
+            value = getattr(self, key)
+            setattr(self, key, (value,) if isinstance(value, int) else tuple(value))
+
+
+class _AvgPool(_Pool):
+    takes = {"kernel_size": _NEEDED, "stride": None, "padding": 0, "ceil_mode": False, "count_include_pad": True,
+             "divisor_override": None}
+    hidden = "ceil_mode", "count_include_pad", "divisor_override"
+
+
+class AvgPool2d(_AvgPool):
+    function = F.avg_pool2d
+
+
+class AvgPool3d(_AvgPool):
+    function = F.avg_pool3d
+
+
+class _LPPool(_Function):
+    takes = {"norm_type": _NEEDED, "kernel_size": _NEEDED, "stride": None, "ceil_mode": False}
+
+
+class LPPool1d(_LPPool):
+    function = F.lp_pool1d
+
+
+class LPPool2d(_LPPool):
+    function = F.lp_pool2d
+
+
+class _AdaptiveAvgPool(_Function):
+    takes = {"output_size": _NEEDED}
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+    function = F.adaptive_avg_pool1d
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+    function = F.adaptive_avg_pool2d
+
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPool):
+    function = F.adaptive_avg_pool3d
+
+
+class _AdaptiveMaxPool(_Function):
+    takes = {"output_size": _NEEDED, "return_indices": False}
+    hidden = "return_indices",
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+    function = F.adaptive_max_pool1d
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+    function = F.adaptive_max_pool2d
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+    function = F.adaptive_max_pool3d

@@ -89,13 +89,29 @@ class _Layers(_Recurrent):
         return [f"_l{layer}"] + ([f"_l{layer}_reverse"] if self.bidirectional else [])
 
     def forward(self, input, hx=None):
+        if not isinstance(input, torch.Tensor):
+            return self._of_packed(input, hx)
+        return self._layers(input, hx, self.batch_first, None)
+
+    def _of_packed(self, input, hx):
+        """Sequences of different lengths: filled up, and each state stays as it is where its sequence has ended."""
+        from torch.nn.utils import rnn
+        x, lengths = rnn.pad_packed_sequence(input)
+        goes_on = torch.arange(x.shape[0], device=x.device).unsqueeze(1) < lengths.to(x.device)
+        out, states = self._layers(x, hx, False, goes_on.unsqueeze(-1))
+        order = input.sorted_indices
+        lengths = lengths if order is None else lengths[order.cpu()]
+        packed = rnn.pack_padded_sequence(out if order is None else out.index_select(1, order), lengths)
+        return input._with(packed.data), states
+
+    def _layers(self, input, hx, batch_first, goes_on):
         name = type(self).__name__
         if input.ndim not in (2, 3):
             raise ValueError(f"{name} takes an input of 2 or 3 dimensions, got {input.ndim}")
         if input.shape[-1] != self.input_size:
             raise RuntimeError(f"{name} takes {self.input_size} elements at each step, got {input.shape[-1]}")
         alone = input.ndim == 2
-        x = input.unsqueeze(1) if alone else input.transpose(0, 1) if self.batch_first else input
+        x = input.unsqueeze(1) if alone else input.transpose(0, 1) if batch_first else input
         ways = 2 if self.bidirectional else 1
         shape = [self.num_layers * ways, x.shape[1], self.hidden_size]
         if alone and hx is not None:
@@ -105,9 +121,10 @@ class _Layers(_Recurrent):
             outs = []
             for way, suffix in enumerate(self._suffixes(layer)):
                 h, steps = tuple(s[layer * ways + way] for s in start), list(self._given(x, suffix).unbind(0))
-                made = []
-                for one in reversed(steps) if way else steps:
-                    h = self._stepped(one, h, suffix)
+                made, places = [], range(len(steps))
+                for t in reversed(places) if way else places:
+                    new = self._stepped(steps[t], h, suffix)
+                    h = new if goes_on is None else tuple(torch.where(goes_on[t], a, b) for a, b in zip(new, h))
                     made.append(h[0])
                 last.append(h)
                 outs.append(torch.stack(made[::-1] if way else made))
@@ -117,7 +134,7 @@ class _Layers(_Recurrent):
         states = tuple(torch.stack([h[i] for h in last]) for i in range(self.states))
         if alone:
             x, states = x.squeeze(1), tuple(s.squeeze(1) for s in states)
-        elif self.batch_first:
+        elif batch_first:
             x = x.transpose(0, 1)
         return x, states if self.states == 2 else states[0]
 
