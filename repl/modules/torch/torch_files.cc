@@ -4,8 +4,10 @@
 #include <algorithm>
 
 #include "repl/modules/torch/tensor_object.h"
+#include "repl/script/value/bytes.h"
 #include "runtime/files/npy.h"
 #include "runtime/files/safetensors.h"
+#include "runtime/files/zip.h"
 
 namespace kiln::script {
 
@@ -13,16 +15,17 @@ namespace {
 
 enum class TensorFormat { kNpy, kNpz, kSafetensors };
 
-TensorFormat format_of(Interp& in, const std::string& path) {
+/// nullopt: PyTorch's own format, which torch._pickles reads and writes.
+std::optional<TensorFormat> format_of(const std::string& path) {
   if (path.ends_with(".npy")) return TensorFormat::kNpy;
   if (path.ends_with(".npz")) return TensorFormat::kNpz;
   if (path.ends_with(".safetensors")) return TensorFormat::kSafetensors;
-  const bool pickled = path.ends_with(".pt") || path.ends_with(".pth") || path.ends_with(".bin");
-  in.fail(with_note(
-      pickled ? error(ErrorKind::kUnsupported, "'{}': Kiln neither reads nor writes pickles, which are programs", path)
-              : error(ErrorKind::kUnsupported,
-                      "'{}' is none of .npy, .npz and .safetensors, which Kiln saves and loads", path),
-      "help: torch.save(x, 'x.npy'), or torch.save({'x': x}, 'x.safetensors')"));
+  return std::nullopt;
+}
+
+/// An object with write() or read(), as open() and io.BytesIO() give one.
+bool is_stream(Interp& in, const Value& v, std::string_view method) {
+  return v.object() && !v.get<Str>() && in.find_attribute(v, method).has_value();
 }
 
 std::string path_of(Interp& in, const Value& v) {
@@ -56,8 +59,14 @@ std::vector<runtime::NamedTensor> named_tensors(Interp& in, const Value& v, Tens
 }
 
 Value save(Interp& in, NativeArgs& a) {
+  auto pickled = [&](const Value& f) {
+    return in.call(*in.import_module("torch._pickles")->attribute(in, "save"), {a[0], f});
+  };
+  if (is_stream(in, a[1], "write")) return pickled(a[1]);
   const std::string path = path_of(in, a[1]);
-  switch (const TensorFormat format = format_of(in, path)) {
+  const std::optional<TensorFormat> format = format_of(path);
+  if (!format) return pickled(Value::str(path));
+  switch (*format) {
     case TensorFormat::kNpy:
       if (a[0].get<Dict>() || a[0].get<List>() || a[0].get<Tuple>())
         in.fail(with_note(error(ErrorKind::kType, "a .npy file holds one tensor, not '{}'", in.type_name(a[0])),
@@ -65,10 +74,10 @@ Value save(Interp& in, NativeArgs& a) {
       in.check(runtime::save_npy(seen_tensor(in, a[0], "save()"), path));
       break;
     case TensorFormat::kNpz:
-      in.check(runtime::save_npz(named_tensors(in, a[0], format), path));
+      in.check(runtime::save_npz(named_tensors(in, a[0], *format), path));
       break;
     case TensorFormat::kSafetensors:
-      in.check(runtime::save_safetensors({named_tensors(in, a[0], format), {}}, path));
+      in.check(runtime::save_safetensors({named_tensors(in, a[0], *format), {}}, path));
       break;
   }
   return Value::none();
@@ -79,10 +88,16 @@ Value load(Interp& in, NativeArgs& a) {
     in.fail(with_note(error(ErrorKind::kUnsupported,
                             "load() maps no files: one that is cut short while a tensor lies in it ends the process"),
                       "help: leave mmap=True out; elements are read straight into the tensor's memory"));
-  const Device device = given(a[1]) ? device_of(in, a[1]) : torch_state(in).device();
+  auto pickled = [&](const Value& f) {
+    return in.call(*in.import_module("torch._pickles")->attribute(in, "load"), {f, given(a[1]) ? a[1] : Value::none()});
+  };
+  if (is_stream(in, a[0], "read")) return pickled(a[0]);
   const std::string path = path_of(in, a[0]);
+  const std::optional<TensorFormat> format = format_of(path);
+  if (!format) return pickled(Value::str(path));
+  const Device device = given(a[1]) ? device_of(in, a[1]) : torch_state(in).device();
   std::vector<runtime::NamedTensor> tensors;
-  switch (format_of(in, path)) {
+  switch (*format) {
     case TensorFormat::kNpy:
       return wrap(in.take(runtime::load_npy(device, path)));
     case TensorFormat::kNpz:
@@ -99,12 +114,57 @@ Value load(Interp& in, NativeArgs& a) {
 
 constexpr NativeDef kFileFunctions[] = {
     {"load(f, map_location=None, *, weights_only=True, mmap=None)", load,
-     "the tensor of a .npy file, or a dict of those of a .npz or .safetensors file"},
-    {"save(obj, f)", save, "writes a tensor to a .npy file, or a dict of tensors to a .npz or .safetensors file"},
+     "what save() wrote; of a .npy file a tensor, of a .npz or .safetensors file a dict of tensors"},
+    {"save(obj, f)", save,
+     "writes tensors, numbers, texts and collections of them as PyTorch does; by the name, a .npy, .npz or "
+     ".safetensors "
+     "file of tensors"},
+};
+
+// --- what torch._pickles needs: archives of texts and of elements
+
+/// save_zip(path, entries): pairs of a name and bytes, or the tensor whose elements they are.
+Value save_zip(Interp& in, NativeArgs& a) {
+  runtime::ZipWriter archive = in.take(runtime::ZipWriter::open(in.to_text(a[0], "the file")));
+  for (const Value& pair : in.to_vector(a[1])) {
+    const std::vector<Value> parts = in.to_vector(pair);
+    const std::string name = in.to_text(parts[0], "a name");
+    if (auto* bytes = parts[1].get<Bytes>()) {
+      in.check(archive.add(name, {}, bytes->data));
+    } else {
+      const std::vector<std::byte> elements = taken(in, seen_tensor(in, parts[1], "save()").to_bytes());
+      in.check(archive.add(name, {}, {reinterpret_cast<const char*>(elements.data()), elements.size()}));
+    }
+  }
+  in.check(archive.finish());
+  return Value::none();
+}
+
+/// load_zip(path, is_text): a dict of names to bytes where is_text(name), else to tensors of uint8.
+Value load_zip(Interp& in, NativeArgs& a) {
+  const runtime::InputFile file = in.take(runtime::InputFile::open(in.to_text(a[0], "the file")));
+  auto out = make<Dict>();
+  for (const runtime::ZipEntry& e : in.take(runtime::read_zip(file, "file of PyTorch's"))) {
+    const runtime::ZipContent content = in.take(runtime::ZipContent::open(file, e));
+    if (in.truth(in.call(a[1], {Value::str(e.name)}))) {
+      out->table.set(e.name, make<Bytes>(in.take(content.file().text(content.begin(), content.bytes()))));
+    } else {
+      const int64_t shape[] = {static_cast<int64_t>(content.bytes())};
+      const Device host = described_device(in, Value::str("cpu"));
+      out->table.set(e.name, wrap(in.take(content.file().tensor(host, DType::kU8, shape, content.begin()))));
+    }
+  }
+  return out;
+}
+
+constexpr NativeDef kArchives[] = {
+    {"load_zip(path, is_text)", load_zip, "the entries of an archive: bytes, or tensors of uint8"},
+    {"save_zip(path, entries)", save_zip, "writes an archive of bytes and of tensors' elements"},
 };
 
 }  // namespace
 
 std::span<const NativeDef> file_functions() { return kFileFunctions; }
+std::span<const NativeDef> archive_functions() { return kArchives; }
 
 }  // namespace kiln::script

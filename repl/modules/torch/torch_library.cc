@@ -14,6 +14,8 @@
 
 namespace kiln::script {
 
+std::span<const NativeDef> archive_functions();  // torch_files.cc
+
 namespace {
 
 /// Small tensors are computed now, as every operation's are.
@@ -373,6 +375,7 @@ void fill_library(Interp& in, ModuleObject& m) {
   add_functions(m, sorting_functions());
   add_functions(m, scanning_functions());
   add_functions(m, complex_functions());
+  add_functions(m, archive_functions());
 }
 
 constexpr ModuleDef kModules[] = {{"torch._kiln", fill_library}};

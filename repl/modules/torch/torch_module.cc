@@ -541,7 +541,6 @@ constexpr NativeDef kTorch[] = {
      "are all elements close: |a-b| <= atol + rtol*|b|?"},
     {"arange(*bounds, start=, end=, step=, dtype=None, device=None, requires_grad=False)", arange,
      "numbers from start to below end"},
-    {"device(type, index=)", device, "a device by its name"},
     {"empty(*shape, size=, dtype=None, device=None, requires_grad=False)", empty, "uninitialised"},
     {"empty_like(input, *, dtype=None, device=None, requires_grad=False)", empty_like,
      "uninitialised, with another tensor's shape, dtype and device"},
@@ -691,6 +690,15 @@ constexpr std::string_view kComplexNames[] = {
     "complex64", "conj",  "conj_physical", "imag",        "is_conj",         "isreal",
     "polar",     "real",  "resolve_conj",  "resolve_neg", "view_as_complex", "view_as_real"};
 
+/// torch.Tensor(data), torch.Tensor(2, 3): as torch.FloatTensor.
+Value make_tensor(Interp& in, NativeArgs& a) {
+  CallArgs args;
+  for (const Value& v : rest_of(a[0])) args.args.push_back(v);
+  return in.call(*in.import_module("torch")->attribute(in, "FloatTensor"), args);
+}
+constexpr NativeDef kMakeTensor{"Tensor(*args)", make_tensor, "a tensor of float32: of data, or empty of these sizes"};
+constexpr NativeDef kMakeDevice{"device(type, index=)", device, "a device by its name"};
+
 void fill_torch(Interp& in, ModuleObject& m) {
   install_tensor_methods(in);
   in.add_methods({GeneratorObject::kKind, kGenerator});
@@ -702,7 +710,10 @@ void fill_torch(Interp& in, ModuleObject& m) {
   for (int i = 0; i < kNumDTypes; ++i)
     if (is_in_torch(static_cast<DType>(i))) m.members.set(kDTypes[i].torch, Value::dtype(static_cast<DType>(i)));
   for (const DTypeAlias& d : kAliases) m.members.set(d.name, Value::dtype(d.dtype));
+  in.type_of(TensorObject::kKind)->constructor = make<Native>(kMakeTensor);
   m.members.set("Tensor", in.type_of(TensorObject::kKind));
+  in.type_of(DeviceObject::kKind)->constructor = make<Native>(kMakeDevice);
+  m.members.set("device", in.type_of(DeviceObject::kKind));
   m.members.set("dtype", in.type_of(Kind::kDType));
   m.members.set("Size", size_type(in));
   m.texts = {library_module("torch._tensor"),  library_module("torch._elementwise"), library_module("torch._products"),

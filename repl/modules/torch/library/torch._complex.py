@@ -798,3 +798,8 @@ for _name in list(_PARTS) + """
         type_as copy_ fill_ zero_ add_ sub_ mul_ div_ new_zeros new_ones new_empty""".split():
     setattr(Tensor, _name, globals()[_name])
 Tensor.cfloat, Tensor.cdouble = lambda x: to(x, complex64), lambda x: to(x, complex128)
+
+
+def save(obj, f):
+    from torch import _pickles
+    _pickles.save(obj, f)

@@ -56,11 +56,42 @@ TEST_F(Files, Mistakes) {
   EXPECT_EQ(run("torch.save({'a': 3}, D + 'x.npz')"), "save() writes tensors; 'a' is 'int'");
   EXPECT_EQ(run("torch.save({1: torch.ones(1)}, D + 'x.npz')"), "a tensor's name must be a str, got 'int'");
   EXPECT_EQ(run("torch.save([torch.ones(1)], D + 'x.npy')"), "a .npy file holds one tensor, not 'list'");
-  EXPECT_EQ(run("torch.save(torch.ones(1), 'x.pt')"),
-            "'x.pt': Kiln neither reads nor writes pickles, which are programs");
-  EXPECT_EQ(run("torch.load('x.txt')"), "'x.txt' is none of .npy, .npz and .safetensors, which Kiln saves and loads");
+  EXPECT_EQ(run("torch.load(D + 'none.pt')"), folder_.path + "/none.pt: No such file or directory");
+  EXPECT_EQ(run("open(D + 'x.pt', 'w').write('text')\ntorch.load(D + 'x.pt')"),
+            folder_.path + "/x.pt: it is no file of PyTorch's: a zip archive ends otherwise");
   EXPECT_EQ(run("torch.load(D + 'none.npy')"), folder_.path + "/none.npy: No such file or directory");
   EXPECT_EQ(run("torch.load(3)"), "the file must be a str, got 'int'");
+}
+
+// PyTorch's files are read as data: a name that is not on the list of what makes tensors is never called.
+TEST_F(Files, PicklesAreNoPrograms) {
+  const std::string save =
+      "from torch import _kiln\n"
+      "def read(pickle, *more):\n"
+      "    _kiln.save_zip(D + 'x.pt', [('a/data.pkl', pickle), *more])\n"
+      "    try:\n"
+      "        print(torch.load(D + 'x.pt'))\n"
+      "    except Exception as e:\n"
+      "        print(type(e).__name__, str(e).replace(D, ''))\n";
+  auto read = [&](const std::string& arguments) { return run(save + "read(" + arguments + ")"); };
+  EXPECT_EQ(read("b'\\x80\\x02cos\\nsystem\\n(X\\x04\\x00\\x00\\x00truetR.'"),
+            "NotImplementedError 'x.pt' holds 'os.system', which is code: load() reads tensors, numbers, texts and "
+            "collections of them, as module.state_dict() is one\n");
+  EXPECT_EQ(read("b'\\x80\\x02}(K\\x01K\\x02K\\x03N\\x87u.'"), "{1: (2, 3, None)}\n");
+  EXPECT_EQ(read("b'\\x80\\x02]'"), "RuntimeError 'x.pt' is damaged: its pickle ends or goes wrong at byte 3\n");
+  EXPECT_EQ(read("b'\\x80\\x02X\\xff\\xff\\xff\\xff'"),
+            "RuntimeError 'x.pt' is damaged: its pickle ends or goes wrong at byte 7\n");
+  EXPECT_EQ(read("b'\\x80\\x02K\\x01K\\x02\\x85R.'"),
+            "RuntimeError 'x.pt' is damaged: its pickle ends or goes wrong at byte 8\n");
+  EXPECT_EQ(read("b'\\x80\\x02i.'"),
+            "NotImplementedError 'x.pt': its pickle has the code b'i', which load() does not run\n");
+  // A tensor that would reach beyond its storage.
+  const std::string tensor =
+      "b'\\x80\\x02ctorch._utils\\n_rebuild_tensor_v2\\n((X\\x07\\x00\\x00\\x00storagectorch\\nFloatStorage\\n"
+      "X\\x01\\x00\\x00\\x000X\\x03\\x00\\x00\\x00cpuK\\x02tQK\\x00K";
+  const std::string rest = "\\x85K\\x01\\x85\\x89NtR.', ('a/data/0', b'\\x00\\x00\\x80?' * 2)";
+  EXPECT_EQ(read(tensor + "\\x02" + rest), "tensor([1., 1.])\n");
+  EXPECT_EQ(read(tensor + "\\x03" + rest), "RuntimeError a tensor of (3,) does not fit its storage of 2 elements\n");
 }
 
 }  // namespace
