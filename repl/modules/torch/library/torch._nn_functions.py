@@ -1,6 +1,6 @@
 """Modules of torch.nn without parameters, whose arguments go to the function of torch.nn.functional."""
 import torch.nn.functional as F
-from torch._nn import _NEEDED, _Function
+from torch._nn import _NEEDED, Dropout, _Function
 
 
 class LogSigmoid(_Function):
@@ -181,6 +181,30 @@ class NLLLoss(_Function):
 
 class BCEWithLogitsLoss(_Function):
     function = F.binary_cross_entropy_with_logits
+
+
+class Dropout1d(Dropout):
+    """Drops whole channels."""
+
+    _dims = (2, 3)
+
+    def forward(self, input):
+        if input.ndim not in self._dims:
+            raise RuntimeError(f"{type(self).__name__} takes an input of {self._dims[0]} or {self._dims[1]} dimensions, "
+                               f"got {input.ndim}")
+        if not self.training or self.p == 0:
+            return input
+        alone = input.ndim == self._dims[0]
+        out = F.dropout2d(input.unsqueeze(0) if alone else input, self.p, True)
+        return out.squeeze(0) if alone else out
+
+
+class Dropout2d(Dropout1d):
+    _dims = (3, 4)
+
+
+class Dropout3d(Dropout1d):
+    _dims = (4, 5)
 
 
 class _Pool(_Function):

@@ -120,6 +120,23 @@ class RandomSampler(Sampler):
         return self.num_samples
 
 
+class WeightedRandomSampler(Sampler):
+    """Places drawn as often as their weights say."""
+
+    def __init__(self, weights, num_samples, replacement=True, generator=None):
+        self.weights, self.num_samples = torch.as_tensor(weights, dtype=torch.float64), num_samples
+        self.replacement, self.generator = replacement, generator
+        if num_samples <= 0:
+            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
+
+    def __iter__(self):
+        drawn = torch.multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator)
+        return iter(drawn.tolist())
+
+    def __len__(self):
+        return self.num_samples
+
+
 class BatchSampler(Sampler):
     def __init__(self, sampler, batch_size, drop_last):
         self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
