@@ -63,8 +63,6 @@ constexpr NearestWay kNearestWays[] = {
     {"torch.distributed", "a script has one process; several GPUs are devices of it: torch.device('cuda:1')"},
     {"torch.get_rng_state", "a torch.Generator() with a seed of its own"},
     {"torch.histogram", "torch.histc, or torch.bucketize and torch.bincount for edges of your own"},
-    {"torch.linalg.lstsq", "torch.linalg.solve(X.T @ X, X.T @ y)"},
-    {"torch.linalg.pinv", "torch.linalg.solve(X.T @ X, X.T)"},
     {"torch.multiprocessing", "a script has one process: start kiln several times"},
     {"torch.preserve_format", "results are row-major without memory_format="},
     {"torch.sparse", "index_add_, scatter_add_ and x[places] of dense tensors"},

@@ -1,4 +1,6 @@
 """torch.linalg: norms, products, and small matrices solved."""
+from collections import namedtuple
+
 import torch
 from torch import _kiln, _tensor
 from torch._special import cross as _cross
@@ -171,3 +173,151 @@ def _cholesky_rule(g, A):
     inner = inner - 0.5 * torch.diag_embed(torch.diagonal(inner, 0, -2, -1))
     half = solve(L.mT, solve(L.mT, inner.mT).mT)  # L^-T · inner · L^-1
     return (0.5 * (half + half.mT), )
+
+
+# --- factors. Their gradients are those of unique factors: columns of equal values have none.
+
+
+_QR = namedtuple("linalg_qr", ("Q", "R"))
+_Eigh = namedtuple("linalg_eigh", ("eigenvalues", "eigenvectors"))
+_SVD = namedtuple("linalg_svd", ("U", "S", "Vh"))
+_Lstsq = namedtuple("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"))
+
+
+def _skew(X):
+    return X - X.mT
+
+
+def _between(x):
+    """1 / (x[j] - x[i]), and 0 on the diagonal."""
+    apart = x.unsqueeze(-2) - x.unsqueeze(-1)
+    same = torch.eye(x.shape[-1], dtype=torch.bool, device=x.device)
+    return torch.where(same, 0.0, 1 / torch.where(same, 1.0, apart))
+
+
+def qr(A, mode="reduced"):
+    """(Q, R) with A = Q R: Q has orthonormal columns, R is upper triangular."""
+    from torch import _factors
+    if mode not in ("reduced", "complete", "r"):
+        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or "
+                           "'complete'")
+    Q, R = _factors.qr(A.detach())
+    m, n = A.shape[-2:]
+    if mode != "complete" and m > n:
+        Q, R = Q[..., :n].contiguous(), R[..., :n, :].contiguous()
+    if mode == "r":
+        Q = Q.new_empty(0)
+    if mode != "reduced" or m < n:
+        if _kiln.records(A) and not _kiln.is_no_grad():
+            raise NotImplementedError("qr() has a gradient of matrices with as many rows as columns or more, with "
+                                      "mode='reduced'")
+        return _QR(Q, R)
+
+    def back(Q, R, of_q, of_r):
+        M = of_q.mT @ Q if of_r is None else R @ of_r.mT
+        M = -M if of_r is None else M
+        M = M.tril() + M.tril(-1).mT
+        right = Q @ M if of_q is None else of_q + Q @ M
+        return solve(R, right.mT).mT
+
+    return _QR(_ruled(Q, lambda g, A: (back(*qr(A), g, None), ), A),
+               _ruled(R, lambda g, A: (back(*qr(A), None, g), ), A))
+
+
+def eigh(A, UPLO="L"):
+    """(eigenvalues from the least on, eigenvectors as columns) of symmetric matrices."""
+    from torch import _factors
+    if UPLO not in ("L", "U"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    values, vectors = _factors.eigh((A if UPLO == "L" else A.mT).detach())
+
+    def of_values(g, A):
+        V = eigh(A, UPLO)[1]
+        return (V * g.unsqueeze(-2)) @ V.mT,
+
+    def of_vectors(g, A):
+        L, V = eigh(A, UPLO)
+        return V @ ((V.mT @ g) * _between(L)) @ V.mT,
+
+    return _Eigh(_ruled(values, of_values, A), _ruled(vectors, of_vectors, A))
+
+
+def eigvalsh(A, UPLO="L"):
+    return eigh(A, UPLO)[0]
+
+
+def _thin_svd(A):
+    from torch import _factors
+    U, S, V = _factors.svd(A.detach())
+
+    def of_s(g, A):
+        U, S, V = _thin_svd(A)
+        return (U * g.unsqueeze(-2)) @ V.mT,
+
+    def of_u(g, A):
+        U, S, V = _thin_svd(A)
+        inner = (_skew(U.mT @ g) * _between(S.square())) * S.unsqueeze(-2)
+        rest = g - U @ (U.mT @ g)
+        return (U @ inner + rest / S.unsqueeze(-2)) @ V.mT,
+
+    def of_v(g, A):
+        U, S, V = _thin_svd(A)
+        inner = S.unsqueeze(-1) * (_skew(V.mT @ g) * _between(S.square()))
+        rest = g - V @ (V.mT @ g)
+        return U @ (inner @ V.mT + (rest / S.unsqueeze(-2)).mT),
+
+    return _ruled(U, of_u, A), _ruled(S, of_s, A), _ruled(V, of_v, A)
+
+
+def svd(A, full_matrices=True):
+    """(U, S, Vh) with A = U diag(S) Vh: singular values from the largest on."""
+    from torch import _factors
+    U, S, V = _thin_svd(A)
+    m, n = A.shape[-2:]
+    if full_matrices and m != n:
+        wide = U if m > n else V
+        whole = torch.cat([wide, _factors.qr(wide.detach())[0][..., min(m, n):]], -1)
+        U, V = (whole, V) if m > n else (U, whole)
+    return _SVD(U, S, V.mT)
+
+
+def svdvals(A):
+    return _thin_svd(A)[1]
+
+
+def _significant(S, shape, atol, rtol):
+    """Which singular values count."""
+    least = S[..., :1] * (max(shape[-2:]) * torch.finfo(S.dtype).eps if rtol is None else rtol)
+    return S > (least if atol is None else torch.maximum(least, torch.full_like(least, atol)))
+
+
+def pinv(A, *, atol=None, rtol=None, hermitian=False):
+    """Moore's and Penrose's inverse."""
+    U, S, V = _thin_svd(A)
+    kept = _significant(S.detach(), A.shape, atol, 0.0 if rtol is None and atol is not None else rtol)
+    inverse = torch.where(kept, 1 / torch.where(kept, S, 1.0), 0.0)
+    return (V * inverse.unsqueeze(-2)) @ U.mT
+
+
+def matrix_rank(A, *, atol=None, rtol=None, hermitian=False):
+    S = svdvals(A.detach())
+    return _significant(S, A.shape, atol, 0.0 if rtol is None and atol is not None else rtol).sum(-1)
+
+
+def cond(A, p=None):
+    """The largest singular value over the least."""
+    if p not in (None, 2):
+        raise NotImplementedError(f"cond(p={p!r}) is not supported: it is None or 2")
+    S = svdvals(A)
+    return S[..., 0] / S[..., -1]
+
+
+def lstsq(A, B, rcond=None, *, driver=None):
+    """The X for which A X is nearest to B, of least norm where there are several."""
+    if A.ndim < 2 or B.ndim != A.ndim or A.shape[-2] != B.shape[-2]:
+        raise RuntimeError(f"lstsq() of {tuple(A.shape)} and {tuple(B.shape)}")
+    X = pinv(A, rtol=rcond) @ B
+    m, n = A.shape[-2:]
+    full = m > n
+    residuals = (A @ X - B).square().sum(-2) if full else A.new_empty(0)
+    return _Lstsq(X, residuals, matrix_rank(A, rtol=rcond), A.new_empty(0))

@@ -70,3 +70,16 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu"):
 
 def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu"):
     return tensor.normal_(0.0, calculate_gain(nonlinearity, a) / math.sqrt(_fans(tensor)[0 if mode == "fan_in" else 1]))
+
+
+def orthogonal_(tensor, gain=1, generator=None):
+    """Rows, or columns where there are fewer, are orthonormal."""
+    if tensor.ndim < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    rows = tensor.shape[0]
+    drawn = torch.randn(rows, tensor.numel() // rows, device=tensor.device, generator=generator)
+    wide = rows < drawn.shape[1]
+    q, r = torch.linalg.qr(drawn.T if wide else drawn)
+    q = q * torch.diagonal(r).sign()  # so that all are as likely
+    with torch.no_grad():
+        return tensor.copy_((q.T if wide else q).reshape(tensor.shape)).mul_(gain)
