@@ -1,0 +1,60 @@
+// torch.autocast and factors of matrices on a real GPU, as scripts use them.
+#include "repl/session/session.h"
+#include "tests/gpu/gpu_test_util.h"
+
+namespace kiln::runtime {
+namespace {
+
+void run_precise(const Device& device, const char* text) {
+  script::Options options;
+  options.device = device;
+  script::Session session(std::move(options));
+  ASSERT_OK(session.run(text, "test.py", script::Mode::kFile));
+}
+
+// The lists of what takes halves and what takes float32 are PyTorch's.
+TEST(GpuPrecision, AutocastChoosesDTypes) {
+  GPU_OR_SKIP(device);
+  run_precise(device, R"(
+import torch
+import torch.nn.functional as F
+from torch import nn
+x, layer = torch.ones(4, 8), nn.Linear(8, 4)
+with torch.autocast("cuda"):
+    h = layer(x)
+    assert h.dtype is torch.float16 and h.relu().dtype is torch.float16 and (h + h).dtype is torch.float16
+    for y in (h.softmax(-1), h.log_softmax(-1), h.sum(), h.exp(), h.log(), F.layer_norm(h, (4,)),
+              F.mse_loss(h, torch.ones(4, 4)), F.cross_entropy(h, torch.tensor([0, 1, 2, 3]))):
+        assert y.dtype is torch.float32, y.dtype
+    with torch.autocast("cuda", enabled=False):
+        assert layer(x).dtype is torch.float32
+with torch.autocast("cpu"):
+    assert layer(x).dtype is torch.float32
+)");
+}
+
+TEST(GpuPrecision, FactorsMultiplyToTheMatrix) {
+  GPU_OR_SKIP(device);
+  run_precise(device, R"(
+import torch
+torch.manual_seed(3)
+def near(a, b, bound):
+    assert bool(((a - b).abs() <= bound * (1 + b.abs())).all()), (a - b).abs().max()
+for shape in ((1, 1), (3, 5), (7, 4), (5, 33, 17), (64, 64)):
+    A = torch.randn(shape)
+    m, n = shape[-2:]
+    Q, R = torch.linalg.qr(A, "complete")
+    U, S, Vh = torch.linalg.svd(A)
+    L, V = torch.linalg.eigh(A @ A.mT)
+    least = min(m, n)
+    near(Q @ R, A, 1e-4)
+    near(Q.mT @ Q, torch.eye(m), 1e-4)
+    near((U[..., :least] * S.unsqueeze(-2)) @ Vh[..., :least, :], A, 1e-3)
+    near(U.mT @ U, torch.eye(m), 1e-3)
+    near(Vh @ Vh.mT, torch.eye(n), 1e-3)
+    near((V * L.unsqueeze(-2)) @ V.mT, A @ A.mT, 1e-3)
+)");
+}
+
+}  // namespace
+}  // namespace kiln::runtime
