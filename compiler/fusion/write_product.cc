@@ -524,7 +524,7 @@ class ProductWriter {
   std::string made(size_t i, Side rows, Side columns, const Depth& depth) {
     const std::optional<size_t> stack = stacked(i);
     if (!stack) {
-      bind_made(i, rows, columns);
+      bind_made(i, rows, columns, depth);
       return made_tile(i, rows, columns);
     }
     const int dim = c_.map_of(node().operands[i].node)[*stack];
@@ -536,7 +536,7 @@ class ProductWriter {
     deep.range = e_.named_inside(fmt::format("{} * ({}) + {}", depth.step, deep.size, range), "k");
     if (!depth.rest.empty())
       deep.mask = e_.named_inside(fmt::format("{} < {} // {}", range, depth.rest, count), "in_k");
-    bind_made(i, rows, columns, stack);
+    bind_made(i, rows, columns, depth, stack);
     std::vector<std::string> parts;
     for (int64_t k = 0; k < count; ++k) {
       e_.index[at(dim)] = {std::to_string(k), kUniform};
@@ -552,7 +552,8 @@ class ProductWriter {
   }
 
   /// Says how a tile of an operand that is computed counts along its dimensions, but for `stack`.
-  void bind_made(size_t i, const Side& rows, const Side& columns, std::optional<size_t> stack = {}) {
+  void bind_made(size_t i, const Side& rows, const Side& columns, const Depth& depth,
+                 std::optional<size_t> stack = {}) {
     const Operand& o = node().operands[i];
     const std::vector<int>& map = c_.map_of(o.node);
     const std::vector<int> dims = *operand_dims(node(), i, dag_.nodes[at(o.node)].shape);
@@ -560,11 +561,27 @@ class ProductWriter {
     // Its dimensions from the innermost one outwards, each a part of the range along its side, or of the batch.
     Shape inner(o.shape.size(), 1), all = o.shape;
     if (stack) all[at(dims[*stack])] /= c_.dims[at(map[*stack])];
+    const size_t deep = i == 0 ? last : last - 1;
+    const std::string first = fmt::format("{} * {}", depth.step, depth.block);  // along k
     for (size_t e = dims.size(); e-- > 0;) {
       if (dims[e] < 0 || e == stack) continue;
       const size_t side = at(dims[e]);
       const std::string& range = side == last ? columns.range : side + 1 == last ? rows.range : batch_index(side);
       const int64_t size = c_.dims[at(map[e])];
+      // A step lies within one element of the dimensions outside of one that steps divide.
+      if (side == deep && !stack && inner[side] % depth.size == 0) {
+        std::string text = fmt::format("{} // {}", first, inner[side]);
+        inner[side] *= size;
+        if (inner[side] != all[side]) text += fmt::format(" % {}", size);
+        e_.index[at(map[e])] = {e_.named_inside(text, "k_at"), kUniform};
+        continue;
+      }
+      if (side == deep && !stack && inner[side] == 1 && size % depth.size == 0 && size != all[side]) {
+        inner[side] = size;
+        const std::string text = fmt::format("{} % {} + {}", first, size, depth.range);
+        e_.index[at(map[e])] = {e_.named_inside(text, "k_at"), side == last ? kAlongColumns : kAlongRows};
+        continue;
+      }
       std::string text = inner[side] == 1 ? range : fmt::format("{} // {}", range, inner[side]);
       inner[side] *= size;
       if (inner[side] != all[side]) text += fmt::format(" % {}", size);
@@ -662,7 +679,7 @@ class ProductWriter {
     e_.begin_loop(fmt::format("for {} in range({}):", step, all_steps), {}, false);
     if (ragged) e_.line(fmt::format("{} = {} - {} * {}", rest, k, step, block_k));
     std::string deep, in_depth;  // of operands that are made here: the places along k, and which are inside
-    const Depth along_k = {step, block_k, rest, to};
+    const Depth along_k = {step, block_k, rest, to, depth, bk};
     if ((makes_a && !stacked(0)) || (makes_b && !stacked(1))) {
       deep = fresh("k");
       e_.line(fmt::format("{} = {} * {} + {}", deep, step, block_k, depth));

@@ -33,6 +33,29 @@ TEST_F(PlanTest, OperandsOfProductsAreMadeWhereTheyAreRead) {
     }
 }
 
+/// Where steps along k divide the innermost dimension of a made operand, what it counts along outside of that is a
+/// number of the step, as the tap of a window is where channels are innermost.
+TEST_F(PlanTest, OuterDimensionsOfMadeOperandsAreNumbersOfAStep) {
+  for (const auto& [dtype, channels, is_whole] : {std::tuple{DType::kBF16, int64_t{128}, true},
+                                                  {DType::kF32, int64_t{32}, true},
+                                                  {DType::kBF16, int64_t{72}, false}}) {
+    p = {};
+    const int filters = tensor(dtype, {40, 3 * channels}, "filters");
+    const int x = tensor(dtype, {3, channels, 1, 258}, "x"), taps = tensor(dtype, {3, 1, 3, 1, 1}, "taps");
+    ExprAttributes shape;
+    shape.shape = {3, 1, 1, channels, 258};
+    const int apart = op(ExprOp::kMul, {op(ExprOp::kReshape, {x}, shape), taps});
+    shape.shape = {3, 3 * channels, 258};
+    const int made = op(ExprOp::kReshape, {apart}, shape);
+    ExprAttributes tf32;
+    tf32.tf32 = dtype == DType::kF32;
+    const Plan plan = check({op(ExprOp::kMatMul, {filters, made}, tf32)}, Variant::kFused, hopper_machine(), -1);
+    const std::string& source = plan.groups[0].source;
+    EXPECT_NE(source.find("tl.dot("), std::string::npos) << plan_text(plan);
+    EXPECT_EQ(source.find("step * BLOCK_K // " + std::to_string(channels)) != std::string::npos, is_whole) << source;
+  }
+}
+
 /// Numbers that share bytes, which a product takes: each byte is loaded once, and its parts are interleaved along k. As
 /// the left operand and the right one, of odd sizes, and in parts of a sum.
 TEST_F(PlanTest, PartsOfBytesAreMadeForProducts) {

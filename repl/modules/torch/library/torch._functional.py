@@ -255,6 +255,8 @@ def _windows(x, kernel, stride, padding, dilation):
 
 
 _MOST_TAPS = 256  # of a window of one channel, whose products are added up one by one
+_MOST_FILTERS = 128  # of a product that makes its windows where it reads them (join_operand in compiler/fusion)
+_STEP_BYTES = 128  # of a row of its operands in one step along k
 
 
 @lazily
@@ -278,8 +280,12 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     if o == groups and c == 1 and kh * kw <= _MOST_TAPS:  # a product of one row leaves a tile empty
         out = (_wide(cols) * _wide(weight).reshape(o, kh, kw, 1, 1)).sum([2, 3])
     else:
+        cols, weights = cols.reshape(n, groups, c, kh, kw, h * w), weight.reshape(groups, o // groups, c, kh, kw)
+        # Where a step along k has channels of one tap, where it looks follows from the step and the window alone.
+        if kh * kw > 1 and x.is_cuda and o // groups <= _MOST_FILTERS and c * x.element_size() % _STEP_BYTES == 0:
+            cols, weights = cols.permute(0, 1, 3, 4, 2, 5), weights.permute(0, 1, 3, 4, 2)
         cols = cols.reshape(n, groups, c * kh * kw, h * w)
-        weights = weight.reshape(groups, o // groups, c * kh * kw).unsqueeze(0)
+        weights = weights.reshape(groups, o // groups, c * kh * kw).unsqueeze(0)
         # torch's default lets convolutions use TF32, unlike products of matrices.
         if input.dtype is torch.float32 and torch.backends.cudnn.allow_tf32:
             out = weights.matmul(cols, tf32=True)
