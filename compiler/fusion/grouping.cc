@@ -42,13 +42,7 @@ int64_t product(Shape::const_iterator first, Shape::const_iterator last) {
   return std::accumulate(first, last, int64_t{1}, std::multiplies<>());
 }
 
-/// The product that a cluster of that form is about; others may make its operands.
-int product_of(const Dag& dag, const Cluster& c) {
-  const auto found = std::ranges::find_if(
-      c.members, [&](int m) { return dag.nodes[at(m)].kind == DagKind::kProduct && !c.is_for_operands(m); });
-  KILN_ASSERT(found != c.members.end(), "a cluster of {} members without its product", c.members.size());
-  return *found;
-}
+int product_of(const Dag& dag, const Cluster& c) { return products_of(dag, c).first; }
 
 /// Rows or columns of the result for which a product reads each element of an operand.
 int64_t readers_of_operand(const DagNode& product, size_t i) {
@@ -91,6 +85,7 @@ class Grouper {
       join_readers_of_rows();
       // What two of those read is stored for neither now.
       join_all();
+      if (options_.variant == Variant::kFused && options_.machine.gpu()) pair_products();
       if (options_.variant == Variant::kFused && options_.machine.gpu())
         for (size_t c = 0; c < clusters_.size(); ++c)
           for (size_t i : {0, 1}) join_operand(static_cast<int>(c), i);
@@ -439,11 +434,53 @@ class Grouper {
       }
   }
 
+  /// Products of one left operand, of which one is read by what follows the other alone, as a gate and what it gates:
+  /// one kernel has both sums. The left operand is read once, the first result is not stored, and there are twice as
+  /// many tiles to fill the last round with.
+  void pair_products() {
+    for (size_t b = 0; b < clusters_.size(); ++b) {
+      if (clusters_[b].members.empty() || clusters_[b].form != Form::kProduct) continue;
+      for (size_t a = 0; a < clusters_.size(); ++a)
+        if (a != b && is_twin(static_cast<int>(a), static_cast<int>(b))) {
+          Cluster c = clusters_[b];
+          add_members(c, clusters_[a], [](int d) { return d; });
+          replace(static_cast<int>(a), static_cast<int>(b), std::move(c));
+          break;
+        }
+    }
+  }
+
+  bool is_twin(int a, int b) const {
+    const Cluster &x = clusters_[at(a)], &y = clusters_[at(b)];
+    if (x.members.empty() || x.form != Form::kProduct || x.dims != y.dims || x.alone || y.alone ||
+        x.members.size() + y.members.size() > kMostEpilogue || operands(x, y) > kMostOperands)
+      return false;
+    const auto [p, second_p] = products_of(dag_, x);
+    const auto [q, second_q] = products_of(dag_, y);
+    const DagNode &first = dag_.nodes[at(p)], &second = dag_.nodes[at(q)];
+    if (second_p >= 0 || second_q >= 0 || !is_same(first.operands[0], second.operands[0]) ||
+        first.operand_type != second.operand_type || first.tf32 != second.tf32 ||
+        first.batch_dims != second.batch_dims || first.shape != second.shape || first.splits > 1 || second.splits > 1)
+      return false;
+    bool meets = false;
+    for (int m : x.members) {
+      if (leaves(x, y, m)) return false;
+      for (const Edge& e : users_[at(m)]) {
+        if (!y.contains(e.to)) continue;
+        meets = true;
+        if (!is_whole(dag_.nodes[at(e.to)].operands[e.operand], dag_.nodes[at(m)].shape) ||
+            operand_map(dag_, y, e.to, e.operand) != x.map_of(m))
+          return false;
+      }
+    }
+    return meets && !path_outside(a, b) && pair_pays(dag_, first, second, options_.machine);
+  }
+
   /// Makes what computes an operand of a product part of its kernel, where no element is needed by two programs, or
   /// little is computed twice: stored, it would be written and read once more.
   void join_operand(int product, size_t i) {
     const Cluster& p = clusters_[at(product)];
-    if (p.form != Form::kProduct || p.members.empty()) return;
+    if (p.form != Form::kProduct || p.members.empty() || products_of(dag_, p).second >= 0) return;
     const int node = product_of(dag_, p);
     const DagNode& n = dag_.nodes[at(node)];
     const Operand& o = n.operands[i];
@@ -696,6 +733,15 @@ bool Cluster::contains(int node) const { return std::find(members.begin(), membe
 
 int64_t Cluster::rows() const { return product(dims.begin(), dims.begin() + kept); }
 int64_t Cluster::columns() const { return product(dims.begin() + kept, dims.end()); }
+
+std::pair<int, int> products_of(const Dag& dag, const Cluster& c) {
+  std::pair<int, int> out = {-1, -1};
+  for (int m : c.members)
+    if (dag.nodes[at(m)].kind == DagKind::kProduct && !c.is_for_operands(m))
+      (out.first < 0 ? out.first : out.second) = m;
+  KILN_ASSERT(out.first >= 0, "a cluster of {} members without its product", c.members.size());
+  return out;
+}
 
 std::optional<std::vector<int>> operand_dims(const DagNode& product, size_t i, const Shape& shape) {
   const Operand& operand = product.operands[i];

@@ -41,6 +41,10 @@ struct Cluster {
 /// In place of a dimension: the part of a split reduction.
 inline constexpr int kSplitDim = -2;
 
+/// The product that a kProduct cluster is about (others may make its operands), and the one that shares its loop, whose
+/// left operand is the same; -1: there is none.
+std::pair<int, int> products_of(const Dag& dag, const Cluster& cluster);
+
 /// For each dimension of a node whose elements a product's operand reads, each once: that dimension of the operand of
 /// which it is a part; -1 where it has one element. Nullopt where the operand repeats elements, but for the parts of a
 /// split sum, or leaves some out.

@@ -77,6 +77,13 @@ ProductSize size_of_product(const DagNode& product, const BlockPair* blocks) {
   return size;
 }
 
+ProductSize size_of_twins(const ProductSize& first, const ProductSize& second) {
+  ProductSize size = first;
+  size.sums = 2;
+  size.b_alignment = std::min(first.b_alignment, second.b_alignment);
+  return size;
+}
+
 TileLimits tile_limits(const DagNode& product, const Machine& machine) {
   if (!multiplies_blocks(product, machine)) return {};
   return {.most_ctas = 2, .has_tail = true};

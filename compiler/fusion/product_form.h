@@ -33,6 +33,9 @@ bool multiplies_blocks(const DagNode& product, const Machine& machine);
 /// stores is not filled in.
 ProductSize size_of_product(const DagNode& product, const BlockPair* blocks = nullptr);
 
+/// Of two products of one left operand in one kernel.
+ProductSize size_of_twins(const ProductSize& first, const ProductSize& second);
+
 /// What the kernel of a product that is read in blocks can do.
 TileLimits tile_limits(const DagNode& product, const Machine& machine);
 

@@ -118,6 +118,19 @@ double product_us(const DagNode& product, const BlockPair& blocks, const Machine
   return best_split(product, blocks, machine).us;
 }
 
+bool pair_pays(const Dag& dag, const DagNode& first, const DagNode& second, const Machine& machine) {
+  const auto a = blocks_of(dag, first, machine), b = blocks_of(dag, second, machine);
+  if (!a || !b) return false;
+  const TileLimits limits = tile_limits(first, machine);
+  auto us = [&](ProductSize size, const DagNode& stored, int read_bytes) {
+    size.result_bytes = size_of(stored.dtype);
+    size.read_bytes = read_bytes;
+    return least_us(size, machine.multiprocessors, limits);
+  };
+  const ProductSize one = size_of_product(first, &*a), two = size_of_product(second, &*b);
+  return us(size_of_twins(one, two), second, 0) < us(one, first, 0) + us(two, second, size_of(first.dtype));
+}
+
 void split_products(Dag& dag, const Machine& machine) {
   if (!machine.gpu()) return;
   const size_t count = dag.nodes.size();

@@ -19,6 +19,10 @@ void split_products(Dag& dag, const Machine& machine);
 /// What such a product that is read in blocks takes by the model of its tiles, parts and their sum included.
 double product_us(const DagNode& product, const BlockPair& blocks, const Machine& machine);
 
+/// Whether one kernel takes less for two products of one left operand than two kernels, by the model of their tiles.
+/// Neither is split.
+bool pair_pays(const Dag& dag, const DagNode& first, const DagNode& second, const Machine& machine);
+
 /// A part of a row is a multiple of so many columns: those that a program takes at a time.
 inline constexpr int64_t kSplitUnit = 4096;
 /// Of rows that lie side by side, so many at most are scanned by a program, so many columns at a time.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "compiler/fusion/emitter.h"
@@ -20,8 +21,7 @@ class ProductWriter {
   ProductWriter(const WriteRequest& r, Group& group)
       : r_(r), dag_(r.dag), c_(r.cluster), group_(group), e_(r.dag, r.grouping, r.cluster, r.value_of) {
     group.kernel = e_.names.fresh(group.name + "_kernel");
-    for (int m : c_.members)
-      if (dag_.nodes[at(m)].kind == DagKind::kProduct) product_ = m;
+    std::tie(product_, twin_) = products_of(dag_, c_);
     const DagNode& p = node();
     const ProductSize size = size_of_product(p);
     m_ = size.m, n_ = size.n, k_ = size.k, batch_ = size.batch;
@@ -92,7 +92,7 @@ class ProductWriter {
     std::vector<Read> out;
     for (int m : c_.members) {
       const DagNode& n = dag_.nodes[at(m)];
-      if (m == product_ || c_.is_for_operands(m)) continue;
+      if (m == product_ || m == twin_ || c_.is_for_operands(m)) continue;
       for (size_t i = 0; i < n.operands.size(); ++i)
         if (!n.operands[i].is_number() && !c_.contains(n.operands[i].node))
           out.push_back({e_.access(m, i), n.op == ExprOp::kTake && i == 0});
@@ -179,8 +179,9 @@ class ProductWriter {
 
   /// Columns of a tile that have a sum of their own: names in the source.
   struct ColumnPart {
-    std::string width, column, b_desc, acc;
-    std::vector<std::string> out_desc;  // of each result; empty: it is stored by threads
+    std::string width, column;
+    std::vector<std::string> b_desc, acc;  // of each product
+    std::vector<std::string> out_desc;     // of each result; empty: it is stored by threads
     std::vector<std::string> beside_desc;
   };
 
@@ -191,8 +192,17 @@ class ProductWriter {
   }
 
   void by_blocks(const BlockPair& blocks) {
-    const auto& [a, b] = blocks;
+    const Block& a = blocks.a;
+    std::vector<int> products = {product_};
+    std::vector<Block> right_blocks = {blocks.b};
     ProductSize size = size_of_product(node(), &blocks);
+    if (twin_ >= 0) {
+      products.push_back(twin_);
+      const auto theirs = blocks_of(dag_, dag_.nodes[at(twin_)], r_.machine);
+      KILN_ASSERT(theirs, "a twin of a product by blocks is none itself");
+      right_blocks.push_back(theirs->b);
+      size = size_of_twins(size, size_of_product(dag_.nodes[at(twin_)], &*theirs));
+    }
     for (int m : stores_) {
       const int bytes = size_of(dag_.nodes[at(m)].dtype);
       if (by_descriptor(m))
@@ -248,10 +258,11 @@ class ProductWriter {
                           fmt::join(of.sizes, ", "), fmt::join(of.strides, ", "), fmt::join(block, ", ")));
       return name;
     };
-    const Operand &left = node().operands[0], &right = node().operands[1];
-    const std::string a_desc = descriptor("a", matrix("a", left, a, m, k), block_m, block_k);
-    const Matrix b_matrix = matrix("b", right, b, k, n);
-    for (ColumnPart& part : parts) part.b_desc = descriptor("b", b_matrix, block_k, part.width);
+    const std::string a_desc = descriptor("a", matrix("a", node().operands[0], a, m, k), block_m, block_k);
+    for (size_t p = 0; p < products.size(); ++p) {
+      const Matrix right = matrix("b", dag_.nodes[at(products[p])].operands[1], right_blocks[p], k, n);
+      for (ColumnPart& part : parts) part.b_desc.push_back(descriptor("b", right, block_k, part.width));
+    }
     for (int stored : stores_) {
       if (!by_descriptor(stored)) {
         for (ColumnPart& part : parts) part.out_desc.emplace_back();
@@ -279,7 +290,8 @@ class ProductWriter {
     }
     const std::string row = fresh("row"), step = fresh("step"), batch = batch_ > 1 ? fresh("batch") : "";
     parts[0].column = fresh("column");
-    for (ColumnPart& part : parts) part.acc = fresh("acc");
+    for (size_t p = 0; p < products.size(); ++p)
+      for (ColumnPart& part : parts) part.acc.push_back(fresh("acc"));
     std::string range;
     if (stay) {
       const std::string tiles_m = fresh("tiles_m"), tiles_n = fresh("tiles_n"), tile = fresh("tile"),
@@ -313,8 +325,9 @@ class ProductWriter {
     }
     bind_batch(batch);
     if (!stay) range = steps(k, block_k);
-    for (const ColumnPart& part : parts)
-      e_.line(fmt::format("{} = tl.zeros(({}, {}), dtype={})", part.acc, block_m, part.width, sum_name()));
+    for (size_t p = 0; p < products.size(); ++p)
+      for (const ColumnPart& part : parts)
+        e_.line(fmt::format("{} = tl.zeros(({}, {}), dtype={})", part.acc[p], block_m, part.width, sum_name()));
     e_.line(fmt::format("for {} in range({}):", step, range));
     auto loaded = [&](const std::string& hint, const std::string& desc, const Block& as, std::vector<std::string> from,
                       std::vector<std::string> block) {
@@ -330,10 +343,14 @@ class ProductWriter {
     };
     const std::string depth = fmt::format("{} * {}", step, block_k);
     const std::string a_block = loaded("a", a_desc, a, {row, depth}, {block_m, block_k});
-    std::vector<std::string> b_blocks;
-    for (const ColumnPart& part : parts)
-      b_blocks.push_back(loaded("b", part.b_desc, b, {depth, part.column}, {block_k, part.width}));
-    for (size_t i = 0; i < parts.size(); ++i) e_.line("    " + dot(a_block, b_blocks[i], parts[i].acc));
+    std::vector<std::string> sums;
+    for (size_t p = 0; p < products.size(); ++p)
+      for (const ColumnPart& part : parts) {
+        const std::string right =
+            loaded("b", part.b_desc[p], right_blocks[p], {depth, part.column}, {block_k, part.width});
+        sums.push_back("    " + dot(a_block, right, part.acc[p]));
+      }
+    for (const std::string& sum : sums) e_.line(sum);
     // Ranges of rows and columns, for tensors that are not accessed in blocks.
     const auto& by_block = parts[0].out_desc;
     const bool only_blocks = std::all_of(by_block.begin(), by_block.end(), [](const auto& d) { return !d.empty(); });
@@ -365,7 +382,8 @@ class ProductWriter {
         const std::string flat = place.size() > 2 ? fmt::format(".reshape({}, {})", block_m, part.width) : "";
         e_.blocks[beside[i].access] = fmt::format("{}.load([{}]){}", part.beside_desc[i], fmt::join(place, ", "), flat);
       }
-      e_.set(product_, e_.product(product_, accumulated(part.acc)));
+      for (size_t p = 0; p < products.size(); ++p)
+        e_.set(products[p], e_.product(products[p], accumulated(part.acc[p])));
       for (size_t i = 0; i < stores_.size(); ++i) store(stores_[i], part.out_desc[i], block_m, part, row, batch);
     }
     if (stay) e_.end_loop();
@@ -516,7 +534,8 @@ class ProductWriter {
 
   /// The places along k of one step of the loop: which step it is, of how many, and how many are left.
   struct Depth {
-    std::string step, block, rest, type;
+    std::string step, block, rest, type, range;  // range: within a step
+    int64_t size;                                // of a step
   };
 
   /// The text of a tile of an operand that is computed where it is read; `depth`: the places along k, of which those of
@@ -724,7 +743,7 @@ class ProductWriter {
   const Cluster& c_;
   Group& group_;
   Emitter e_;
-  int product_ = -1;
+  int product_ = -1, twin_ = -1;
   int64_t m_ = 1, n_ = 0, k_ = 0, batch_ = 1;
   DType sum_ = DType::kF32;
   std::vector<int> stores_;

@@ -16,6 +16,7 @@ constexpr int64_t kMostStagingBytesOfTwo = 32 << 10;     // and smaller parts wh
 constexpr int kFewestSteps = 4;                          // of a part of a split sum
 constexpr int kFewestStages = 3, kMostRingBytes = 2048;  // of a row, in all stages
 constexpr int64_t kLongStageBytes = 56 << 10;            // two of these are enough
+constexpr int kFewestColumns = 16;                       // of each of several sums
 
 // The model of an H200, fitted on 40 products drawn at random, each with all tiles; what the L2 gives was fitted again
 // on an H100, on products of long and of few columns. Rows of 128 bytes that begin within a line of the L2 are read
@@ -68,20 +69,31 @@ bool divides_rows(const TileSpeed& t) { return t.m >= t.n - t.tail; }
 Share share_of(const TileSpeed& t) { return divides_rows(t) ? Share{t.m / t.ctas, t.n} : Share{t.m, t.n / t.ctas}; }
 
 /// Of shared memory, for results on their way out in blocks: large ones leave in parts, and equal parts share a buffer.
-int64_t staging_bytes(const TileSpeed& t, int bytes) {
-  const int rows = share_of(t).rows, columns = share_of(t).columns;
+int64_t staging_bytes(const TileSpeed& t, int sums, int bytes) {
+  const int rows = share_of(t).rows, columns = share_of(t).columns / sums, tail = t.tail / sums;
   auto part = [&](int width) {
     int64_t size = int64_t{rows} * width * bytes;
     while (size > (t.tail ? kMostStagingBytesOfTwo : kMostStagingBytes)) size /= 2;
     return size;
   };
-  const int64_t first = part(columns - t.tail), last = t.tail ? part(t.tail) : 0;
+  const int64_t first = part(columns - tail), last = tail ? part(tail) : 0;
   return first == last ? first : first + last;
+}
+
+/// Of the tensor cores' time, what one keeps of several sums: shared memory gives 128 bytes a cycle, so that one of 64
+/// rows reads its operands for as long as it multiplies 64 columns, and narrower ones wait for it.
+double share_beside_others(const TileSpeed& t, int sums) {
+  if (sums == 1) return 1;
+  auto cycles = [](double columns) { return columns / 2; };
+  auto read = [](double columns) { return 16 + columns / 4; };
+  const double first = static_cast<double>(t.n - t.tail) / sums, tail = static_cast<double>(t.tail) / sums;
+  const double taken = std::max(cycles(first), read(first)) + (tail > 0 ? std::max(cycles(tail), read(tail)) : 0);
+  return (cycles(first) + cycles(tail)) / taken;
 }
 
 /// `by_threads`: what lies beside the product is loaded by threads, for want of shared memory.
 double product_us(const ProductSize& size, const TileSpeed& t, int multiprocessors, bool by_threads) {
-  const int64_t tiles = tiles_of(size, t.m, t.n), k = t.row_bytes / size.operand_bytes,
+  const int64_t tiles = tiles_of(size, t.m, t.n / size.sums), k = t.row_bytes / size.operand_bytes,
                 steps = cdiv(cdiv(size.k, k), size.splits), places = multiprocessors / t.ctas;
   const auto [rows, columns] = share_of(t);
   constexpr int kSectorBytes = 32;
@@ -95,10 +107,11 @@ double product_us(const ProductSize& size, const TileSpeed& t, int multiprocesso
     return static_cast<double>(length) * t.row_bytes / (shared ? t.ctas : 1) / bytes_per_us;
   };
   const bool words = size.operand_bytes == 4;
-  const double products = 2.0 * rows * columns * static_cast<double>(k) /
-                          (kFlopPerUs * 2 / size.operand_bytes * (words ? t.share_of_words : t.share));
+  const double products =
+      2.0 * rows * columns * static_cast<double>(k) /
+      (kFlopPerUs * 2 / size.operand_bytes * (words ? t.share_of_words : t.share) * share_beside_others(t, size.sums));
   const double stored = size.result_bytes + size.scattered_bytes;
-  const double elements = static_cast<double>(rows) * columns / 2;
+  const double elements = static_cast<double>(rows) * columns / size.sums / 2;
   const double end =
       kRoundUs + kElementUs * elements * stored + (by_threads ? kReadUs : kElementUs) * elements * size.read_bytes;
   auto round_us = [&](int64_t programs) {
@@ -107,9 +120,10 @@ double product_us(const ProductSize& size, const TileSpeed& t, int multiprocesso
                          load_us(columns, divides_rows(t), size.b_alignment, programs);
     return static_cast<double>(steps) * std::max(products, loads) + end;
   };
-  const double all_bytes = static_cast<double>(size.batch) *
-                           (static_cast<double>((size.m + size.n) * size.k) * size.operand_bytes / size.splits +
-                            static_cast<double>(size.m * size.n) * (stored + size.read_bytes));
+  const double all_bytes =
+      static_cast<double>(size.batch) *
+      (static_cast<double>((size.m + size.sums * size.n) * size.k) * size.operand_bytes / size.splits +
+       static_cast<double>(size.m * size.n) * (stored + size.read_bytes));
   const int64_t full_rounds = tiles / places;
   const double in_programs = static_cast<double>(full_rounds) * round_us(places) + round_us(tiles % places),
                from_memory = all_bytes / kMemoryBytesPerUs;
@@ -130,27 +144,30 @@ std::vector<RankedTile> ranked(const ProductSize& size, int multiprocessors, Til
     if (t.ctas > limits.most_ctas || share == 0 || multiprocessors < t.ctas || (t.tail && !limits.has_tail)) continue;
     // Of few rows narrow tiles would read many empty ones for each of their columns: others read no more of them.
     constexpr int kFewestRows = 16, kNarrow = 32;
+    const int n = t.n / size.sums, tail = t.tail / size.sums;
+    if (size.sums > 1 && (n < kFewestColumns || (tail > 0 && tail < kFewestColumns))) continue;
     if (size.m <= kFewestRows && t.m > kFewestRows && t.n <= kNarrow) continue;
-    if (t.ctas > 1 && are_few(tiles_of(size, t.m, t.n) * t.ctas, multiprocessors)) continue;  // rather split sums
+    if (t.ctas > 1 && are_few(tiles_of(size, t.m, n) * t.ctas, multiprocessors)) continue;  // rather split sums
     const auto [rows, columns] = share_of(t);
+    const int64_t elements = int64_t{rows} * columns / size.sums;
     const int64_t stage = int64_t{rows + columns} * t.row_bytes,
-                  staged = staging_bytes(t, size.result_bytes) + int64_t{rows} * columns * size.scattered_bytes;
+                  staged = staging_bytes(t, size.sums, size.result_bytes) + elements * size.scattered_bytes;
     // The result of a program's only tile takes the place of the stages, if no other block still fills these.
-    const bool once = t.ctas == 1 && tiles_of(size, t.m, t.n) <= multiprocessors;
+    const bool once = t.ctas == 1 && tiles_of(size, t.m, n) <= multiprocessors;
     const int64_t staging = once ? 0 : staged;
     const int64_t most = kMostRingBytes / t.row_bytes,
                   least = stage >= kLongStageBytes ? kFewestStages - 1 : kFewestStages;
     auto stages_beside = [&](int64_t bytes) { return std::min(most, (shared_bytes - bytes) / stage); };
-    const int64_t beside = staging + int64_t{rows} * columns * size.read_bytes;
+    const int64_t beside = staging + elements * size.read_bytes;
     const bool by_threads = stages_beside(beside) < least;
     const int64_t stages = stages_beside(by_threads ? staging : beside);
     if (stages < least || staged > shared_bytes) continue;
     // Few columns of tiles are all made at a time: neighbours then share what is larger, the rows of A.
     constexpr int64_t kFewColumns = 8;
-    const int group = cdiv(size.n, t.n) <= kFewColumns ? 1 : t.group_m;
-    MatmulTile tile{t.m, t.n, t.row_bytes / size.operand_bytes, static_cast<int>(stages), t.warps, group};
+    const int group = cdiv(size.n, n) <= kFewColumns ? 1 : t.group_m;
+    MatmulTile tile{t.m, n, t.row_bytes / size.operand_bytes, static_cast<int>(stages), t.warps, group};
     tile.ctas = t.ctas;
-    tile.tail = t.tail;
+    tile.tail = tail;
     out.push_back({product_us(size, t, multiprocessors, by_threads), tile});
   }
   std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.us < b.us; });

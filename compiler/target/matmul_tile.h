@@ -10,6 +10,7 @@ namespace kiln {
 inline constexpr int kLineBytes = 128;
 
 /// A tile of the product, and how a program makes it. The blocks of a program (`ctas`) part the tile's longer side.
+/// Where a tile has several sums, its columns are those of each.
 struct MatmulTile {
   int m = 0, n = 0, k = 0;  // elements; k: of one stage
   int stages = 0, warps = 0, group_m = 8;
@@ -29,6 +30,7 @@ struct ProductSize {
   int scattered_bytes = 0;  // of the widest result that threads store: a whole tile of it goes through shared memory
   int read_bytes = 0;  // of an element: of what lies beside the product and may come in blocks (select_block_loads)
   int splits = 1;      // programs that share the sum of a tile: `batch` counts them
+  int sums = 1;        // of a tile, each with columns of its own right operand, over one block of the left one
   /// Rows of memory of each operand begin at multiples of so many bytes, as far as that counts: 16 to a line.
   int a_alignment = kLineBytes, b_alignment = kLineBytes;
 };

@@ -227,6 +227,25 @@ TEST(GpuExpr, ProductsOfClustersAgreeWithFloat64) {
   EXPECT_GE(clusters, 2);
 }
 
+/// A gate and what it gates share a kernel: in tiles with and without a second sum, of clusters, of a batch.
+TEST(GpuExpr, GatesAgreeWithFloat64) {
+  GPU_OR_SKIP(device);
+  const uint64_t seed = fresh_seed();
+  struct Case {
+    DType dtype;
+    Shape x, w;
+  };
+  for (const Case& c : {Case{DType::kBF16, {408, 648}, {648, 2680}}, Case{DType::kF16, {1601, 64}, {64, 1288}},
+                        Case{DType::kBF16, {2040, 1000}, {1000, 2056}}, Case{DType::kBF16, {5, 404, 72}, {5, 72, 1000}},
+                        Case{DType::kBF16, {200, 1024}, {1024, 4096}}}) {
+    const Tensor x = *randn(device, c.dtype, c.x, seed), gate = *randn(device, c.dtype, c.w, seed + 1),
+                 value = *randn(device, c.dtype, c.w, seed + 2);
+    check_variants(
+        (std::string(name(c.dtype)) + " gates of " + std::to_string(c.w.back())).c_str(),
+        op(ExprOp::kMul, {op(ExprOp::kSilu, {op(ExprOp::kMatMul, {x, gate})}), op(ExprOp::kMatMul, {x, value})}));
+  }
+}
+
 TEST(GpuExpr, RowsAndChainsAgreeWithFloat64) {
   GPU_OR_SKIP(device);
   const uint64_t seed = fresh_seed();
