@@ -506,6 +506,16 @@ bool is_wgmma(const Op* op) {
   return op->kind == OpKind::kDot && target::group_mma(op->text_or(AttrName::kMma, "")) != nullptr;
 }
 
+std::optional<size_t> carried_result(const Op& dot) {
+  const ir::Block* block = dot.parent;
+  const Value* sum = dot.operand(2);
+  const std::vector<ir::Use>& uses = dot.result()->uses;
+  const bool is_carried = sum->block == block && sum->index > 0 && sum->uses.size() == 1 && uses.size() == 1 &&
+                          uses[0].op == block->terminator() && uses[0].index + 1 == sum->index;
+  if (!is_carried) return std::nullopt;
+  return uses[0].index;
+}
+
 std::optional<size_t> carried_sum(const Op& dot, std::optional<Cause>* why) {
   auto no = [&](Reason reason) -> std::optional<size_t> {
     if (why) *why = because(reason);
@@ -517,12 +527,8 @@ std::optional<size_t> carried_sum(const Op& dot, std::optional<Cause>* why) {
   if (ir::any_nested(
           loop, [&](const Op* op) { return (op->kind == OpKind::kDot || op->kind == OpKind::kWgmma) && op != &dot; }))
     return no(Reason::kWaitsForOthers);
-  const Value* sum = dot.operand(2);
-  const std::vector<ir::Use>& uses = dot.result()->uses;
-  const bool is_carried = sum->block == block && sum->index > 0 && sum->uses.size() == 1 && uses.size() == 1 &&
-                          uses[0].op == block->terminator() && uses[0].index + 1 == sum->index;
-  if (!is_carried) return no(Reason::kSumIsRead);
-  return uses[0].index;
+  const std::optional<size_t> sum = carried_result(dot);
+  return sum ? sum : no(Reason::kSumIsRead);
 }
 
 bool is_staged(const Op* op) { return is_wgmma(op) && op->has(AttrName::kStaged); }

@@ -68,8 +68,9 @@ bool takes_registers(const ir::Op* op);
 /// where it is computed.
 ir::Op* slot_load(const ir::Op* product, int index);
 
-/// The result of the loop around a dot that is the sum of its products, when nothing else reads it inside of the loop
-/// and the loop has no other dot, at any depth. `why` gets what a loop around it lacks.
+/// The result of the loop around a dot that is the sum of its products, when nothing else reads it inside of the loop.
+std::optional<size_t> carried_result(const ir::Op& dot);
+/// The same, when the loop has no other dot, at any depth. `why` gets what a loop around it lacks.
 std::optional<size_t> carried_sum(const ir::Op& dot, std::optional<Cause>* why = nullptr);
 
 }  // namespace kiln::passes

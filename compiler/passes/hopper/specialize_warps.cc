@@ -35,7 +35,7 @@ namespace {
 constexpr int kPatternRows = 8;                           // of a swizzle: a block's share of a tile is whole patterns
 constexpr int64_t kBarrierBytes = 16, kAlignment = 1024;  // of a slot's two mbarriers; of a ring
 constexpr int kSoleWarps = 4;                             // one warp group: no other multiplies while it waits
-/// From how many slots and which tile on a product is left in flight: it keeps one more slot from being filled, which
+/// From how many slots and which tile on products are left in flight: that keeps one more slot from being filled, which
 /// smaller tiles, bound by what they read, would wait for.
 constexpr int kLeastSlotsInFlight = 4;
 constexpr int64_t kLeastTileInFlight = 64 * 128;
@@ -60,6 +60,12 @@ struct Position {
   Value *slot, *parity;
 };
 using Places = std::vector<Position>;  // one per ring
+
+/// A loop whose products are left in flight from one iteration to the next.
+struct Flight {
+  std::vector<size_t> results;     // of the loop: their sums
+  std::vector<Value*> begun = {};  // of the iteration, so far
+};
 
 class Specializer {
  public:
@@ -94,7 +100,8 @@ class Specializer {
     for (size_t i = 0; i < rings_.size(); ++i) rings_[i].place = place_of(i);
     fit_shared_memory();
     for (const Ring& ring : rings_)
-      if (const auto sum = sum_in_flight(*ring.block, dots)) in_flight_[ring.block] = *sum;
+      if (std::vector<size_t> sums = sums_in_flight(*ring.block, dots); !sums.empty())
+        in_flight_[ring.block] = {std::move(sums)};
     return !rings_.empty();
   }
 
@@ -205,24 +212,36 @@ class Specializer {
     return std::none_of(slice.ops.begin(), slice.ops.end(), [](const Op* op) { return op->kind == OpKind::kCtaRank; });
   }
 
-  /// Which result of a loop is the sum of its only dot, if the next product may begin before it has ended: a lone group
-  /// of warps would else leave the tensor cores idle from one slot to the next.
-  std::optional<size_t> sum_in_flight(const Block& block, const std::vector<Op*>& dots) const {
+  /// Which results of a loop are the sums of its dots, if the next products may begin before these have ended: a lone
+  /// group of warps would else leave the tensor cores idle from one slot to the next.
+  std::vector<size_t> sums_in_flight(const Block& block, const std::vector<Op*>& dots) const {
     const Op* loop = block.parent;
-    if (!loop || loop->kind != OpKind::kFor || module_.num_warps != kSoleWarps) return std::nullopt;
-    const auto found = std::find_if(dots.begin(), dots.end(), [&](const Op* dot) { return dot->parent == &block; });
-    if (found == dots.end() || (*found)->result()->type.shape.numel() < kLeastTileInFlight) return std::nullopt;
-    for (int i : {0, 1}) {
-      const BlockOperand from = block_operand((*found)->operand(i));
-      if (!from.load || from.load->parent != &block || !lies_for_wgmma(from, /*is_b=*/i == 1, target_))
-        return std::nullopt;
+    if (!loop || loop->kind != OpKind::kFor || module_.num_warps != kSoleWarps) return {};
+    std::vector<const Op*> products;
+    std::ranges::copy_if(dots, std::back_inserter(products), [&](const Op* dot) { return dot->parent == &block; });
+    if (ir::any_nested(loop, [&](const Op* op) {
+          return (op->kind == OpKind::kDot || op->kind == OpKind::kWgmma) &&
+                 std::ranges::find(products, op) == products.end();
+        }))
+      return {};
+    int64_t elements = 0;
+    std::vector<size_t> sums;
+    for (const Op* dot : products) {
+      for (int i : {0, 1}) {
+        const BlockOperand from = block_operand(dot->operand(i));
+        if (!from.load || from.load->parent != &block || !lies_for_wgmma(from, /*is_b=*/i == 1, target_)) return {};
+      }
+      const std::optional<size_t> sum = carried_result(*dot);
+      if (!sum) return {};
+      sums.push_back(*sum);
+      elements += dot->result()->type.shape.numel();
     }
-    const std::optional<size_t> sum = carried_sum(**found);
+    if (elements < kLeastTileInFlight) return {};
     const bool has_slots = std::ranges::all_of(
         rings_, [&](const Ring& ring) { return ring.block != &block || ring.slots >= kLeastSlotsInFlight; });
-    if (!sum || has_slots) return sum;
-    remark(remarks_, (*found)->range, Reason::kTmaFewSlots, kLeastSlotsInFlight);
-    return std::nullopt;
+    if (has_slots) return sums;
+    remark(remarks_, products.front()->range, Reason::kTmaFewSlots, kLeastSlotsInFlight);
+    return {};
   }
 
   static bool is_grid_dependency(const Op* op) {
@@ -577,14 +596,17 @@ class Specializer {
     b_.set_after(branch);
   }
 
-  /// Behind a loop whose last product is in flight: takes the sum, and releases that product's slots if there was one.
-  void end_flight(Op* loop, size_t result, const Places& places) {
+  /// Behind a loop whose last products are in flight: takes the sums, and releases those products' slots if there were
+  /// any.
+  void end_flight(Op* loop, const std::vector<size_t>& results, const Places& places) {
     b_.set_after(loop);
     b_.set_range(loop->range);
-    Value* sum = loop->results[result];
-    const std::vector<ir::Use> uses = sum->uses;
-    Value* done = wait_for(sum, 0);
-    for (const ir::Use& use : uses) use.op->set_operand(static_cast<int>(use.index), done);
+    for (const size_t result : results) {
+      Value* sum = loop->results[result];
+      const std::vector<ir::Use> uses = sum->uses;
+      Value* done = wait_for(sum, 0);
+      for (const ir::Use& use : uses) use.op->set_operand(static_cast<int>(use.index), done);
+    }
     for (const Ring* ring : rings_of(loop->region()))
       release_if(b_.cmp(ir::Predicate::kLt, loop->operand(0), loop->operand(1)), *ring, places[ring->place].slot);
   }
@@ -614,7 +636,8 @@ class Specializer {
       op->region()->terminator()->append_operand(within[r].slot);
       op->region()->terminator()->append_operand(within[r].parity);
     }
-    if (const auto sum = in_flight_.find(op->region()); sum != in_flight_.end()) end_flight(op, sum->second, places);
+    if (const auto flight = in_flight_.find(op->region()); flight != in_flight_.end())
+      end_flight(op, flight->second.results, places);
     return places;
   }
 
@@ -680,13 +703,31 @@ class Specializer {
         sides[i] = in_registers(sides[i], *dot->result()->type.layout);
     }
     Value* product = warp_group_product(b_, *dot, sides);
-    // In flight is a loop's only product; what waits for it with a count of one is the slot before.
-    Value* done = wait_for(product, in_flight_.contains(dot->parent) ? 1 : 0);
-    done->name = dot->result()->name;
-    ir::replace_all_uses(dot->result(), done);
+    if (const auto flight = in_flight_.find(dot->parent); flight != in_flight_.end())
+      leave_in_flight(flight->second, product, dot);
+    else
+      take(dot, wait_for(product, 0));
     dot->erase();
     for (int i : {0, 1})
       if (i == 0 || operands[0] != operands[1]) erase_views(operands[static_cast<size_t>(i)]);
+  }
+
+  void take(Op* dot, Value* product) {
+    product->name = dot->result()->name;
+    ir::replace_all_uses(dot->result(), product);
+  }
+
+  /// All products of an iteration begin, then those of the one before are waited for: so many later ones are in flight.
+  void leave_in_flight(Flight& flight, Value* product, Op* dot) {
+    take(dot, product);
+    flight.begun.push_back(product);
+    if (flight.begun.size() < flight.results.size()) return;
+    for (Value* begun : flight.begun) {
+      const ir::Use carried = begun->uses.front();
+      Value* done = wait_for(begun, std::ssize(flight.begun));
+      std::swap(done->name, begun->name);
+      carried.op->set_operand(static_cast<int>(carried.index), done);
+    }
   }
 
   /// The views of a block that nothing uses any more; the load goes with its ring.
@@ -716,8 +757,7 @@ class Specializer {
   Remarks* remarks_;
   ir::Builder b_;
   std::vector<Ring> rings_;
-  /// Of loops whose products are left in flight from one iteration to the next: which result is their sum.
-  std::unordered_map<const Block*, size_t> in_flight_;
+  std::unordered_map<const Block*, Flight> in_flight_;
   std::unordered_set<const Op*> holds_loads_;  // loops and branches around loads
   // Of the role whose region is being written:
   size_t role_ = 0;

@@ -45,12 +45,13 @@ kernel @product(%a: *TYPE {divisibility = 16}, %b: *TYPE {divisibility = 16}, %c
     %row = mul %tile_row, %bm : i32
     %column = mul %tile_column, %bn : i32
     %init = constant 0.0 : f32[ROWS, COLUMNS]
-    %sum = for %t = %zero to %k step %bk iter (%acc = %init) : i32 -> (f32[ROWS, COLUMNS]) {
+    SUMS_BEGIN {
       LOAD_A
       LOAD_B
       %next = dot %x, %y, %acc : f32[ROWS, COLUMNS]
-      yield %next
+      SUMS_END
     }
+    ADD_SUMS
     ADD_R
     %half = cast SUM : TYPE[ROWS, COLUMNS]
     STORE_C
@@ -71,6 +72,7 @@ struct Case {
   bool batch = false;     // a and c are two matrices each, of half of the rows
   bool one_tile = false;  // of each program; else programs take turns
   bool residual = false;  // added to the sum, loaded as a block
+  bool two_sums = false;  // of the same product, added behind the loop
 
   int programs(size_t m, size_t n) const {
     const auto tiles = [](size_t size, int block) { return (static_cast<int>(size) + block - 1) / block; };
@@ -115,6 +117,17 @@ std::unique_ptr<ir::Module> product(const Case& c) {
     set("LOAD_A", "%x = descriptor_load %da, %row, %t : TYPE[ROWS, 32]");
     set("DESCRIPTOR_C", "%dc = make_descriptor %c, %m, %n, %n64, %one64 : desc TYPE[ROWS, COLUMNS]");
     set("STORE_C", "descriptor_store %dc, %half, %row, %column");
+  }
+  if (c.two_sums) {
+    set("SUMS_BEGIN", R"(%other_init = constant 1.0 : f32[ROWS, COLUMNS]
+    %first, %other = for %t = %zero to %k step %bk iter (%acc = %init, %other_acc = %other_init) : i32 -> (f32[ROWS, COLUMNS], f32[ROWS, COLUMNS]))");
+    set("SUMS_END", R"(%other_next = dot %x, %y, %other_acc : f32[ROWS, COLUMNS]
+      yield %next, %other_next)");
+    set("ADD_SUMS", "%sum = add %first, %other : f32[ROWS, COLUMNS]");
+  } else {
+    set("SUMS_BEGIN", "%sum = for %t = %zero to %k step %bk iter (%acc = %init) : i32 -> (f32[ROWS, COLUMNS])");
+    set("SUMS_END", "yield %next");
+    set("ADD_SUMS", "");
   }
   set("DESCRIPTOR_R", c.residual ? "%dr = make_descriptor %r, %m, %n, %n64, %one64 : desc TYPE[ROWS, COLUMNS]" : "");
   set("ADD_R", c.residual ? R"(%residual = descriptor_load %dr, %row, %column : TYPE[ROWS, COLUMNS]
@@ -237,6 +250,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"in_flight", kDescriptorKn, kLoadKn, 4, 4, 64, DType::kF16, 128},
         Case{"in_flight_nk", kDescriptorNk, kLoadNk, 4, 5, 64, DType::kF16, 256},
         Case{"two_blocks_in_flight", kDescriptorKn, kLoadKn, 4, 4, 128, DType::kF16, 128, 2},
+        Case{"two_sums_in_flight", kDescriptorKn, kLoadKn, 4, 4, 64, DType::kF16, 128, 1, false, false, false, true},
+        Case{"one_tile_two_sums_in_flight", kDescriptorNk, kLoadNk, 4, 5, 64, DType::kF16, 128, 1, false, true, false,
+             true},
         Case{"one_tile", kDescriptorKn, kLoadKn, 4, 3, 64, DType::kF16, 64, 1, false, true},
         Case{"one_tile_two_groups", kDescriptorNk, kLoadNk, 8, 2, 128, DType::kF16, 64, 1, false, true},
         Case{"one_tile_in_flight", kDescriptorKn, kLoadKn, 4, 4, 64, DType::kF16, 128, 1, false, true},
