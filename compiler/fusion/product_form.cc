@@ -73,6 +73,7 @@ ProductSize size_of_product(const DagNode& product, const BlockPair* blocks) {
   if (blocks) {
     size.a_alignment = alignment(product.operands[0], blocks->a);
     size.b_alignment = alignment(product.operands[1], blocks->b);
+    size.b_along_n = !blocks->b.transposed;
   }
   return size;
 }
@@ -81,6 +82,7 @@ ProductSize size_of_twins(const ProductSize& first, const ProductSize& second) {
   ProductSize size = first;
   size.sums = 2;
   size.b_alignment = std::min(first.b_alignment, second.b_alignment);
+  size.b_along_n = first.b_along_n || second.b_along_n;
   return size;
 }
 

@@ -18,12 +18,15 @@ constexpr int kFewestStages = 3, kMostRingBytes = 2048;  // of a row, in all sta
 constexpr int64_t kLongStageBytes = 56 << 10;            // two of these are enough
 constexpr int kFewestColumns = 16;                       // of each of several sums
 
-// The model of an H200, fitted on 40 products drawn at random, each with all tiles; what the L2 gives was fitted again
-// on an H100, on products of long and of few columns. Rows of 128 bytes that begin within a line of the L2 are read
-// from two of them, and those that begin within a sector of 32 bytes from one sector more (measured on an H100).
+// The model of an H200, fitted on 40 products drawn at random, each with all tiles, and again on nine of one to four
+// rounds of programs with 250 tiles. Rows of 128 bytes that begin within a line of the L2 are read from two of them,
+// and those that begin within a sector of 32 bytes from one sector more (measured on an H100). Where blocks of columns
+// begin within lines, two programs read each of these at different times: 272 x 3968 x 2240 takes 23.7 us in tiles of
+// 128 x 96, and 18.9 in those of 128 x 128.
 constexpr double kFlopPerUs = 6.1e6;       // of a multiprocessor, with operands of 16 bits
-constexpr double kMostBytesPerUs = 103e3;  // from the L2 to one of them; and when all load:
-constexpr double kBytesPerUs = 78e3, kTwoLinesBytesPerUs = 58e3, kSplitSectorsBytesPerUs = 45e3;
+constexpr double kMostBytesPerUs = 138e3;  // from the L2 to one of them; and when all load:
+constexpr double kBytesPerUs = 85e3, kTwoLinesBytesPerUs = 58e3, kSplitSectorsBytesPerUs = 45e3;
+constexpr double kSharedLinesBytesPerUs = 40e3;
 constexpr double kRoundUs = 0.25, kElementUs = 3e-5;  // of a tile's end; of an element of 16 bits, stored
 constexpr double kReadUs = 1.6e-4;  // of an element of 16 bits beside the product, where threads load it
 constexpr double kLaunchUs = 2.5;
@@ -97,9 +100,12 @@ double product_us(const ProductSize& size, const TileSpeed& t, int multiprocesso
                 steps = cdiv(cdiv(size.k, k), size.splits), places = multiprocessors / t.ctas;
   const auto [rows, columns] = share_of(t);
   constexpr int kSectorBytes = 32;
-  auto load_us = [&](int length, bool shared, int alignment, int64_t programs) {
+  // Of narrow tiles without a tail the share has it in it.
+  const bool shares_lines = size.b_along_n && t.tail && t.tail / size.sums * size.operand_bytes % kLineBytes != 0;
+  auto load_us = [&](int length, bool shared, int alignment, bool lines_are_shared, int64_t programs) {
     const double when_all = alignment < kSectorBytes ? kSplitSectorsBytesPerUs
                             : alignment < kLineBytes ? kTwoLinesBytesPerUs
+                            : lines_are_shared       ? kSharedLinesBytesPerUs
                                                      : kBytesPerUs;
     // The fewer load, the more is left for each.
     const double bytes_per_us =
@@ -116,8 +122,8 @@ double product_us(const ProductSize& size, const TileSpeed& t, int multiprocesso
       kRoundUs + kElementUs * elements * stored + (by_threads ? kReadUs : kElementUs) * elements * size.read_bytes;
   auto round_us = [&](int64_t programs) {
     if (programs == 0) return 0.0;
-    const double loads = load_us(rows, !divides_rows(t), size.a_alignment, programs) +
-                         load_us(columns, divides_rows(t), size.b_alignment, programs);
+    const double loads = load_us(rows, !divides_rows(t), size.a_alignment, false, programs) +
+                         load_us(columns, divides_rows(t), size.b_alignment, shares_lines, programs);
     return static_cast<double>(steps) * std::max(products, loads) + end;
   };
   const double all_bytes =

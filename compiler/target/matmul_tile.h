@@ -33,6 +33,7 @@ struct ProductSize {
   int sums = 1;        // of a tile, each with columns of its own right operand, over one block of the left one
   /// Rows of memory of each operand begin at multiples of so many bytes, as far as that counts: 16 to a line.
   int a_alignment = kLineBytes, b_alignment = kLineBytes;
+  bool b_along_n = false;  // rows of memory of the right operand lie along n
 };
 
 /// What the kernel of a product can do.
