@@ -194,6 +194,10 @@ MatmulTile pointer_tile(const DagNode& product, const Machine& machine) {
   return tile_for(product, product.splits, machine);
 }
 
+double pointer_product_us(const DagNode& product, const MatmulTile& tile, const Machine& machine) {
+  return time_us(product, tile, product.splits, machine);
+}
+
 SplitTime best_pointer_split(const DagNode& n, const Machine& machine) {
   constexpr int64_t kFewestSteps = 4, kMost = 512;  // of a part; of the parts
   constexpr int64_t kFinely = 16;                   // of more parts, one more makes little difference

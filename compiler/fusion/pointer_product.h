@@ -11,6 +11,9 @@ MatmulTile pointer_tile(const DagNode& product, const Machine& machine);
 /// Stages that fit shared memory, and warps, of another tile of such a product.
 MatmulTile with_stages(MatmulTile tile, const DagNode& product, const Machine& machine);
 
+/// What it takes with this tile, in microseconds.
+double pointer_product_us(const DagNode& product, const MatmulTile& tile, const Machine& machine);
+
 /// What takes the least time.
 SplitTime best_pointer_split(const DagNode& product, const Machine& machine);
 

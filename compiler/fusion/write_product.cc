@@ -499,15 +499,19 @@ class ProductWriter {
     std::string range, mask, size;
   };
 
-  /// A smaller tile of the operand that is computed, so that every processor has programs that compute while others
-  /// wait for what they load: nothing is loaded ahead of it.
+  /// As much of the operand that is computed as the model says: nothing is loaded ahead of it, so that programs which
+  /// compute fill the waits of others, and less of it in each makes more programs.
   MatmulTile with_room_to_make(MatmulTile t) const {
-    constexpr int64_t kPrograms = 2;  // of a processor
     constexpr int kLeastSide = 32;
-    int& side = is_made(node().operands[1]) ? t.n : t.m;
-    while (side > kLeastSide && batch_ * cdiv(m_, t.m) * cdiv(n_, t.n) < kPrograms * r_.machine.multiprocessors)
-      side /= 2;
-    return with_stages(t, node(), r_.machine);
+    const bool makes_b = is_made(node().operands[1]);
+    MatmulTile best = with_stages(t, node(), r_.machine);
+    double least = pointer_product_us(node(), best, r_.machine);
+    for (int side = (makes_b ? t.n : t.m) / 2; side >= kLeastSide; side /= 2) {
+      (makes_b ? t.n : t.m) = side;
+      const MatmulTile tile = with_stages(t, node(), r_.machine);
+      if (const double us = pointer_product_us(node(), tile, r_.machine); us < least) least = us, best = tile;
+    }
+    return best;
   }
 
   /// The innermost dimension of the loops along k of an operand that is computed, where it is that of a stack of few
