@@ -227,6 +227,26 @@ TEST(GpuExpr, ProductsOfClustersAgreeWithFloat64) {
   EXPECT_GE(clusters, 2);
 }
 
+/// Tiles of 64 rows with a second sum, whose products stay in flight, and of two blocks that share one side.
+TEST(GpuExpr, TilesOfTwoSumsAgreeWithFloat64) {
+  GPU_OR_SKIP(device);
+  const uint64_t seed = fresh_seed();
+  for (const auto& [m, k, n] : {std::tuple<int64_t, int64_t, int64_t>{714, 72, 1728},
+                                {285, 72, 4352},
+                                {624, 136, 3520},
+                                {991, 72, 2240},
+                                {902, 520, 1680},
+                                {766, 264, 1752}}) {
+    const Tensor x = *randn(device, DType::kBF16, Shape{m, k}, seed),
+                 w = *randn(device, DType::kBF16, Shape{k, n}, seed + 1),
+                 b = *randn(device, DType::kBF16, Shape{n}, seed + 2);
+    const Expr product = op(ExprOp::kMatMul, {x, w});
+    const std::string what = "columns in two sums, " + std::to_string(m) + " rows";
+    check_variants(what.c_str(), product);
+    check_variants((what + " with an epilogue").c_str(), op(ExprOp::kGelu, {op(ExprOp::kAdd, {product, b})}));
+  }
+}
+
 /// A gate and what it gates share a kernel: in tiles with and without a second sum, of clusters, of a batch.
 TEST(GpuExpr, GatesAgreeWithFloat64) {
   GPU_OR_SKIP(device);
