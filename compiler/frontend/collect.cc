@@ -309,12 +309,22 @@ class Collector {
   }
 
   /// The module that a call imports: `importlib.import_module("a.b")`, and pytest's importorskip, which skips the file
-  /// where there is none.
+  /// where there is none; Triton and its modules also by a function whose name says so: `OptionalImport("triton")`.
   const std::string* imported_by(const ast::Call& call) const {
     const std::string path = path_of(*call.callee);
-    if (call.args.empty() || (path != "importlib.import_module" && path != "pytest.importorskip")) return nullptr;
-    const auto* name = ast::dyn_as<ast::ConstantExpr>(call.args[0].get());
-    return name ? std::get_if<std::string>(&name->value) : nullptr;
+    const auto* name = call.args.empty() ? nullptr : ast::dyn_as<ast::ConstantExpr>(call.args[0].get());
+    const auto* module = name ? std::get_if<std::string>(&name->value) : nullptr;
+    if (!module || path == "importlib.import_module" || path == "pytest.importorskip") return module;
+    const std::string_view callee = std::string_view(path).substr(path.rfind('.') + 1);
+    const bool imports = callee.find("import") != callee.npos || callee.find("Import") != callee.npos;
+    return imports && module->starts_with("triton") && is_known_module(*module) ? module : nullptr;
+  }
+
+  /// The module that a package which is not installed hands on, as plugins of vLLM import it: `from vllm.triton_utils
+  /// import tl, triton`. Its usual name says which.
+  static std::string handed_on(const std::string& path, std::string_view name) {
+    if (is_known_module(path.substr(0, path.find('.')))) return path;
+    return name == "triton" ? "triton" : name == "tl" ? "triton.language" : path;
   }
 
   void import(const ast::Import& s) {
@@ -343,7 +353,7 @@ class Collector {
           from && it != from->names.end())
         set(bound, it->second);
       else
-        set(bound, ModulePath{program_->imported(submodule, here, &path) ? path : submodule});
+        set(bound, ModulePath{program_->imported(submodule, here, &path) ? path : handed_on(submodule, n.name)});
       if (auto it = from ? from->plain.find(n.name) : decltype(from->plain.find(n.name)){};
           from && it != from->plain.end()) {
         file_->plain.insert_or_assign(bound, it->second);

@@ -106,6 +106,39 @@ def kernel(x_ptr):
   EXPECT_TRUE(status.ok()) << render(status.error());
 }
 
+// Plugins of a package import Triton from it, and are read where it is not installed.
+TEST_F(CompileImports, APackageThatIsMissingHandsTritonOn) {
+  write("pkg/kernel.py", R"(
+from engine.triton_utils import HAS_TRITON, tl, triton
+from .gone import triton as again
+@again.jit
+def twice(x):
+    return x * 2.0
+@triton.jit(do_not_specialize=["x_ptr"])
+def kernel(x_ptr, BLOCK: tl.constexpr = 16):
+    tl.store(x_ptr + tl.arange(0, BLOCK), twice(1.0))
+)");
+  const Status status = lower("pkg/kernel.py");
+  EXPECT_TRUE(status.ok()) << render(status.error());
+}
+
+TEST_F(CompileImports, FunctionsImportTritonByName) {
+  write("kernel.py", R"(
+from engine.versions import OptionalImport
+triton = OptionalImport("triton")
+_libdevice = OptionalImport("triton.language.extra.libdevice")
+other = OptionalImport("elsewhere")
+if triton.available:
+    tl = triton.language
+    isnan = _libdevice.isnan
+    @triton.jit
+    def kernel(x_ptr):
+        tl.store(x_ptr, tl.where(isnan(tl.load(x_ptr)), 0.0, 1.0))
+)");
+  const Status status = lower("kernel.py");
+  EXPECT_TRUE(status.ok()) << render(status.error());
+}
+
 // What stands in for a missing Triton does not hide the one that is there, nor does a fallback of another version.
 TEST_F(CompileImports, TheFirstBranchKeepsWhatItNames) {
   write("pkg/__init__.py", R"(
