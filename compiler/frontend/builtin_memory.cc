@@ -53,9 +53,10 @@ Result<ir::Value*> mask_arg(Codegen& g, const BoundArgs& a, int i) {
   return v;
 }
 
+/// Nothing, or what Python takes for false: `boundary_check=(0)` is the number 0.
 bool is_empty(const BoundArgs& a, int i) {
   return !a.has(i) || (a[i].as_tuple() && a[i].as_tuple()->items.empty()) ||
-         (a[i].constant_as<std::string>() && a[i].constant_as<std::string>()->empty());
+         (a[i].constant() && !ast::truth(*a[i].constant()));
 }
 
 Status only_for_block_pointers(Codegen& g, const BoundArgs& a, int i) {
