@@ -166,13 +166,15 @@ Result<Value> fma(Codegen& g, const BoundArgs& a) {
 
 namespace {
 
-Result<Codegen::Pair> float_pair(Codegen& g, const BoundArgs& a) {
+/// Two operands that are floats; with `takes_ints`, one of them may be an int constant, which the other's type holds.
+Result<Codegen::Pair> float_pair(Codegen& g, const BoundArgs& a, bool takes_ints = false) {
   KILN_TRY(Arg x, strong(g, a.args[0], false));
   KILN_TRY(Arg y, strong(g, a.args[1], false));
   std::string shown = a.builtin->display_name();
+  auto is_float = [&](int i) { return (i ? y : x).value.tensor()->type.is_float(); };
   for (int i : {0, 1}) {
-    const Type& t = (i ? y : x).value.tensor()->type;
-    if (!t.is_float())
+    const bool is_constant = takes_ints && a[i].is_number() && is_float(1 - i);
+    if (!is_float(i) && !is_constant)
       return with_note(g.fail(a.at(i), ErrorKind::kType, "{} takes floats, got {}", shown, describe(a[i])),
                        "help: cast with .to(tl.float32)");
   }
@@ -195,7 +197,7 @@ namespace {
 
 /// Two operands of a function that exists for float32 and float64.
 Result<Codegen::Pair> wide_float_pair(Codegen& g, const BoundArgs& a) {
-  KILN_TRY(Codegen::Pair p, float_pair(g, a));
+  KILN_TRY(Codegen::Pair p, float_pair(g, a, /*takes_ints=*/true));
   if (bits(p.a->type.dtype) < 32)
     return with_note(g.fail(a.range, ErrorKind::kType, "{} takes float32 or float64, got {} and {}",
                             a.builtin->display_name(), describe(a[0]), describe(a[1])),
