@@ -89,6 +89,7 @@ void optimize_for_gpu(llvm::Module& module, llvm::TargetMachine& machine) {
     carry_halves_in_pairs(f);
     widen_in_loops(f);
     move_constants_out(f);
+    share_products(f);
     compare_differences(f);
     order_by_need(f);
   }

@@ -4,6 +4,7 @@
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/MapVector.h>
 #include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
@@ -323,6 +324,74 @@ void move_constants_out(llvm::Function& fn) {
     Value* constant = llvm::ConstantInt::get(type, s.constant->zext(type->getScalarSizeInBits()));
     s.sum->replaceAllUsesWith(b.CreateOr(common, constant, "", /*IsDisjoint=*/true));
     s.sum->eraseFromParent();
+  }
+}
+
+namespace {
+
+/// Whether all threads have it in common: an argument of the kernel, or what is made of such and constants.
+bool is_uniform(const Value* v, size_t depth = 0) {
+  if (llvm::isa<llvm::Argument>(v) || llvm::isa<llvm::ConstantInt>(v)) return true;
+  if (depth > kMostTerms || !(llvm::isa<llvm::CastInst>(v) || llvm::isa<llvm::BinaryOperator>(v))) return false;
+  return llvm::all_of(llvm::cast<llvm::Instruction>(v)->operands(),
+                      [&](const Value* operand) { return is_uniform(operand, depth + 1); });
+}
+
+}  // namespace
+
+void share_products(llvm::Function& fn) {
+  constexpr size_t kFewest = 4;  // rows of a thread, to be worth another base
+  struct Product {
+    llvm::Instruction* product;
+    llvm::APInt constant;
+  };
+  struct Rows {
+    std::vector<Product> products;
+    std::set<const Value*> tensors;
+  };
+  auto address_by = [](llvm::User* u, const Value* index) -> llvm::GetElementPtrInst* {
+    auto* gep = llvm::dyn_cast<llvm::GetElementPtrInst>(u);
+    const bool is_address =
+        gep && gep->getNumIndices() == 1 && gep->getOperand(1) == index && gep->getType()->isPointerTy();
+    return is_address ? gep : nullptr;
+  };
+  if (const llvm::DominatorTree tree(fn); !llvm::LoopInfo(tree).empty()) return;
+  llvm::MapVector<std::tuple<Value*, Value*, unsigned>, Rows> by_row;  // of x, n, and whether x is signed
+  for (llvm::Instruction& i : llvm::instructions(fn)) {
+    Value *a = nullptr, *b = nullptr;
+    if (!i.getType()->isIntegerTy(64) || !match(&i, m_Mul(m_Value(a), m_Value(b)))) continue;
+    if (!llvm::all_of(i.users(), [&](llvm::User* u) { return address_by(u, &i); })) continue;
+    for (const auto& [row, size] : {std::pair(a, b), std::pair(b, a)}) {
+      Value *narrow = nullptr, *x = nullptr;
+      const llvm::APInt* c = nullptr;
+      const bool sign = match(row, m_SExt(m_Value(narrow)));
+      if (!sign && !match(row, m_ZExt(m_Value(narrow)))) continue;
+      if (llvm::isa<llvm::Constant>(size) || !is_uniform(size) || is_uniform(row)) continue;
+      const bool adds = match(narrow, m_DisjointOr(m_Value(x), m_APInt(c))) ? !c->isNegative()
+                        : sign ? match(narrow, m_NSWAdd(m_Value(x), m_APInt(c)))
+                               : match(narrow, m_NUWAdd(m_Value(x), m_APInt(c)));
+      Rows& rows = by_row[{adds ? x : narrow, size, sign ? 1u : 0u}];
+      rows.products.push_back({&i, !adds ? llvm::APInt(64, 0) : sign ? c->sext(64) : c->zext(64)});
+      for (llvm::User* u : i.users())
+        rows.tensors.insert(llvm::getUnderlyingObject(address_by(u, &i)->getPointerOperand()));
+      break;
+    }
+  }
+  for (const auto& [key, rows] : by_row) {
+    const auto& [x, size, sign] = key;
+    if (rows.products.size() < kFewest || rows.tensors.size() < 2) continue;
+    for (const auto& [product, constant] : rows.products) {
+      if (constant.isZero()) continue;
+      for (llvm::User* u : llvm::make_early_inc_range(product->users())) {
+        llvm::GetElementPtrInst* gep = address_by(u, product);
+        llvm::IRBuilder<> b(gep);  // what is equal is found by the passes behind this one
+        Value* row = sign ? b.CreateSExt(x, product->getType()) : b.CreateZExt(x, product->getType());
+        llvm::Type* element = gep->getSourceElementType();
+        Value* base = b.CreateGEP(element, gep->getPointerOperand(), b.CreateMul(row, size));
+        gep->replaceAllUsesWith(b.CreateGEP(element, base, b.CreateMul(size, b.getInt(constant))));
+        gep->eraseFromParent();
+      }
+    }
   }
 }
 

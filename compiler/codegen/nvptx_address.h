@@ -30,6 +30,12 @@ bool share_bases(llvm::Function& fn);
 /// common. LICM prefers each x | c in a register of its own, all through a loop. After the passes that do.
 void move_constants_out(llvm::Function& fn);
 
+/// p + ext(x + c) * n, q + ext(x + c) * n → (p + ext(x) * n) + c * n, (q + ext(x) * n) + c * n, where addresses of
+/// several tensors have products of one size of the kernel in common, as loads and stores of the same rows do: a thread
+/// otherwise holds two registers for each row from its load to its store. Multiples of a size that all threads have in
+/// common are in uniform registers. For functions without loops, after move_constants_out.
+void share_products(llvm::Function& fn);
+
 /// a == x + c, a == x + d → a - x == c, a - x == d, where a loop compares what it counts with many numbers of one sum:
 /// LoopStrengthReduce compares the counter with each a - c, in a register of its own (two of 64 bits), and the columns
 /// of a thread are up to 64.

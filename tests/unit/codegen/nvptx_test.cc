@@ -211,6 +211,43 @@ define void @f(ptr addrspace(1) %p, ptr addrspace(1) %q, i64 %row, i64 %n, i32 %
 
 /// Elements of a loop that add an offset of their own first, and then, one by one, what is common to all: the common
 /// steps are added to the tensor once, and each element has one sum, which reads its offset of 32 bits.
+// Loads and stores of the same rows: a thread holds no product from the one to the other.
+TEST(NvptxAddress, RowsOfSeveralTensorsShareAProduct) {
+  for (const bool loops : {false, true})
+    for (const bool uniform : {true, false})
+      for (const bool stores : {true, false}) {
+        llvm::LLVMContext context;
+        std::string text = "define void @f(ptr addrspace(1) %p, ptr addrspace(1) %q, i32 %n, i32 %m) {\n";
+        text += fmt::format("  %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()\n  %s = sext i32 {} to i64\n",
+                            uniform ? "%n" : "%t");
+        text += "  %x = shl i32 %t, 6\n  br label %b\nb:\n";
+        for (const int row : {0, 8, 16, 24}) {
+          if (row) text += fmt::format("  %r{0} = or disjoint i32 %x, {0}\n", row);
+          text += fmt::format(
+              "  %e{0} = sext i32 %{1} to i64\n  %m{0} = mul i64 %e{0}, %s\n"
+              "  %a{0} = getelementptr i8, ptr addrspace(1) %p, i64 %m{0}\n  %v{0} = load i8, ptr addrspace(1) %a{0}\n",
+              row, row ? fmt::format("r{}", row) : "x");
+        }
+        for (const int row : {0, 8, 16, 24})
+          text += fmt::format(
+              "  %z{0} = getelementptr i16, ptr addrspace(1) %{1}, i64 %m{0}\n"
+              "  store i8 %v{0}, ptr addrspace(1) %z{0}\n",
+              row, stores ? "q" : "p");
+        text += loops ? "  %c = icmp eq i32 %t, %m\n  br i1 %c, label %b, label %end\nend:\n  ret void\n}\n"
+                      : "  ret void\n}\n";
+        text += "declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()\n";
+        auto module = parse(context, text);
+        llvm::Function& f = *module->getFunction("f");
+        share_products(f);
+        EXPECT_FALSE(llvm::verifyModule(*module, &llvm::errs()));
+        std::string out;
+        llvm::raw_string_ostream(out) << f;
+        // Of each row in each tensor one base, and its multiple of the size.
+        EXPECT_EQ(count(out, "getelementptr"), !loops && uniform && stores ? 14 : 8) << out;
+        EXPECT_EQ(count(out, "mul i64 %s, 8"), !loops && uniform && stores ? 2 : 0) << out;
+      }
+}
+
 TEST(NvptxAddress, ElementsOfALoopShareTheirSteps) {
   for (const int elements : {12, 3}) {
     std::string own, body;
