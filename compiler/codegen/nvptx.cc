@@ -23,6 +23,7 @@
 #include "compiler/codegen/nvptx_calls.h"
 #include "compiler/codegen/nvptx_divide.h"
 #include "compiler/codegen/nvptx_flush.h"
+#include "compiler/codegen/nvptx_narrow.h"
 #include "compiler/codegen/nvptx_negate.h"
 #include "compiler/codegen/nvptx_order.h"
 #include "compiler/codegen/nvptx_pairs.h"
@@ -83,6 +84,7 @@ void optimize_for_gpu(llvm::Module& module, llvm::TargetMachine& machine) {
     if (f.isDeclaration()) continue;
     divide_without_calls(f);
     flush_where_unseen(f);
+    narrow_masked(f);
     negate_by_32_bits(f);
     absolute_by_maximum(f);
     round_to_bf16_by_pairs(f);

@@ -16,6 +16,7 @@
 
 #include "compiler/codegen/nvptx_address.h"
 #include "compiler/codegen/nvptx_flush.h"
+#include "compiler/codegen/nvptx_narrow.h"
 #include "compiler/codegen/nvptx_order.h"
 #include "compiler/codegen/nvptx_pairs.h"
 #include "support/diag.h"
@@ -246,6 +247,57 @@ TEST(NvptxAddress, RowsOfSeveralTensorsShareAProduct) {
         EXPECT_EQ(count(out, "getelementptr"), !loops && uniform && stores ? 14 : 8) << out;
         EXPECT_EQ(count(out, "mul i64 %s, 8"), !loops && uniform && stores ? 2 : 0) << out;
       }
+}
+
+// A hash that masks what it computes in 64 bits.
+TEST(NvptxNarrow, WhatAMaskKeepsIsComputedIn32Bits) {
+  llvm::LLVMContext context;
+  auto module = parse(context, R"(
+define i64 @f(i64 %x, i64 %wide) {
+  %p = mul i64 %x, 3432918353
+  %m = and i64 %p, 4294967295
+  %l = shl nuw nsw i64 %m, 15
+  %r = lshr i64 %m, 17
+  %o = or disjoint i64 %l, %r
+  %q = mul i64 %o, 5
+  %k = and i64 %q, 4294967295
+  %s = add i64 %wide, 7
+  %t = and i64 %s, 255
+  %u = xor i64 %k, %t
+  %v = add i64 %u, %s
+  ret i64 %v
+})");
+  llvm::Function& f = *module->getFunction("f");
+  narrow_masked(f);
+  EXPECT_FALSE(llvm::verifyModule(*module, &llvm::errs()));
+  std::string out;
+  llvm::raw_string_ostream(out) << f;
+  EXPECT_EQ(count(out, "mul i32"), 2) << out;
+  EXPECT_EQ(count(out, "shl i32"), 1) << out;
+  EXPECT_EQ(count(out, "lshr i32"), 1) << out;
+  EXPECT_EQ(count(out, "mul i64"), 0) << out;
+  EXPECT_EQ(count(out, "add i64"), 2) << out;  // of which one is needed as it is, and the mask takes it from there
+}
+
+// What shifts down from above is not among the low bits.
+TEST(NvptxNarrow, ShiftsOfHighBitsStay) {
+  llvm::LLVMContext context;
+  auto module = parse(context, R"(
+define i64 @f(i64 %x) {
+  %p = mul i64 %x, %x
+  %r = lshr i64 %p, 17
+  %a = add i64 %r, 1
+  %k = and i64 %a, 4294967295
+  ret i64 %k
+})");
+  llvm::Function& f = *module->getFunction("f");
+  narrow_masked(f);
+  EXPECT_FALSE(llvm::verifyModule(*module, &llvm::errs()));
+  std::string out;
+  llvm::raw_string_ostream(out) << f;
+  EXPECT_EQ(count(out, "mul i64"), 1) << out;
+  EXPECT_EQ(count(out, "lshr i64"), 1) << out;
+  EXPECT_EQ(count(out, "add i32"), 1) << out;
 }
 
 TEST(NvptxAddress, ElementsOfALoopShareTheirSteps) {
