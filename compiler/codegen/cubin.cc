@@ -242,24 +242,24 @@ int live_registers(std::string_view ptx) {
   struct Range {
     uint32_t first = UINT32_MAX, last = 0;
   };
-  std::vector<Range> words, pairs;
+  std::vector<Range> words, halves, pairs;  // %r, %rs and %rd are numbered each for themselves
   uint32_t place = 0;
   for (size_t at = ptx.find("%r"); at != std::string_view::npos; at = ptx.find("%r", at)) {
     at += 2;
-    const bool pair = at < ptx.size() && ptx[at] == 'd';
-    at += pair || (at < ptx.size() && ptx[at] == 's');
+    const char kind = at < ptx.size() ? ptx[at] : '\0';
+    at += kind == 'd' || kind == 's';
     uint32_t number = 0;
     const auto [end, error] = std::from_chars(ptx.data() + at, ptx.data() + ptx.size(), number);
     constexpr uint32_t kMost = 1 << 24;  // of a name that is no register
     if (error != std::errc() || number >= kMost) continue;
     at = static_cast<size_t>(end - ptx.data());
-    std::vector<Range>& ranges = pair ? pairs : words;
+    std::vector<Range>& ranges = kind == 'd' ? pairs : kind == 's' ? halves : words;
     if (number >= ranges.size()) ranges.resize(number + 1);
     ranges[number].first = std::min(ranges[number].first, place);
     ranges[number].last = place++;
   }
   std::vector<int> change(place + 1, 0);
-  for (const auto& [ranges, size] : {std::pair(&words, 1), std::pair(&pairs, 2)})
+  for (const auto& [ranges, size] : {std::pair(&words, 1), std::pair(&halves, 1), std::pair(&pairs, 2)})
     for (const Range& r : *ranges)
       if (r.first <= r.last) change[r.first] += size, change[r.last] -= size;
   int now = 0, most = 0;

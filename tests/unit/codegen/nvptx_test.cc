@@ -680,14 +680,18 @@ class Counting : public Assembler {
 // Each try for more programs on an SM is a compilation: none is made where all that was seen of its kind spilled.
 TEST(NvptxCubin, HopelessTriesForOccupancyAreNotMade) {
   if (toolkit_assembler_name().empty()) GTEST_SKIP() << "neither nvJitLink nor ptxas is here";
-  auto programs = [](int values, int threads = 128) {
+  auto programs = [](int values, int threads = 128, int halves = 0) {
     std::string text = fmt::format(
-        ".version 8.4\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n.reqntid {}\n{{\n"
-        ".reg .b32 %r<{}>;\n.reg .b64 %rd<2>;\nld.param.b64 %rd1, [p];\n",
-        threads, values);
+        ".version 8.4\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n.reqntid {0}\n{{\n"
+        ".reg .b32 %r<{1}>;\n.reg .b16 %rs<{1}>;\n.reg .b64 %rd<2>;\nld.param.b64 %rd1, [p];\n",
+        threads, values + halves);
+    for (int i = values; i < values + halves; ++i)
+      text += fmt::format("ld.volatile.global.b16 %rs{0}, [%rd1];\nst.volatile.global.b16 [%rd1], %rs{0};\n", i);
     for (int i = 0; i < values; ++i) text += fmt::format("ld.volatile.global.b32 %r{}, [%rd1+{}];\n", i, 4 * i);
     for (int i = 0; i < values; ++i)
       text += fmt::format("st.volatile.global.b32 [%rd1+{}], %r{};\n", 4 * i, values - 1 - i);
+    for (int i = values; i < values + halves; ++i)
+      text += fmt::format("ld.volatile.global.b32 %r{0}, [%rd1];\nst.volatile.global.b32 [%rd1], %r{0};\n", i);
     text += "ret;\n}\n";
     const Counting counting;
     auto cubin = link_for_occupancy(text, sm_90a(), {.threads = threads, .products = true}, &counting);
@@ -697,6 +701,7 @@ TEST(NvptxCubin, HopelessTriesForOccupancyAreNotMade) {
   // Half of the threads that an SM may have leave each 64 registers.
   EXPECT_EQ(programs(40), 1) << "they have as many already";
   EXPECT_EQ(programs(80), 2) << "tried, as more of them than needed might have been taken";
+  EXPECT_EQ(programs(80, 128, 140), 2) << "%rs80 is not live until %r80, which has its number, is";
   EXPECT_EQ(programs(150), 2) << "eight blocks are hopeless, four are tried";
   EXPECT_EQ(programs(220, 256), 1) << "two blocks of so many threads are hopeless";
 }
