@@ -54,6 +54,26 @@ def signs(x, out, n, UNSIGNED: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def rows_of_two(x, y, rows, columns, BLOCK: tl.constexpr):
+    m = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    at = m[:, None].to(tl.int64) * columns + n[None, :].to(tl.int64)
+    mask = (m[:, None] < rows) & (n[None, :] < columns)
+    tl.store(y + at, tl.load(x + at, mask=mask) * 2.0, mask=mask)
+
+
+@triton.jit
+def hashes(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n).to(tl.uint64)
+    h = (v * 0xCC9E2D51) & 0xFFFFFFFF
+    h = ((h << 15) | (h >> 17)) & 0xFFFFFFFF
+    h = (h * 5 + (v >> 32)) & 0xFFFFFFFF
+    h ^= h >> 13
+    tl.store(out + i, ((h - v) & 0xFFFFF) ^ (h & 0xFF), mask=i < n)
+
+
+@triton.jit
 def sines(x, out, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     v = tl.load(x + i, mask=i < n)
@@ -250,6 +270,39 @@ TEST_F(GpuKernel, SecondProcessFindsTheCubinOnDisk) {
   }
   for (const auto& [phase, time] : first->phases) std::printf("cold: %s %.3f ms\n", phase.c_str(), time);
   EXPECT_LT(ms, 20);
+}
+
+// Offsets of 64 bits in rows that two tensors have in common.
+TEST_F(GpuKernel, RowsOfTwoTensors) {
+  GPU_OR_SKIP(device);
+  Kernel kernel = make("rows_of_two");
+  for (const int64_t block : {16, 64, 128})
+    for (const Shape& shape : {Shape{1, 1}, Shape{33, 200}, Shape{257, 129}, Shape{300, 1024}}) {
+      Tensor x = *randn(device, DType::kBF16, shape, 5), y = *Tensor::zeros(device, DType::kF32, shape);
+      const int64_t grid[] = {(shape[0] + block - 1) / block, (shape[1] + block - 1) / block};
+      ASSERT_OK(kernel.launch({grid[0], grid[1], 1}, Args{x, y, shape[0], shape[1], block}));
+      const std::vector<double> in = *x.to_doubles(), got = *y.to_doubles();
+      for (size_t i = 0; i < in.size(); ++i) ASSERT_EQ(got[i], 2 * in[i]) << block << " " << shape[1] << " " << i;
+    }
+}
+
+// Arithmetic of 64 bits under masks, as on the CPU.
+TEST_F(GpuKernel, HashesThatMask) {
+  GPU_OR_SKIP(device);
+  Device cpu = *open_device("cpu");
+  std::vector<int64_t> x{0, 1, -1, INT64_MIN, INT64_MAX, INT64_C(1) << 32, (INT64_C(1) << 32) - 1};
+  for (uint64_t v = 88172645463325252; x.size() < 1003; x.push_back(static_cast<int64_t>(v)))
+    v ^= v << 13, v ^= v >> 7, v ^= v << 17;
+  const auto n = static_cast<int64_t>(x.size());
+  std::vector<std::vector<double>> results;
+  for (const Device& d : {device, cpu}) {
+    Tensor in =
+               *Tensor::from_host(d, DType::kI64, Shape{n}, reinterpret_cast<const std::byte*>(x.data()), 8 * x.size()),
+           out = *Tensor::zeros(d, DType::kI64, Shape{n});
+    ASSERT_OK(make("hashes").launch({(n + 255) / 256, 1, 1}, Args{in, out, n, int64_t{256}}));
+    results.push_back(*out.to_doubles());
+  }
+  EXPECT_EQ(results[0], results[1]);
 }
 
 TEST_F(GpuKernel, ReductionOverRows) {
