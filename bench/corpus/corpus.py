@@ -172,7 +172,9 @@ def stub_missing_modules():
         def __getattr__(self, name):
             if name.startswith("__"):
                 raise AttributeError(name)
-            return Anything()
+            # A package that is not installed may hand Triton on: from vllm.triton_utils import tl, triton
+            handed_on = {"triton": "triton", "tl": "triton.language"}.get(name)
+            return importlib.import_module(handed_on) if handed_on else Anything()
 
     class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
