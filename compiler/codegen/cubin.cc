@@ -323,24 +323,36 @@ Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target,
     ptx = std::move(text);
     return dense;
   };
+  // Of 28 tries over published kernels each spilled that asked for less than a 1.6th of the registers, or a 2.25th of
+  // what is live; the others did so in one of two cases.
+  auto limit_of = [&](int blocks) { return target::registers_for(target, {.threads = facts.threads}, blocks); };
+  auto holds = [&](int blocks) { return live * 4 <= limit_of(blocks) * 9; };
   // Without loops nothing but other threads hides the wait for loads, and an assembler that takes far more registers
-  // than values live does so for loads that none of them needs.
+  // than values live does so for loads that none of them needs. Half of an SM's threads are asked for first, for which
+  // it may order the loads otherwise than they are written.
+  const int half = std::min(now.by_threads / 2, now.by_shared);
   const int most_blocks = with(std::max(kFewestRegisters, live)).blocks_per_sm;
-  if (facts.elementwise && plain.registers > live * 3 / 2 && most_blocks > now.blocks_per_sm) {
-    std::string crowded = limited(".minnctapersm", most_blocks);
+  if (facts.elementwise && plain.registers > live * 3 / 2) {
+    for (const int blocks : {half, most_blocks}) {
+      if (blocks <= now.blocks_per_sm || (blocks > most_blocks && !holds(blocks))) continue;
+      std::string crowded = limited(".minnctapersm", blocks);
+      KILN_TRY(Cubin dense, link_cubin(crowded, target, device, facts.shares_registers));
+      if (dense.spill_bytes == 0) return crowd(std::move(crowded), std::move(dense));
+      if (blocks <= most_blocks) break;
+    }
+  }
+  // A block that has an SM for itself leaves it idle at each barrier.
+  if (now.blocks_per_sm == 1 && now.by_threads == 2 && now.by_shared > 1 && !facts.products && holds(2)) {
+    std::string crowded = limited(".minnctapersm", 2);
     KILN_TRY(Cubin dense, link_cubin(crowded, target, device, facts.shares_registers));
     if (dense.spill_bytes == 0) return crowd(std::move(crowded), std::move(dense));
   }
   constexpr int kFewestOfWaiting = 40;
-  int blocks = facts.waits ? std::min(now.by_shared, with(kFewestOfWaiting).by_registers)
-                           : std::min(now.by_threads / 2, now.by_shared);
+  int blocks = facts.waits ? std::min(now.by_shared, with(kFewestOfWaiting).by_registers) : half;
   // Accumulators can do with no fewer. Other code rarely gives up more than two fifths, and each try is a compilation.
   if (!facts.products) blocks = std::min(blocks, with(plain.registers * (facts.waits ? 2 : 3) / 5).by_registers);
-  // Of 28 tries over published kernels each spilled that asked for less than a 1.6th of the registers, or a 2.25th of
-  // what is live; the others did so in one of two cases.
   auto is_hopeless = [&](int count) {
-    const int limit = target::registers_for(target, {.threads = facts.threads}, count);
-    return !facts.waits && (plain.registers * 5 > limit * 8 || live * 4 > limit * 9);
+    return !facts.waits && (plain.registers * 5 > limit_of(count) * 8 || !holds(count));
   };
   for (int tries = facts.products ? 1 : facts.waits ? 3 : 2; tries > 0; --tries) {
     while (blocks > now.blocks_per_sm && is_hopeless(blocks)) --blocks;
