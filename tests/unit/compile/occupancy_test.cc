@@ -59,6 +59,18 @@ def k(x_ptr, out_ptr, totals_ptr, BLOCK: tl.constexpr):
     tl.store(out_ptr + cols, tl.cumsum(x, axis=1) + before)
 )";
 
+/// Rows that a program has an SM's threads for; what it loads twice fits into the registers of half of them.
+constexpr const char* kLogSum = R"(
+import triton.language as tl
+
+@triton.jit
+def k(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + tl.program_id(0) * n + cols, mask=cols < n, other=-float("inf")).to(tl.float32)
+    most = tl.max(x, axis=0)
+    tl.store(out_ptr + tl.program_id(0), most + tl.log(tl.sum(tl.exp(x - most), axis=0)))
+)";
+
 /// 128 elements of a thread, none of which needs another; its loads are 32 registers.
 constexpr const char* kDequantize = R"(
 import triton.language as tl
@@ -128,6 +140,16 @@ TEST(Occupancy, HalfOfTheThreadsWhereNoElementNeedsAnother) {
   ASSERT_TRUE(kernel.ok()) << render(kernel.error());
   EXPECT_LE(kernel->registers, 64);
   EXPECT_EQ(kernel->spill_bytes, 0);
+}
+
+TEST(Occupancy, TwoProgramsOfAsManyThreadsAsABlockMayHave) {
+  if (codegen::toolkit_assembler_name().empty()) GTEST_SKIP() << "neither nvJitLink nor ptxas is here";
+  for (const char* signature : {"*bf16:16, *fp32:16, i32", "*bf16:16, *fp32:16, i32:16"}) {
+    auto kernel = compile_row(kLogSum, signature, 0, 65536, 32);
+    ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+    EXPECT_LE(kernel->registers, 32) << signature;
+    EXPECT_EQ(kernel->spill_bytes, 0) << signature;
+  }
 }
 
 TEST(Occupancy, MostRegistersAreToldToTheAssembler) {
