@@ -63,6 +63,14 @@ def rows_of_two(x, y, rows, columns, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def log_sums(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + tl.program_id(0) * n + i, mask=i < n, other=-float("inf")).to(tl.float32)
+    most = tl.max(v, axis=0)
+    tl.store(out + tl.program_id(0), most + tl.log(tl.sum(tl.exp(v - most), axis=0)))
+
+
+@triton.jit
 def hashes(x, out, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     v = tl.load(x + i, mask=i < n).to(tl.uint64)
@@ -283,6 +291,25 @@ TEST_F(GpuKernel, RowsOfTwoTensors) {
       ASSERT_OK(kernel.launch({grid[0], grid[1], 1}, Args{x, y, shape[0], shape[1], block}));
       const std::vector<double> in = *x.to_doubles(), got = *y.to_doubles();
       for (size_t i = 0; i < in.size(); ++i) ASSERT_EQ(got[i], 2 * in[i]) << block << " " << shape[1] << " " << i;
+    }
+}
+
+// Rows in pieces, by programs that share an SM and, few of them, by those that have one for themselves.
+TEST_F(GpuKernel, LogSumsOfLongRows) {
+  GPU_OR_SKIP(device);
+  Kernel kernel = make("log_sums");
+  for (const int warps : {16, 32})
+    for (const Shape& shape : {Shape{3, 50257}, Shape{300, 50257}, Shape{300, 40000}, Shape{2, 65536}, Shape{5, 1}}) {
+      Tensor x = *randn(device, DType::kBF16, shape, 7), out = *Tensor::zeros(device, DType::kF32, Shape{shape[0]});
+      LaunchOptions options;
+      options.num_warps = warps;
+      ASSERT_OK(kernel.launch({shape[0], 1, 1}, Args{x, out, shape[1], int64_t{65536}}, options));
+      const std::vector<double> in = *x.to_doubles(), got = *out.to_doubles();
+      for (int64_t r = 0; r < shape[0]; ++r) {
+        double sum = 0;
+        for (int64_t c = 0; c < shape[1]; ++c) sum += std::exp(in[static_cast<size_t>(r * shape[1] + c)]);
+        ASSERT_NEAR(got[static_cast<size_t>(r)], std::log(sum), 1e-4) << warps << " warps, " << shape[1];
+      }
     }
 }
 
