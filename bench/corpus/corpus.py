@@ -350,6 +350,7 @@ def serve_triton():
     jobs, real = sys.stdin, sys.stdout
     sys.stdin, sys.stdout = open(os.devnull), sys.stderr
     import torch
+    import triton.experimental.gluon.language  # the compiler needs it, and a package may put an empty one in its place
     from triton.backends.compiler import GPUTarget
 
     target = GPUTarget("cuda", 90, 32)
