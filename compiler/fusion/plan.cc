@@ -134,7 +134,7 @@ class Planner {
   /// The kernel of a cluster, or a part of the one before it.
   Status write(size_t c) {
     const Cluster& cluster = grouping_.clusters[c];
-    KILN_TRY(Group g, written(c, kOwnProgram, totals_of(cluster)));
+    KILN_TRY(Group g, written(c, options_.gives_program ? kGivenProgram : kOwnProgram, totals_of(cluster)));
     const bool may = options_.variant != Variant::kUnfused && options_.machine.gpu() && options_.joins_totals && last_;
     if (may && may_join(plan_.groups.back(), *last_, g, cluster)) {
       use_turns(1);

@@ -46,7 +46,12 @@ struct PlanOptions {
   bool exact = true;
   /// Small kernels are run by the last program of the one before, which needs a counter (Value::turns).
   bool joins_totals = true;
+  /// Kernels are given the number of their program as a parameter that no argument stands for, kGivenProgram: they
+  /// become functions of another kernel (multi_tensor.h).
+  bool gives_program = false;
 };
+/// What a kernel that becomes part of another one calls the number of its program.
+inline constexpr std::string_view kGivenProgram = "given_program";
 
 /// A tensor that kernels read or write: an input of the graph, or a buffer that the caller allocates, row-major.
 struct Value {

@@ -66,9 +66,10 @@ Arg as_arg(const fusion::Number& number) {
   return std::visit([](auto v) { return Arg(v); }, number);
 }
 
+bool is_open_number(const fusion::Argument& a, const ExprWalk* numbers) { return a.scalar >= 0 && numbers; }
+
 Result<Arg> argument(const fusion::Argument& a, Binding& binding, const ExprWalk* numbers) {
-  if (a.scalar >= 0 && numbers)
-    return as_arg(fusion::converted(numbers->order[static_cast<size_t>(a.scalar)]->node.attributes.value, a.dtype));
+  if (is_open_number(a, numbers)) return number_argument(a, numbers);
   return argument_of(a, [&](const fusion::TensorArg& t) -> Result<Arg> {
     const Tensor& value = binding.values[static_cast<size_t>(t.value)];
     if (t.offset == 0) return Arg(&value);
@@ -107,6 +108,13 @@ Result<BoundStep> bound_product(const fusion::LibraryProduct& p, std::optional<M
 }
 
 }  // namespace
+
+Arg number_argument(const fusion::Argument& a, const ExprWalk* numbers) {
+  if (is_open_number(a, numbers))
+    return as_arg(fusion::converted(numbers->order[static_cast<size_t>(a.scalar)]->node.attributes.value, a.dtype));
+  KILN_ASSERT(!std::holds_alternative<fusion::TensorArg>(a.value), "a tensor among the numbers");
+  return *argument_of(a, [](const fusion::TensorArg&) -> Result<Arg> { return Arg(); });
+}
 
 std::optional<MatmulImpl> product_impl(ExprVariant variant) {
   switch (variant) {

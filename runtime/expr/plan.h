@@ -62,6 +62,9 @@ Result<Arg> argument_of(const fusion::Argument& a, Fn&& tensor) {
       a.value);
 }
 
+/// A number among the arguments of a kernel: that of the expression, where there is one.
+Arg number_argument(const fusion::Argument& a, const ExprWalk* numbers);
+
 /// One launch with its arguments, which point into the binding's tensors.
 struct BoundStep {
   Kernel kernel;

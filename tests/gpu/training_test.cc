@@ -91,6 +91,33 @@ same(Model(), adamw, text[:, :-1], text[:, 1:], lambda y, t: F.cross_entropy(y.r
 )");
 }
 
+TEST(GpuTraining, OptimizersUpdateAllParametersInOneKernel) {
+  GPU_OR_SKIP(device);
+  run(device, R"(
+import torch
+from torch import optim
+torch.set_default_device("cpu")
+shapes = ((70, 81), (81,), (5, 7, 9), (4096,), (1,), (33, 31), (1031, 517))
+
+def trained(make, device, parameters, slopes):
+    parameters = [torch.nn.Parameter(p.to(device)) for p in parameters]
+    optimizer = make(parameters)
+    for step in range(3):
+        optimizer.zero_grad()
+        (sum([(p.float() * s.to(device)).sum() for p, s in zip(parameters, slopes)]) * (step + 1)).backward()
+        optimizer.step()
+    return [p.detach().cpu() for p in parameters]
+
+for make in (lambda p: optim.SGD(p, lr=1e-2, momentum=0.9, nesterov=True), lambda p: optim.AdamW(p, amsgrad=True),
+             lambda p: optim.RMSprop(p, centered=True, momentum=0.5), lambda p: optim.Adadelta(p)):
+    for dtype, most in ((torch.float32, 1e-5), (torch.bfloat16, 2e-2)):
+        parameters, slopes = [torch.randn(*s).to(dtype) for s in shapes], [torch.randn(*s) for s in shapes]
+        found = [trained(make, device, parameters, slopes) for device in ("cuda", "cpu")]
+        for a, b in zip(*found):
+            assert (a.float() - b.float()).abs().max().item() <= most, (dtype, a.shape)
+)");
+}
+
 TEST(GpuTraining, AStepIsRecordedInAGraph) {
   GPU_OR_SKIP(device);
   run(device, R"(

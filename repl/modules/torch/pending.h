@@ -40,8 +40,9 @@ class PendingTensors {
   /// Of a value that has gradients, a gradient, or what is made of one: computes it with all others that share
   /// operations with it, in one plan. False when there are none.
   bool run_with_gradients(Interp& in, const TensorObject& t);
-  /// Computes these, of which some go into tensors in place, with those that read the memory that is overwritten.
-  void store(Interp& in, std::vector<Ref<TensorObject>> together);
+  /// Computes these, of which some go into tensors in place, with those that read the memory that is overwritten;
+  /// `homes`: what will be overwritten next, too.
+  void store(Interp& in, std::vector<Ref<TensorObject>> together, std::vector<const runtime::Storage*> homes = {});
   /// Computes what is to be stored in leaves of the tape, in one plan with all other stores: an optimizer's step.
   void store_leaves(Interp& in);
   bool has_view_of(const TensorObject& t) const;

@@ -14,6 +14,7 @@ Expr with_part(Interp& in, const Expr& to, const Shape& starts, const Shape& ste
 
 /// Natives of torch._kiln.
 std::span<const NativeDef> grad_functions();
+std::span<const NativeDef> update_functions();
 void install_grad(Interp& in);
 
 }  // namespace kiln::script

@@ -117,9 +117,9 @@ bool PendingTensors::only_leaves_hold(const Tensor& t, const Expr& result) const
   return count_leaves(exprs, t.storage().get(), others) >= others;
 }
 
-void PendingTensors::store(Interp& in, std::vector<Ref<TensorObject>> together) {
+void PendingTensors::store(Interp& in, std::vector<Ref<TensorObject>> together,
+                           std::vector<const runtime::Storage*> homes) {
   run_dropped(in);
-  std::vector<const runtime::Storage*> homes;
   std::unordered_set<const TensorObject*> known;
   auto note = [&](const TensorObject& t) {
     known.insert(&t);
@@ -129,7 +129,7 @@ void PendingTensors::store(Interp& in, std::vector<Ref<TensorObject>> together) 
   for (const runtime::Storage* home : homes) run_late_readers(home);
   // One that reads what another one overwrites belongs in the same plan, in which all reading comes first. It may
   // overwrite something itself.
-  for (size_t homes_before = 0; homes_before != homes.size();) {
+  for (size_t homes_before = homes.size() + 1; homes_before != homes.size();) {
     homes_before = homes.size();
     for (TensorObject* t : tensors_)
       if (!known.contains(t) && t->expr().reads(homes)) {
@@ -144,6 +144,7 @@ void PendingTensors::store(Interp& in, std::vector<Ref<TensorObject>> together) 
     for (const Expr::Part& part : t->expr().pending_parts()) parts.insert(part.node);
   for (TensorObject* t : tensors_)
     if (!known.contains(t) && parts.contains(t->expr().node()) && !t->expr().is_cheap_again()) together.emplace_back(t);
+  if (together.empty()) return;
   std::vector<ExprStore> stores;
   for (const auto& t : together) stores.push_back({t->expr(), t->is_store() ? t->home() : Tensor()});
   // A part of a large tensor on a GPU is written there: the host would wait for what else writes to it.

@@ -82,6 +82,10 @@ class TensorObject : public Object {
   /// Takes the elements of a result of its shape and dtype, in its own memory, which is row-major. While nobody else
   /// can look at the memory, that is left to when they are asked for, so that several changes are one kernel.
   void assign(Interp& in, const Expr& result);
+  /// Other elements were written to its memory, which nothing that is pending reads.
+  void note_overwritten() {
+    if (is_leaf_) forget_variable();
+  }
   /// Its memory waits for a value.
   bool is_store() const { return is_pending() && tensor_; }
   const Tensor& home() const {

@@ -372,6 +372,7 @@ void fill_library(Interp& in, ModuleObject& m) {
   install_grad(in);
   add_functions(m, kLibrary);
   add_functions(m, grad_functions());
+  add_functions(m, update_functions());
   add_functions(m, sorting_functions());
   add_functions(m, scanning_functions());
   add_functions(m, complex_functions());

@@ -1,7 +1,8 @@
 """torch.optim: optimizers over parameters whose gradients backward() has left in `.grad`.
 
-A step changes parameters and what it keeps of them in place, by expressions: at its end all of them are computed
-together, with the gradients that are pending, in one plan."""
+A step changes parameters and what it keeps of them in place, by expressions. On a GPU the gradients that are pending
+are computed first, in one plan, and then one kernel makes the step of all parameters that differ in their shapes alone.
+Else all of it is computed together at the end."""
 import math
 import torch
 from torch import _kiln, _tape
@@ -62,15 +63,33 @@ class Optimizer:
             with torch.enable_grad():
                 loss = closure()
         with torch.no_grad():
-            for group in self.param_groups:
-                for p in group["params"]:
-                    if p.grad is None:
-                        continue
-                    state = self.state.setdefault(p, {})
-                    state["step"] = state.get("step", 0) + 1
-                    g = -p.grad if group.get("maximize") else p.grad
-                    self._update(p, g, state, group)
+            groups = [[(p, self._stepped(p, group)) for p in group["params"] if p.grad is not None]
+                      for group in self.param_groups]
+            for group, lists in zip(self.param_groups, _kiln.alike(groups)):
+                for rows in lists:
+                    self._step_of(rows[0], group)
+                    if len(rows) > 1 and not _kiln.update_alike(rows):
+                        for row in rows[1:]:
+                            self._step_of(row, group)
         return loss
+
+    def _stepped(self, p, group):
+        """The parameter's state at its next step."""
+        state = self.state.setdefault(p, {})
+        state["step"] = state.get("step", 0) + 1
+        for name, first in self._sums(group).items():
+            # In memory at first, so that no step is unlike others.
+            if name not in state:
+                state[name] = torch.full_like(p, first).run()
+        return state
+
+    def _step_of(self, row, group):
+        p, state = row
+        self._update(p, -p.grad if group.get("maximize") else p.grad, state, group)
+
+    def _sums(self, group):
+        """The tensors that are kept of each parameter, with the number that they start as."""
+        return {}
 
     def _update(self, p, g, state, group):
         raise NotImplementedError(f"{type(self).__name__} has no step()")
@@ -107,13 +126,6 @@ class Optimizer:
             rows.append(f"Parameter Group {i}")
             rows += [f"    {name}: {group[name]}" for name in sorted(group) if name != "params"]
         return f"{type(self).__name__} (\n" + "\n".join(rows) + "\n)"
-
-
-def _kept(state, name, p, first=0):
-    """What is kept of a parameter under this name: a number in memory at first, so that no step is unlike others."""
-    if name not in state:
-        state[name] = torch.full_like(p, first).run()
-    return state[name]
 
 
 def _decayed(p, g, group):
@@ -168,12 +180,16 @@ class Adam(Optimizer):
                                       differentiable=differentiable, fused=fused,
                                       decoupled_weight_decay=self._decoupled or decoupled_weight_decay))
 
+    def _sums(self, group):
+        sums = {"exp_avg": 0, "exp_avg_sq": 0}
+        return {**sums, "max_exp_avg_sq": 0} if group["amsgrad"] else sums
+
     def _update(self, p, g, state, group):
         lr, (beta1, beta2), g = group["lr"], group["betas"], _decayed(p, g, group)
-        mean = _kept(state, "exp_avg", p).mul_(beta1).add_(g, alpha=1 - beta1)
-        square = _kept(state, "exp_avg_sq", p).mul_(beta2).addcmul_(g, g, value=1 - beta2)
+        mean = state["exp_avg"].mul_(beta1).add_(g, alpha=1 - beta1)
+        square = state["exp_avg_sq"].mul_(beta2).addcmul_(g, g, value=1 - beta2)
         if group["amsgrad"]:
-            most = _kept(state, "max_exp_avg_sq", p)
+            most = state["max_exp_avg_sq"]
             square = most.copy_(torch.maximum(most, square))
         step = state["step"]
         scale = math.sqrt(1 - beta2**step)
@@ -199,14 +215,17 @@ class NAdam(Optimizer):
                                       maximize=maximize, foreach=foreach, capturable=capturable,
                                       differentiable=differentiable))
 
+    def _sums(self, group):
+        return {"exp_avg": 0, "exp_avg_sq": 0}
+
     def _update(self, p, g, state, group):
         lr, (beta1, beta2), g = group["lr"], group["betas"], _decayed(p, g, group)
         step = state["step"]
         mu = beta1 * (1 - 0.5 * 0.96**(step * group["momentum_decay"]))
         mu_next = beta1 * (1 - 0.5 * 0.96**((step + 1) * group["momentum_decay"]))
         product = state["mu_product"] = state.get("mu_product", 1.0) * mu
-        mean = _kept(state, "exp_avg", p).mul_(beta1).add_(g, alpha=1 - beta1)
-        square = _kept(state, "exp_avg_sq", p).mul_(beta2).addcmul_(g, g, value=1 - beta2)
+        mean = state["exp_avg"].mul_(beta1).add_(g, alpha=1 - beta1)
+        square = state["exp_avg_sq"].mul_(beta2).addcmul_(g, g, value=1 - beta2)
         below = (square / (1 - beta2**step)).sqrt() + group["eps"]
         p.addcdiv_(g, below, value=-lr * (1 - mu) / (1 - product))
         p.addcdiv_(mean, below, value=-lr * mu_next / (1 - product * mu_next))
@@ -219,11 +238,14 @@ class Adamax(Optimizer):
         super().__init__(params, dict(lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay, foreach=foreach,
                                       maximize=maximize, differentiable=differentiable, capturable=capturable))
 
+    def _sums(self, group):
+        return {"exp_avg": 0, "exp_inf": 0}
+
     def _update(self, p, g, state, group):
         beta1, beta2 = group["betas"]
         g = _decayed(p, g, group)
-        mean = _kept(state, "exp_avg", p).mul_(beta1).add_(g, alpha=1 - beta1)
-        most = _kept(state, "exp_inf", p)
+        mean = state["exp_avg"].mul_(beta1).add_(g, alpha=1 - beta1)
+        most = state["exp_inf"]
         most.copy_(torch.maximum(most * beta2, g.abs() + group["eps"]))
         p.addcdiv_(mean, most, value=-group["lr"] / (1 - beta1**state["step"]))
 
@@ -240,16 +262,24 @@ class RMSprop(Optimizer):
                                       centered=centered, capturable=capturable, foreach=foreach, maximize=maximize,
                                       differentiable=differentiable))
 
+    def _sums(self, group):
+        sums = {"square_avg": 0}
+        if group["centered"]:
+            sums["grad_avg"] = 0
+        if group["momentum"] > 0:
+            sums["momentum_buffer"] = 0
+        return sums
+
     def _update(self, p, g, state, group):
         alpha = group["alpha"]
         g = _decayed(p, g, group)
-        square = _kept(state, "square_avg", p).mul_(alpha).addcmul_(g, g, value=1 - alpha)
+        square = state["square_avg"].mul_(alpha).addcmul_(g, g, value=1 - alpha)
         if group["centered"]:
-            mean = _kept(state, "grad_avg", p).mul_(alpha).add_(g, alpha=1 - alpha)
+            mean = state["grad_avg"].mul_(alpha).add_(g, alpha=1 - alpha)
             square = square - mean * mean
         below = square.sqrt() + group["eps"]
         if group["momentum"] > 0:
-            kept = _kept(state, "momentum_buffer", p).mul_(group["momentum"]).addcdiv_(g, below)
+            kept = state["momentum_buffer"].mul_(group["momentum"]).addcdiv_(g, below)
             p.add_(kept, alpha=-group["lr"])
         else:
             p.addcdiv_(g, below, value=-group["lr"])
@@ -265,9 +295,12 @@ class Adagrad(Optimizer):
                                       initial_accumulator_value=initial_accumulator_value, foreach=foreach,
                                       maximize=maximize, differentiable=differentiable, fused=fused))
 
+    def _sums(self, group):
+        return {"sum": group["initial_accumulator_value"]}
+
     def _update(self, p, g, state, group):
         g = _decayed(p, g, group)
-        total = _kept(state, "sum", p, group["initial_accumulator_value"]).addcmul_(g, g, value=1)
+        total = state["sum"].addcmul_(g, g, value=1)
         lr = group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"])
         p.addcdiv_(g, total.sqrt() + group["eps"], value=-lr)
 
@@ -280,11 +313,14 @@ class Adadelta(Optimizer):
         super().__init__(params, dict(lr=lr, rho=rho, eps=eps, weight_decay=weight_decay, maximize=maximize,
                                       capturable=capturable, foreach=foreach, differentiable=differentiable))
 
+    def _sums(self, group):
+        return {"square_avg": 0, "acc_delta": 0}
+
     def _update(self, p, g, state, group):
         rho, eps = group["rho"], group["eps"]
         g = _decayed(p, g, group)
-        square = _kept(state, "square_avg", p).mul_(rho).addcmul_(g, g, value=1 - rho)
-        moved = _kept(state, "acc_delta", p)
+        square = state["square_avg"].mul_(rho).addcmul_(g, g, value=1 - rho)
+        moved = state["acc_delta"]
         step = (moved + eps).sqrt() / (square + eps).sqrt() * g
         moved.mul_(rho).addcmul_(step, step, value=1 - rho)
         p.add_(step, alpha=-group["lr"])

@@ -4,6 +4,8 @@
 namespace kiln {
 namespace {
 
+bool same_memory(const Tensor& a, const Tensor& b) { return a.address() == b.address(); }
+
 Tensor tensor_of(const std::vector<double>& values, const Shape& shape) {
   std::vector<float> floats(values.begin(), values.end());
   return *Tensor::from_host(cpu(), DType::kF32, shape, floats.data(), floats.size() * sizeof(float));
@@ -155,6 +157,79 @@ TEST(ExprPlan, ScansColumnsInParts) {
       EXPECT_EQ(made->plan.groups.size(), 2u) << "totals of parts, and the parts";
     }
   }
+}
+
+/// sum += x * 3; scale = sum - x, in place, of the first tuple of (x, sum, scale).
+std::vector<ExprStore> updates_of(const std::vector<Tensor>& first) {
+  const Expr x(first[0]), sum = op(ExprOp::kAdd, {Expr(first[1]), op(ExprOp::kMul, {x, Expr::scalar(3.25)})});
+  return {{sum, first[1]}, {op(ExprOp::kSub, {sum, x}), first[2]}};
+}
+
+TEST(ExprStore, RunsTheSameOfManyTensors) {
+  const uint64_t seed = fresh_seed();
+  std::vector<std::vector<Tensor>> tuples;
+  std::vector<std::vector<double>> x, sum;
+  for (const Shape& shape :
+       {Shape{70, 81}, Shape{81}, Shape{5, 7, 9}, Shape{4096}, Shape{1}, Shape{}, Shape{33, 1031}}) {
+    const uint64_t n = seed + 2 * tuples.size();
+    tuples.push_back({random_tensor(shape, n), random_tensor(shape, n + 1), random_tensor(shape, n)});
+    x.push_back(numbers(tuples.back()[0]));
+    sum.push_back(numbers(tuples.back()[1]));
+  }
+  const std::vector<ExprStore> stores = updates_of(tuples[0]);
+  const auto done = run_each_into(stores, tuples);
+  ASSERT_TRUE(done.ok()) << done.error().message;
+  ASSERT_TRUE(*done);
+  EXPECT_TRUE(same_memory(*stores[0].value.tensor(), tuples[0][1]));
+  for (size_t t = 0; t < tuples.size(); ++t) {
+    const std::vector<double> sums = numbers(tuples[t][1]), scales = numbers(tuples[t][2]);
+    for (size_t i = 0; i < x[t].size(); ++i) {
+      ASSERT_NEAR(sums[i], sum[t][i] + 3.25 * x[t][i], 1e-5) << t << " " << i;
+      ASSERT_NEAR(scales[i], sums[i] - x[t][i], 1e-5) << t << " " << i;
+    }
+    EXPECT_EQ(numbers(tuples[t][0]), x[t]);
+  }
+}
+
+TEST(ExprStore, LeavesAloneWhatIsNotTheSameOfManyTensors) {
+  const auto tuple = [](const Shape& shape) {
+    return std::vector<Tensor>{random_tensor(shape, 1), random_tensor(shape, 2), random_tensor(shape, 3)};
+  };
+  auto is_refused = [](const std::vector<ExprStore>& stores, const std::vector<std::vector<Tensor>>& tuples) {
+    std::vector<std::vector<double>> before;
+    for (const auto& t : tuples)
+      for (const Tensor& each : t) before.push_back(numbers(each));
+    const auto done = run_each_into(stores, tuples);
+    EXPECT_TRUE(done.ok());
+    size_t i = 0;
+    for (const auto& t : tuples)
+      for (const Tensor& each : t) EXPECT_EQ(numbers(each), before[i++]);
+    return done.ok() && !*done && !stores[0].value.tensor();
+  };
+  const std::vector<Tensor> first = tuple({4, 6});
+  // A sum, a view that moves elements, and an operand of another shape are no computation on elements.
+  const Expr mean = op(ExprOp::kMean, {first[0]}, along({1}, true));
+  EXPECT_TRUE(is_refused({{op(ExprOp::kSub, {Expr(first[1]), mean}), first[1]}}, {first, tuple({5, 5})}));
+  const std::vector<Tensor> square = tuple({5, 5});
+  EXPECT_TRUE(is_refused({{op(ExprOp::kAdd, {op(ExprOp::kPermute, {square[0]}, along({1, 0})), square[1]}), square[1]}},
+                         {square, tuple({5, 5})}));
+  EXPECT_TRUE(is_refused({{op(ExprOp::kMul, {Expr(first[1]), random_tensor({6}, 9)}), first[1]}}, {first, tuple({5})}));
+  // Tensors of another dtype or order, a tensor that is no part of the tuples, and memory that tuples share.
+  std::vector<Tensor> other = tuple({3});
+  other[0] = random_tensor({3}, 4, DType::kF16);
+  EXPECT_TRUE(is_refused(updates_of(first), {first, other}));
+  std::vector<Tensor> turned = tuple({4, 6});
+  const int64_t shape[] = {4, 6}, strides[] = {1, 4};
+  turned[0] = *turned[0].as_strided(shape, strides, 0);
+  EXPECT_TRUE(is_refused(updates_of(first), {first, turned}));
+  EXPECT_TRUE(
+      is_refused({{op(ExprOp::kAdd, {Expr(first[1]), random_tensor({4, 6}, 5)}), first[1]}}, {first, tuple({2})}));
+  std::vector<Tensor> shared = tuple({4, 6});
+  shared[2] = first[2];
+  EXPECT_TRUE(is_refused(updates_of(first), {first, shared}));
+  shared = tuple({4, 6});
+  shared[0] = first[1];
+  EXPECT_TRUE(is_refused(updates_of(first), {first, shared}));
 }
 
 }  // namespace
