@@ -1,10 +1,11 @@
 """Steps of a language model by backward() and AdamW: the same program for Kiln and for PyTorch, on a GPU.
 
-    kiln language_model.py [COLUMNS BLOCKS LENGTH BATCH DTYPE WARM STEPS]
-    python3 language_model.py [the same] [eager | compile]
+    kiln language_model.py [COLUMNS BLOCKS LENGTH BATCH DTYPE WARM STEPS] [graph]
+    python3 language_model.py [the same] [eager | compile | graph]
 
 Heads have 64 columns, the vocabulary 8192 symbols. Prints the seconds of the first step, with compilation, the
 milliseconds of a step after WARM more, calls included, the first and the last loss, and the most memory of tensors.
+`graph` records a step in a CUDA graph after WARM steps and replays it.
 """
 import sys
 import time
@@ -49,12 +50,12 @@ class Model(nn.Module):
 
 
 arguments = sys.argv[1:]
-how = arguments.pop() if arguments and arguments[-1] in ("eager", "compile") else "as it is"
+how = arguments.pop() if arguments and arguments[-1] in ("eager", "compile", "graph") else "as it is"
 columns, blocks, length, batch, dtype, warm, steps = arguments or [768, 8, 512, 8, "bfloat16", 5, 20]
 columns, blocks, length, batch, warm, steps = [int(n) for n in (columns, blocks, length, batch, warm, steps)]
 torch.manual_seed(1)
 model = Model(8192, columns, blocks, length).to(getattr(torch, dtype))
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, capturable=how == "graph")
 run = torch.compile(model) if how == "compile" else model
 text = torch.randint(0, 8192, (batch, length + 1))
 
@@ -70,8 +71,23 @@ def step():
 start = time.time()
 first = step().item()
 first_s = time.time() - start
-for _ in range(warm):
-    step()
+if how == "graph":
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(warm):
+            step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        recorded = step()
+
+    def step():
+        graph.replay()
+        return recorded
+else:
+    for _ in range(warm):
+        step()
 torch.cuda.synchronize()
 start = time.time()
 for _ in range(steps):

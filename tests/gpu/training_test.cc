@@ -118,6 +118,43 @@ for make in (lambda p: optim.SGD(p, lr=1e-2, momentum=0.9, nesterov=True), lambd
 )");
 }
 
+TEST(GpuTraining, RecordedStepsOfOptimizersGoOn) {
+  GPU_OR_SKIP(device);
+  run(device, R"(
+import torch
+from torch import nn, optim
+shapes = ((70, 81), (81,), (1,), (1031, 517))
+
+def training(make, dtype):
+    torch.manual_seed(3)
+    parameters = [nn.Parameter((torch.randn(*s) + 0.5).to(dtype)) for s in shapes]
+    optimizer = make(parameters)
+    def step():
+        optimizer.zero_grad()
+        loss = sum([((p.float() * (i + 1)).sin() * p.float()).mean() for i, p in enumerate(parameters)])
+        loss.backward()
+        optimizer.step()
+        return loss
+    return parameters, step
+
+for make in (lambda p, **kw: optim.AdamW(p, **kw), lambda p, **kw: optim.NAdam(p, **kw),
+             lambda p, **kw: optim.Adamax(p, **kw), lambda p, **kw: optim.RMSprop(p, **kw)):
+    for dtype, most in ((torch.float32, 1e-5), (torch.bfloat16, 3e-2)):
+        wanted, eager = training(make, dtype)
+        found, recorded = training(lambda p: make(p, capturable=True), dtype)
+        for i in range(2):
+            eager(), recorded()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            recorded()
+        for i in range(5):
+            graph.replay()
+            eager()
+        for p, q in zip(found, wanted):
+            assert (p.float() - q.float()).abs().max().item() <= most, (dtype, p.shape)
+)");
+}
+
 TEST(GpuTraining, AStepIsRecordedInAGraph) {
   GPU_OR_SKIP(device);
   run(device, R"(

@@ -230,6 +230,7 @@ Value capture_end(Interp& in, NativeArgs& a) {
   end_capture(in, this_graph(a));
   return Value::none();
 }
+Value is_capturing(Interp& in, NativeArgs&) { return Value::boolean(torch_state(in).captures); }
 Value replay(Interp& in, NativeArgs& a) {
   GraphObject& g = this_graph(a);
   if (!g.graph)
@@ -305,6 +306,7 @@ constexpr NativeDef kCuda[] = {
     {"get_device_name(device=None)", device_name, "the device's name"},
     {"graph(cuda_graph, pool=None, stream=None)", graph_context, "with graph(g): work is recorded for g"},
     {"is_available()", cuda_available, "does the session run on a GPU?"},
+    {"is_current_stream_capturing()", is_capturing, "is work recorded for a graph?"},
     {"max_memory_allocated(device=None)", max_memory_allocated, "the most bytes that tensors had at once"},
     {"memory_allocated(device=None)", memory_allocated, "bytes of tensors on the device"},
     {"memory_reserved(device=None)", memory_reserved, "bytes that the allocator holds for tensors"},

@@ -1,5 +1,19 @@
 """torch.optim.lr_scheduler: learning rates as functions of the steps that were taken."""
 import math
+import torch
+
+
+def _lr(group):
+    lr = group["lr"]
+    return lr.item() if isinstance(lr, torch.Tensor) else lr
+
+
+def _set_lr(group, lr):
+    """In place where it is a tensor, which a graph may read."""
+    if isinstance(group["lr"], torch.Tensor):
+        group["lr"].fill_(lr)
+    else:
+        group["lr"] = lr
 
 
 class LRScheduler:
@@ -9,7 +23,7 @@ class LRScheduler:
         self.optimizer, self.last_epoch = optimizer, last_epoch
         for group in optimizer.param_groups:
             if last_epoch == -1:
-                group.setdefault("initial_lr", group["lr"])
+                group.setdefault("initial_lr", _lr(group))
             elif "initial_lr" not in group:
                 raise KeyError("param 'initial_lr' is not specified in param_groups when resuming an optimizer")
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
@@ -18,7 +32,7 @@ class LRScheduler:
     def step(self, epoch=None):
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         for group, lr in zip(self.optimizer.param_groups, self.get_lr()):
-            group["lr"] = lr
+            _set_lr(group, lr)
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
 
     def get_lr(self):
@@ -34,7 +48,7 @@ class LRScheduler:
         self.__dict__.update(state_dict)
 
     def _now(self):
-        return [group["lr"] for group in self.optimizer.param_groups]
+        return [_lr(group) for group in self.optimizer.param_groups]
 
 
 class _LRScheduler(LRScheduler):
@@ -169,7 +183,8 @@ class OneCycleLR(LRScheduler):
         # The learning rates, and the place in the cycle of momenta (0 most, 1 least), between the phases.
         self._levels = []
         for group, peak in zip(optimizer.param_groups, peaks):
-            start = group["initial_lr"] = group["lr"] = peak / div_factor
+            start = group["initial_lr"] = peak / div_factor
+            _set_lr(group, start)
             end = start / final_div_factor
             self._levels.append((start, peak, start, end) if three_phase else (start, peak, end))
         self._cycles = cycle_momentum
@@ -214,7 +229,7 @@ class SequentialLR(LRScheduler):
         self._schedulers, self._milestones = list(schedulers), list(milestones)
         # Each was made by a step of its own; the first one's stands.
         for group in optimizer.param_groups:
-            group["lr"] = group["initial_lr"]
+            _set_lr(group, group["initial_lr"])
         for s in self._schedulers:
             s.last_epoch -= 1
         self._schedulers[0].step()
@@ -279,8 +294,8 @@ class ReduceLROnPlateau(LRScheduler):
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
             for group, least in zip(self.optimizer.param_groups, self.min_lrs):
-                lr = max(group["lr"] * self.factor, least)
-                if group["lr"] - lr > self.eps:
-                    group["lr"] = lr
+                lr = max(_lr(group) * self.factor, least)
+                if _lr(group) - lr > self.eps:
+                    _set_lr(group, lr)
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
         self._last_lr = self._now()

@@ -2,7 +2,10 @@
 
 A step changes parameters and what it keeps of them in place, by expressions. On a GPU the gradients that are pending
 are computed first, in one plan, and then one kernel makes the step of all parameters that differ in their shapes alone.
-Else all of it is computed together at the end."""
+Else all of it is computed together at the end.
+
+With `capturable=True` the number of the step is a tensor, which a replayed graph counts on: one for all parameters of a
+group that were always stepped together, so that what follows from it is computed once."""
 import math
 import torch
 from torch import _kiln, _tape
@@ -23,6 +26,7 @@ class Optimizer:
             raise TypeError("params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
                             "torch.FloatTensor")
         self.defaults, self.param_groups, self.state = defaults, [], {}
+        self._made = {}  # of the step that is made: numbers that are tensors, computed once
         groups = list(params.items()) if isinstance(params, dict) else list(params)
         if not groups:
             raise ValueError("optimizer got an empty parameter list")
@@ -62,9 +66,11 @@ class Optimizer:
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+        if torch.cuda.is_current_stream_capturing():
+            self._check_capture()
         with torch.no_grad():
-            groups = [[(p, self._stepped(p, group)) for p in group["params"] if p.grad is not None]
-                      for group in self.param_groups]
+            self._made = {}
+            groups = [self._stepped(group) for group in self.param_groups]
             for group, lists in zip(self.param_groups, _kiln.alike(groups)):
                 for rows in lists:
                     self._step_of(rows[0], group)
@@ -73,15 +79,90 @@ class Optimizer:
                             self._step_of(row, group)
         return loss
 
-    def _stepped(self, p, group):
-        """The parameter's state at its next step."""
-        state = self.state.setdefault(p, {})
-        state["step"] = state.get("step", 0) + 1
-        for name, first in self._sums(group).items():
-            # In memory at first, so that no step is unlike others.
-            if name not in state:
-                state[name] = torch.full_like(p, first).run()
-        return state
+    def _check_capture(self):
+        """A graph repeats the numbers that it was recorded with, and the making of tensors."""
+        name = type(self).__name__
+        for group in self.param_groups:
+            if not group.get("capturable", True):
+                raise RuntimeError(f"Attempting CUDA graph capture of step() for an instance of {name} but "
+                                   f"param_groups' capturable is False: its replays would all be the same step; make "
+                                   f"it with {name}(..., capturable=True)")
+            if self._keeps(group) and any(p.grad is not None and p not in self.state for p in group["params"]):
+                raise RuntimeError(f"{name}.step() makes its state at the first step, which a graph would make anew at "
+                                   f"each replay; make a step before the capture")
+
+    def _keeps(self, group):
+        """Whether a step reads tensors that the one before has left."""
+        return bool(self._sums(group))
+
+    def _stepped(self, group):
+        """The parameters that have a gradient, with their states at the next step."""
+        rows = [(p, self.state.setdefault(p, {})) for p in group["params"] if p.grad is not None]
+        if group.get("capturable"):
+            self._count_in_memory(rows, group)
+        else:
+            for p, state in rows:
+                self._count(state, group)
+        for p, state in rows:
+            for name, first in self._sums(group).items():
+                # In memory at first, so that no step is unlike others.
+                if name not in state:
+                    state[name] = torch.full_like(p, first).run()
+        return rows
+
+    def _count(self, state, group):
+        """Counts the step in numbers."""
+        for name, first in self._counters.items():
+            value = state.get(name, first)
+            state[name] = type(first)(value.item()) if isinstance(value, torch.Tensor) else value
+        state.update(self._counted(state, group))
+
+    def _count_in_memory(self, rows, group):
+        """Counts the step in float32 tensors. Those that share them share them on while all of them are stepped."""
+        shares = {}
+        for state in self.state.values():
+            shares[id(state.get("step"))] = shares.get(id(state.get("step")), 0) + 1
+        steps = {}
+        for p, state in rows:
+            before = state.get("step", 0)
+            is_tensor = isinstance(before, torch.Tensor)
+            steps.setdefault((p.device, id(before) if is_tensor else before), []).append(state)
+        for (device, _), states in steps.items():
+            counters = {}
+            for name, first in self._counters.items():
+                value = states[0].get(name, first)
+                if not isinstance(value, torch.Tensor):
+                    counters[name] = torch.full((), float(value), device=device).run()
+                else:
+                    counters[name] = value if shares[id(states[0]["step"])] == len(states) else value.clone().run()
+            counted = self._counted(counters, group)
+            for name, value in counted.items():
+                counters[name].copy_(value)
+            for value in counters.values():
+                value.run()
+            for state in states:
+                state.update(counters)
+
+    # What is counted for each parameter, with the number that it starts as.
+    _counters = {"step": 0}
+
+    def _counted(self, counters, group):
+        """The counters at the next step; of numbers or of tensors."""
+        return {"step": counters["step"] + 1}
+
+    def _once(self, step, name, make):
+        """What follows from the number of a step; where that is a tensor, one too, computed once for all parameters."""
+        if not isinstance(step, torch.Tensor):
+            return make()
+        if (id(step), name) not in self._made:
+            self._made[id(step), name] = make().run()
+        return self._made[id(step), name]
+
+    def _bias_correction(self, beta, step):
+        """1 - beta**step; in float32 without its cancellation."""
+        if isinstance(step, torch.Tensor) and beta != 0:
+            return self._once(step, ("bias correction", beta), lambda: -torch.expm1(step * math.log(beta)))
+        return 1 - beta**step
 
     def _step_of(self, row, group):
         p, state = row
@@ -114,11 +195,18 @@ class Optimizer:
         for saved, own in zip(groups, self.param_groups):
             at.update(zip(saved["params"], own["params"]))
             own.update({name: value for name, value in saved.items() if name != "params"})
-        self.state = {}
+        self.state, copies = {}, {}
         for number, kept in state_dict["state"].items():
             p = at[number]
-            self.state[p] = {name: value.to(p.device).clone() if isinstance(value, torch.Tensor) else value
-                             for name, value in kept.items()}
+
+            def copied(value):
+                # Parameters that share the tensor of their step's number go on to.
+                key = id(value), p.device
+                if isinstance(value, torch.Tensor) and key not in copies:
+                    copies[key] = value.to(p.device).clone()
+                return copies.get(key, value)
+
+            self.state[p] = {name: copied(value) for name, value in kept.items()}
 
     def __repr__(self):
         rows = []
@@ -134,9 +222,37 @@ def _decayed(p, g, group):
     if decay == 0:
         return g
     if group.get("decoupled_weight_decay"):
-        p.mul_(1 - group["lr"] * decay)
+        _scale(p, 1 - group["lr"] * decay)
         return g
     return g + decay * p
+
+
+def _wide(p):
+    """The dtype in which a parameter is stepped by numbers that are float32 tensors."""
+    return torch.promote_types(p.dtype, torch.float32)
+
+
+def _scale(p, factor):
+    if isinstance(factor, torch.Tensor):
+        p.copy_(p.to(_wide(p)) * factor)
+    else:
+        p.mul_(factor)
+
+
+def _add(p, value, a):
+    """p += value * a, of a number or of a tensor of one, which is not rounded to the parameter's dtype."""
+    if isinstance(value, torch.Tensor):
+        p.copy_(p.to(_wide(p)) + value * a.to(_wide(p)))
+    else:
+        p.add_(a, alpha=value)
+
+
+def _add_quotient(p, value, a, b):
+    """p += value * a / b, likewise."""
+    if isinstance(value, torch.Tensor):
+        p.copy_(p.to(_wide(p)) + value * a.to(_wide(p)) / b.to(_wide(p)))
+    else:
+        p.addcdiv_(a, b, value=value)
 
 
 class SGD(Optimizer):
@@ -151,6 +267,9 @@ class SGD(Optimizer):
                                       nesterov=nesterov, maximize=maximize, foreach=foreach,
                                       differentiable=differentiable, fused=fused))
 
+    def _keeps(self, group):
+        return group["momentum"] != 0
+
     def _update(self, p, g, state, group):
         g = _decayed(p, g, group)
         momentum = group["momentum"]
@@ -160,7 +279,7 @@ class SGD(Optimizer):
             else:
                 kept = state["momentum_buffer"] = g.clone()
             g = g + momentum * kept if group["nesterov"] else kept
-        p.add_(g, alpha=-group["lr"])
+        _add(p, -group["lr"], g)
 
 
 class Adam(Optimizer):
@@ -192,8 +311,11 @@ class Adam(Optimizer):
             most = state["max_exp_avg_sq"]
             square = most.copy_(torch.maximum(most, square))
         step = state["step"]
-        scale = math.sqrt(1 - beta2**step)
-        p.addcdiv_(mean, square.sqrt() / scale + group["eps"], value=-lr / (1 - beta1**step))
+        scale = self._once(step, ("scale", beta2), lambda: self._bias_correction(beta2, step)**0.5)
+        size = self._once(step, ("size", id(group)), lambda: -lr / self._bias_correction(beta1, step))
+        if isinstance(scale, torch.Tensor):
+            square = square.to(_wide(p))
+        _add_quotient(p, size, mean, square.sqrt() / scale + group["eps"])
 
 
 class AdamW(Adam):
@@ -220,15 +342,27 @@ class NAdam(Optimizer):
 
     def _update(self, p, g, state, group):
         lr, (beta1, beta2), g = group["lr"], group["betas"], _decayed(p, g, group)
-        step = state["step"]
-        mu = beta1 * (1 - 0.5 * 0.96**(step * group["momentum_decay"]))
-        mu_next = beta1 * (1 - 0.5 * 0.96**((step + 1) * group["momentum_decay"]))
-        product = state["mu_product"] = state.get("mu_product", 1.0) * mu
+        step, product = state["step"], state["mu_product"]
         mean = state["exp_avg"].mul_(beta1).add_(g, alpha=1 - beta1)
         square = state["exp_avg_sq"].mul_(beta2).addcmul_(g, g, value=1 - beta2)
-        below = (square / (1 - beta2**step)).sqrt() + group["eps"]
-        p.addcdiv_(g, below, value=-lr * (1 - mu) / (1 - product))
-        p.addcdiv_(mean, below, value=-lr * mu_next / (1 - product * mu_next))
+        correction = self._bias_correction(beta2, step)
+        if isinstance(correction, torch.Tensor):
+            square = square.to(_wide(p))
+        below = (square / correction).sqrt() + group["eps"]
+        mu, mu_next = self._momentum(step, group), self._momentum(step + 1, group)
+        of_gradient = self._once(step, ("of gradient", id(group)), lambda: -lr * (1 - mu) / (1 - product))
+        of_mean = self._once(step, ("of mean", id(group)), lambda: -lr * mu_next / (1 - product * mu_next))
+        _add_quotient(p, of_gradient, g, below)
+        _add_quotient(p, of_mean, mean, below)
+
+    _counters = {"step": 0, "mu_product": 1.0}
+
+    def _counted(self, counters, group):
+        step = counters["step"] + 1
+        return {"step": step, "mu_product": counters["mu_product"] * self._momentum(step, group)}
+
+    def _momentum(self, step, group):
+        return group["betas"][0] * (1 - 0.5 * 0.96**(step * group["momentum_decay"]))
 
 
 class Adamax(Optimizer):
@@ -247,7 +381,9 @@ class Adamax(Optimizer):
         mean = state["exp_avg"].mul_(beta1).add_(g, alpha=1 - beta1)
         most = state["exp_inf"]
         most.copy_(torch.maximum(most * beta2, g.abs() + group["eps"]))
-        p.addcdiv_(mean, most, value=-group["lr"] / (1 - beta1**state["step"]))
+        step = state["step"]
+        size = self._once(step, ("size", id(group)), lambda: -group["lr"] / self._bias_correction(beta1, step))
+        _add_quotient(p, size, mean, most)
 
 
 class RMSprop(Optimizer):
@@ -280,9 +416,9 @@ class RMSprop(Optimizer):
         below = square.sqrt() + group["eps"]
         if group["momentum"] > 0:
             kept = state["momentum_buffer"].mul_(group["momentum"]).addcdiv_(g, below)
-            p.add_(kept, alpha=-group["lr"])
+            _add(p, -group["lr"], kept)
         else:
-            p.addcdiv_(g, below, value=-group["lr"])
+            _add_quotient(p, -group["lr"], g, below)
 
 
 class Adagrad(Optimizer):
@@ -295,6 +431,12 @@ class Adagrad(Optimizer):
                                       initial_accumulator_value=initial_accumulator_value, foreach=foreach,
                                       maximize=maximize, differentiable=differentiable, fused=fused))
 
+    def _check_capture(self):
+        if any(group["lr_decay"] for group in self.param_groups):
+            raise RuntimeError("Adagrad.step() with lr_decay cannot be captured in a graph: its replays would all be "
+                               "the same step")
+        super()._check_capture()
+
     def _sums(self, group):
         return {"sum": group["initial_accumulator_value"]}
 
@@ -302,7 +444,7 @@ class Adagrad(Optimizer):
         g = _decayed(p, g, group)
         total = state["sum"].addcmul_(g, g, value=1)
         lr = group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"])
-        p.addcdiv_(g, total.sqrt() + group["eps"], value=-lr)
+        _add_quotient(p, -lr, g, total.sqrt() + group["eps"])
 
 
 class Adadelta(Optimizer):
@@ -323,7 +465,7 @@ class Adadelta(Optimizer):
         moved = state["acc_delta"]
         step = (moved + eps).sqrt() / (square + eps).sqrt() * g
         moved.mul_(rho).addcmul_(step, step, value=1 - rho)
-        p.add_(step, alpha=-group["lr"])
+        _add(p, -group["lr"], step)
 
 
 from torch.optim import lr_scheduler  # noqa: E402
