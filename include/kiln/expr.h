@@ -183,9 +183,11 @@ using SettleGradients = std::function<Status(std::span<const Expr>)>;
 /// depend on has an empty expression. Operations whose results are integers end the way to an input, as in torch.
 /// kUnsupported names an operation that has no gradient. kValue: an operation was computed before, and has let go of
 /// its operands: make inputs by GradScope::variable().
-/// `settle` may compute what it gets, so that long chains do not stay pending.
+/// `settle` may compute what it gets, so that long chains do not stay pending. `are_constant`: their own gradients are
+/// not asked for, so that what is computed on the way lets go of what it was made of.
 Result<std::vector<Expr>> gradients(std::span<const Expr> values, std::span<const Expr> seeds,
-                                    std::span<const Expr> inputs, const SettleGradients& settle = {});
+                                    std::span<const Expr> inputs, const SettleGradients& settle = {},
+                                    bool are_constant = false);
 /// Of one value with one element, by a seed of 1.
 Result<std::vector<Expr>> gradients(const Expr& value, std::span<const Expr> inputs);
 /// Why gradients() refuses an operation that lies on its way; nullopt when it does not.

@@ -159,8 +159,8 @@ std::unordered_set<const ExprNode*> set_of(const Nodes& nodes) {
 class Sweep {
  public:
   Sweep(std::span<const Expr> values, std::span<const Expr> seeds, std::span<const Expr> inputs,
-        const SettleGradients& settle)
-      : values_(values), seeds_(seeds), inputs_(inputs), settle_(settle) {}
+        const SettleGradients& settle, bool are_constant)
+      : values_(values), seeds_(seeds), inputs_(inputs), settle_(settle), are_constant_(are_constant) {}
 
   Result<std::vector<Expr>> run() {
     KILN_CHECK_OK(check());
@@ -174,6 +174,9 @@ class Sweep {
       return with_note(
           error(ErrorKind::kValue, "{} was computed before its gradient was asked for", name(forgotten_->node.op)),
           "help: make the inputs by GradScope::variable()");
+    Nodes seeds;
+    for (const Expr& seed : seeds_) seeds.push_back(seed.shared());
+    of_seeds_ = set_of(pending_in(seeds));
     for (size_t i = 0; i < values_.size(); ++i) KILN_CHECK_OK(add(values_[i].node(), seeds_[i]));
     std::vector<Expr> out(inputs_.size());
     for (size_t i = order_.size(); i-- > 0;) {
@@ -258,7 +261,14 @@ class Sweep {
     auto [it, first] = gradients_.try_emplace(n, gradient);
     if (first) return {};
     KILN_TRY(it->second, apply(ExprOp::kAdd, {it->second, gradient}));
+    note_made(it->second);
     return {};
+  }
+
+  /// A gradient that was made here. It records, as it is made of values that do, and would hold all that it was made
+  /// of.
+  void note_made(const Expr& gradient) const {
+    if (are_constant_) gradient.node()->released = true;
   }
 
   Status step(const std::shared_ptr<ExprNode>& n, const Expr& g) {
@@ -294,8 +304,13 @@ class Sweep {
         return refused(*n);
     }
     KILN_CHECK_OK(terms.problem);
-    for (size_t i = 0; i < s.given().size(); ++i)
-      if (s.given()[i]) KILN_CHECK_OK(add(n->operands[i].get(), s.given()[i]));
+    for (size_t i = 0; i < s.given().size(); ++i) {
+      const Expr& given = s.given()[i];
+      if (!given) continue;
+      // It may be the gradient of before, or a value.
+      if (given.node() != g.node() && !depends_.contains(given.node())) note_made(given);
+      KILN_CHECK_OK(add(n->operands[i].get(), given));
+    }
     return {};
   }
 
@@ -321,6 +336,8 @@ class Sweep {
     for (const Expr& e : out)
       if (e && !e.tensor()) wanted.push_back(e);
     append_costly(shared, wanted);
+    for (const Expr& e : wanted)
+      if (!depends_.contains(e.node()) && !of_seeds_.contains(e.node())) note_made(e);
     return run_together(wanted);
   }
 
@@ -358,8 +375,10 @@ class Sweep {
 
   const std::span<const Expr> values_, seeds_, inputs_;
   const SettleGradients& settle_;
+  const bool are_constant_;
   std::vector<std::shared_ptr<ExprNode>> order_;
   std::unordered_map<const ExprNode*, bool> depends_;
+  std::unordered_set<const ExprNode*> of_seeds_;
   std::unordered_map<const ExprNode*, Expr> gradients_;
   const ExprNode *forgotten_ = nullptr, *released_ = nullptr;
 };
@@ -372,8 +391,8 @@ std::optional<std::string_view> no_gradient_of(ExprOp op) {
 }
 
 Result<std::vector<Expr>> gradients(std::span<const Expr> values, std::span<const Expr> seeds,
-                                    std::span<const Expr> inputs, const SettleGradients& settle) {
-  return Sweep(values, seeds, inputs, settle).run();
+                                    std::span<const Expr> inputs, const SettleGradients& settle, bool are_constant) {
+  return Sweep(values, seeds, inputs, settle, are_constant).run();
 }
 
 Result<std::vector<Expr>> gradients(const Expr& value, std::span<const Expr> inputs) {

@@ -118,6 +118,40 @@ for make in (lambda p: optim.SGD(p, lr=1e-2, momentum=0.9, nesterov=True), lambd
 )");
 }
 
+TEST(GpuTraining, BackwardLetsGoOfActivations) {
+  GPU_OR_SKIP(device);
+  run(device, R"(
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.qkv, self.proj = nn.LayerNorm(256), nn.Linear(256, 768), nn.Linear(256, 256)
+        self.up, self.down = nn.Linear(256, 1024), nn.Linear(1024, 256)
+    def forward(self, x):
+        q, k, v = [t.view(4, 512, 4, 64).transpose(1, 2) for t in self.qkv(self.norm(x)).split(256, dim=2)]
+        a = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.proj(a.transpose(1, 2).reshape(4, 512, 256))
+        return x + self.down(F.gelu(self.up(self.norm(x))))
+
+def held(blocks):
+    model = nn.Sequential(*[Block() for _ in range(blocks)]).bfloat16()
+    model.requires_grad_()
+    x = torch.randn(4, 512, 256).bfloat16()
+    before = torch.cuda.memory_allocated()
+    loss = model(x).float().square().mean()
+    loss.backward()
+    held = torch.cuda.memory_allocated() - before
+    loss.item(), [p.grad.sum().item() for p in model.parameters()]
+    return held - sum(p.numel() * 2 for p in model.parameters())
+
+activations = 4 * 512 * 256 * 2
+assert held(8) - held(4) < 4 * activations, (held(4) / activations, held(8) / activations)
+)");
+}
+
 TEST(GpuTraining, RecordedStepsOfOptimizersGoOn) {
   GPU_OR_SKIP(device);
   run(device, R"(

@@ -181,7 +181,7 @@ Value gradients_found(Interp& in, NativeArgs& a, bool constant) {
     return is_small(exprs[0]) ? on_host(exprs[0]) : run_together(exprs);
   };
   std::vector<Value> out;
-  for (const Expr& e : taken(in, gradients(values, seeds, inputs, settle))) {
+  for (const Expr& e : taken(in, gradients(values, seeds, inputs, settle, constant))) {
     if (!e) {
       out.push_back(Value::none());
       continue;
