@@ -2,6 +2,7 @@
 // which are written in the language (library/*.py) and compiled when they are first imported.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "repl/modules/modules.h"
@@ -77,11 +78,16 @@ constexpr NearestWay kNearestWays[] = {
     {"yaml", "json"},
 };
 
+/// Modules of the library that are part of Python's program itself (sys.builtin_module_names): no file hides them, so
+/// that a script may be named time.py.
+constexpr std::string_view kBuiltIn[] = {"errno", "gc", "itertools", "time"};
+
 }  // namespace
 
 Ref<List> search_path(Interp& in) { return in.state<SearchPath>().folders; }
 
 std::optional<ModuleSource> find_source(Interp& in, std::string_view path) {
+  if (std::ranges::find(kBuiltIn, path) != std::end(kBuiltIn)) return library_source(path);
   std::string relative(path);
   for (char& c : relative)
     if (c == '.') c = '/';

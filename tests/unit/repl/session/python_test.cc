@@ -96,6 +96,12 @@ TEST_F(Modules, OfAScriptAreNotTheLibrarysThatHaveNoSuchModule) {
             "  help: did you mean 'push'?\n");
 }
 
+TEST_F(Modules, FilesDoNotHideWhatPythonHasBuiltIn) {
+  write("time.py", "import time\nprint('mine')\n");
+  write("copy.py", "def copy(x): return 'mine'\n");
+  EXPECT_EQ(run("import copy, time\nprint(time.time() > 0, copy.copy(1))\n"), "True mine\n");
+}
+
 TEST_F(Modules, Packages) {
   write("pkg/__init__.py", "from .a import one\nfrom . import b\n__all__ = ['one', 'two']\ntwo = 2\nthree = 3\n");
   write("pkg/a.py", "def one(): return 1\n");
