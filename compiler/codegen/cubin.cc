@@ -341,8 +341,9 @@ Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target,
       if (blocks <= most_blocks) break;
     }
   }
-  // A block that has an SM for itself leaves it idle at each barrier.
-  if (now.blocks_per_sm == 1 && now.by_threads == 2 && now.by_shared > 1 && !facts.products && holds(2)) {
+  // A block that has an SM for itself leaves it idle at each barrier. It is tried whatever seems to live: columns and
+  // masks, which the assembler computes again, are most of that in a row's loop.
+  if (now.blocks_per_sm == 1 && now.by_threads == 2 && now.by_shared > 1 && !facts.products) {
     std::string crowded = limited(".minnctapersm", 2);
     KILN_TRY(Cubin dense, link_cubin(crowded, target, device, facts.shares_registers));
     if (dense.spill_bytes == 0) return crowd(std::move(crowded), std::move(dense));
