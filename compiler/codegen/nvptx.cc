@@ -8,6 +8,7 @@
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
@@ -42,6 +43,12 @@ void initialize_nvptx() {
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
+    // InstCombine asks of what a condition compares with 0 whether it is known not to be, once for each user of the
+    // condition, and goes through all of them each time (isKnownNonNullFromDominatingCondition): a sort selects by one
+    // bit of the thread's index thousands of times.
+    auto& options = llvm::cl::getRegisteredOptions();
+    if (const auto found = options.find("dom-conditions-max-uses"); found != options.end())
+      found->second->addOccurrence(0, found->first, "0");
   });
 }
 

@@ -12,6 +12,7 @@
 #include <llvm/Support/SourceMgr.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include <ctime>
 #include <thread>
 
 #include "compiler/codegen/nvptx_address.h"
@@ -748,6 +749,36 @@ TEST(EmitPtx, ReducesProductsToSumsInFunctionsThatAreNotLong) {
   EXPECT_LT(count(*few, "\tmad.lo.s64") + count(*few, "\tmul.lo.s64"), 4) << *few;
   EXPECT_GT(count(*many, "\tmad.lo.s64") + count(*many, "\tmul.lo.s64"), 500)
       << "the pass that does it takes time that is quadratic in the block";
+}
+
+/// `n` times one of two numbers, as a comparison and one bit of an index say: a sort's steps.
+std::string chosen_by_one_bit(int n) {
+  std::string body = "  %b = and i32 %lane, 16\n  %c = icmp ne i32 %b, 0\n";
+  for (int i = 0; i < n; ++i)
+    body += fmt::format(
+        "  %p{0} = getelementptr i32, ptr addrspace(1) %p, i64 {0}\n"
+        "  %v{0} = load volatile i32, ptr addrspace(1) %p{0}\n"
+        "  %l{0} = icmp slt i32 %v{0}, %lane\n  %x{0} = icmp ne i1 %l{0}, %c\n"
+        "  %s{0} = select i1 %x{0}, i32 %v{0}, i32 %lane\n"
+        "  store volatile i32 %s{0}, ptr addrspace(1) %p{0}\n",
+        i);
+  return fmt::format("define ptx_kernel void @k(ptr addrspace(1) %p, i32 %lane) {{\n{}  ret void\n}}\n", body);
+}
+
+// Seconds of this process, the least of three.
+double seconds_for(const std::string& text) {
+  double least = 1e9;
+  for (int i = 0; i < 3; ++i) {
+    const std::clock_t start = std::clock();
+    EXPECT_TRUE(ptx_of(text).ok());
+    least = std::min(least, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
+  }
+  return least;
+}
+
+TEST(EmitPtx, TimeIsLinearInTheUsersOfACondition) {
+  const double few = seconds_for(chosen_by_one_bit(1000)), many = seconds_for(chosen_by_one_bit(8000));
+  EXPECT_LT(many, 20 * few) << few << " s for 1000 users, " << many << " for 8000";
 }
 
 }  // namespace
