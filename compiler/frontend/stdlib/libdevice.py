@@ -288,22 +288,22 @@ def fmin(x, y):
 
 @triton.jit
 def isnan(x):
-    return (x != x).to(tl.int32)
+    return x != x
 
 
 @triton.jit
 def isinf(x):
-    return (tl.abs(x) == float("inf")).to(tl.int32)
+    return tl.abs(x) == float("inf")
 
 
 @triton.jit
 def finitef(x):
-    return (tl.abs(x) < float("inf")).to(tl.int32)
+    return tl.abs(x) < float("inf")
 
 
 @triton.jit
 def isfinited(x):
-    return (tl.abs(x) < float("inf")).to(tl.int32)
+    return tl.abs(x) < float("inf")
 
 
 @triton.jit
