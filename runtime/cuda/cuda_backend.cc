@@ -63,13 +63,14 @@ class CudaStream : public StreamImpl {
 
 class CudaEvent : public EventImpl {
  public:
-  CudaEvent(CudaBackend& backend, CUevent event) : cuda(backend), handle(event) {}
+  CudaEvent(CudaBackend& backend, CUevent event, bool captured) : cuda(backend), handle(event), is_captured(captured) {}
   ~CudaEvent() override;
   Status synchronize() override;
   bool is_done() override;
 
   CudaBackend& cuda;
   CUevent handle;
+  const bool is_captured;  // a mark in a graph, which the driver cannot be asked of: it would end the capture
 };
 
 class CudaGraph : public CapturedWork {
@@ -210,7 +211,7 @@ class CudaBackend : public Backend {
     KILN_CHECK_OK(activate());
     CUevent handle = nullptr;
     KILN_CHECK_OK(check(driver_->cuEventCreate(&handle, CU_EVENT_DEFAULT), "cuEventCreate(&handle, CU_EVENT_DEFAULT)"));
-    auto event = std::make_unique<CudaEvent>(*this, handle);
+    auto event = std::make_unique<CudaEvent>(*this, handle, stream.is_capturing());
     KILN_CHECK_OK(
         check(driver_->cuEventRecord(handle, queue(stream).handle), "cuEventRecord(handle, stream)", &queue(stream)));
     return std::unique_ptr<EventImpl>(std::move(event));
@@ -220,6 +221,7 @@ class CudaBackend : public Backend {
     auto* end = dynamic_cast<CudaEvent*>(&to);
     if (!start || !end || &start->cuda != this || &end->cuda != this)
       return error(ErrorKind::kValue, "the events belong to another device than {}", name_);
+    if (start->is_captured) return not_in_graph("the time between events");
     KILN_CHECK_OK(end->synchronize());
     float ms = 0;
     KILN_CHECK_OK(
@@ -424,20 +426,26 @@ class CudaBackend : public Backend {
     CudaStream& q = queue(stream);
     if (q.is_capturing()) return not_in_graph("another capture");
     // Relaxed: what cannot be captured is refused above this call, and other threads may go on as they like.
-    KILN_CHECK_OK(check(driver_->cuStreamBeginCapture(q.handle, CU_STREAM_CAPTURE_MODE_RELAXED),
-                        "cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED)", &q));
+    // Set before the call and until after the last one: other threads must not take the stream for one that runs.
     q.set_capturing(true);
-    ++captures_;
-    return {};
+    Status begun = check(driver_->cuStreamBeginCapture(q.handle, CU_STREAM_CAPTURE_MODE_RELAXED),
+                         "cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED)", &q);
+    if (begun.ok())
+      ++captures_;
+    else
+      q.set_capturing(false);
+    return begun;
   }
   Result<std::unique_ptr<CapturedWork>> end_capture(StreamImpl& stream) override {
     CudaStream& q = queue(stream);
+    CUgraph graph = nullptr;
+    Status ended = activate();
+    if (ended.ok())
+      ended = check(driver_->cuStreamEndCapture(q.handle, &graph), "cuStreamEndCapture(stream, &graph)", &q);
     q.set_capturing(false);
     --captures_;
     std::vector<std::shared_ptr<const LoadedKernel>> kernels = std::exchange(q.captured, {});
-    KILN_CHECK_OK(activate());
-    CUgraph graph = nullptr;
-    KILN_CHECK_OK(check(driver_->cuStreamEndCapture(q.handle, &graph), "cuStreamEndCapture(stream, &graph)", &q));
+    KILN_CHECK_OK(ended);
     struct Owned {
       ~Owned() { driver.cuGraphDestroy(graph); }
       const Driver& driver;
@@ -480,7 +488,8 @@ class CudaBackend : public Backend {
     {
       std::lock_guard lock(mutex_);
       auto runs = [&](CUstream s) { return s && driver_->cuStreamQuery(s) == CUDA_ERROR_NOT_READY; };
-      auto stream_runs = [&](const CudaStream* s) { return runs(s->handle); };
+      // One that records a graph cannot be asked.
+      auto stream_runs = [&](const CudaStream* s) { return s->is_capturing() || runs(s->handle); };
       if (stream_runs(&stream_) || std::any_of(streams_.begin(), streams_.end(), stream_runs) ||
           std::any_of(left_streams_.begin(), left_streams_.end(), runs))
         return true;
@@ -708,7 +717,11 @@ Status CudaStream::wait(const EventImpl& event) {
   return cuda.check(cuda.driver().cuStreamWaitEvent(handle, e->handle, 0), "cuStreamWaitEvent(stream, event, 0)", this);
 }
 
-bool CudaStream::is_idle() { return !cuda.usable() || cuda.driver().cuStreamQuery(handle) != CUDA_ERROR_NOT_READY; }
+bool CudaStream::is_idle() {
+  if (!cuda.usable()) return true;
+  if (is_capturing()) return false;  // the driver cannot be asked
+  return cuda.driver().cuStreamQuery(handle) != CUDA_ERROR_NOT_READY;
+}
 
 CudaGraph::~CudaGraph() {
   cuda_.free_when_idle([&driver = cuda_.driver(), graph = exec_] { driver.cuGraphExecDestroy(graph); });
@@ -721,6 +734,7 @@ CudaEvent::~CudaEvent() {
 }
 
 Status CudaEvent::synchronize() {
+  if (is_captured) return not_in_graph("a wait for an event");
   KILN_CHECK_OK(cuda.activate());
   KILN_CHECK_OK(cuda.wait_for(handle));
   return cuda.check(cuda.driver().cuEventSynchronize(handle), "cuEventSynchronize(event)");
@@ -728,6 +742,7 @@ Status CudaEvent::synchronize() {
 
 bool CudaEvent::is_done() {
   if (!cuda.usable()) return true;
+  if (is_captured) return false;
   return cuda.driver().cuEventQuery(handle) != CUDA_ERROR_NOT_READY;
 }
 

@@ -114,21 +114,28 @@ void Allocator::free(Block* block) {
   std::lock_guard lock(mutex_);
   KILN_ASSERT(block->in_use, "block freed twice");
   stats_.allocated -= block->bytes;
-  std::vector<std::unique_ptr<EventImpl>> events;
   // Launches on the default stream do not say what they use.
   StreamImpl& main = backend_.default_stream();
   auto& others = block->other_streams;
   if (block->stream != main.id() && std::find(others.begin(), others.end(), &main) == others.end())
     others.push_back(&main);
-  for (StreamImpl* stream : others) {
-    // A device that no longer answers gives no event; its memory is never used again either.
-    if (auto event = backend_.record(*stream); event.ok()) events.push_back(std::move(*event));
-  }
-  others.clear();
-  if (events.empty())
+  Pending freed{block, {}};
+  record_ends(freed);
+  if (freed.events.empty() && others.empty())
     make_free(block);
   else
-    pending_.push_back({block, std::move(events)});
+    pending_.push_back(std::move(freed));
+}
+
+// An event in a stream that records a graph would be part of the graph, and tell nothing of the work before it. The
+// graph holds what its own work uses, so that the event after the capture ends will do.
+void Allocator::record_ends(Pending& freed) {
+  std::erase_if(freed.block->other_streams, [&](StreamImpl* stream) {
+    if (stream->is_capturing()) return false;
+    // A device that no longer answers gives no event; its memory is never used again either.
+    if (auto event = backend_.record(*stream); event.ok()) freed.events.push_back(std::move(*event));
+    return true;
+  });
 }
 
 void Allocator::used_on(Block* block, StreamImpl& stream) {
@@ -191,10 +198,11 @@ void Allocator::make_free(Block* block) {
 
 void Allocator::collect_pending(bool wait) {
   for (auto it = pending_.begin(); it != pending_.end();) {
-    bool done = std::all_of(it->events.begin(), it->events.end(), [&](auto& event) {
-      if (wait) (void)event->synchronize().ok();  // a fault is reported by the stream's own synchronize
-      return event->is_done();
-    });
+    record_ends(*it);
+    bool done = it->block->other_streams.empty() && std::all_of(it->events.begin(), it->events.end(), [&](auto& event) {
+                  if (wait) (void)event->synchronize().ok();  // a fault is reported by the stream's own synchronize
+                  return event->is_done();
+                });
     if (!done) {
       ++it;
       continue;

@@ -65,12 +65,15 @@ class Allocator {
     }
   };
   using Pool = std::set<Block*, BySize>;
+  /// A freed block that other streams may still work on: their events, but for those that `block->other_streams` still
+  /// names, which record a graph.
   struct Pending {
     Block* block;
     std::vector<std::unique_ptr<EventImpl>> events;
   };
 
   Pool& pool(const Block& block) { return pools_[{block.stream, block.small}]; }
+  void record_ends(Pending& freed);
   void make_free(Block* block);
   void collect_pending(bool wait);
   Block* take_cached(int64_t bytes, bool small, uint64_t stream);

@@ -53,7 +53,7 @@ class StreamImpl {
   virtual Status synchronize() = 0;
   /// Later work of this stream starts after `event`.
   virtual Status wait(const EventImpl& event) = 0;
-  /// Nothing is queued or running; also on an error, which the next synchronize reports.
+  /// Nothing is queued or running; also on an error, which the next synchronize reports. False while capturing.
   virtual bool is_idle() = 0;
   /// Never reused within the process.
   uint64_t id() const { return id_; }
@@ -75,7 +75,8 @@ class EventImpl {
  public:
   virtual ~EventImpl() = default;
   virtual Status synchronize() = 0;
-  /// True once the work before it has finished; also on an error, which the next synchronize reports.
+  /// True once the work before it has finished; also on an error, which the next synchronize reports. False for an
+  /// event that was recorded in a graph.
   virtual bool is_done() = 0;
 };
 

@@ -208,9 +208,13 @@ def stepping(model):
         return loss
     return step
 eager, recorded = stepping(other), stepping(model)
-for i in range(3):
-    eager(), recorded()
-torch.cuda.synchronize()
+# Warmed up on another stream, as PyTorch's guide does: the gradients that the recorded step drops are that stream's.
+stream = torch.cuda.Stream()
+stream.wait_stream(torch.cuda.current_stream())
+with torch.cuda.stream(stream):
+    for i in range(3):
+        eager(), recorded()
+torch.cuda.current_stream().wait_stream(stream)
 graph = torch.cuda.CUDAGraph()
 with torch.cuda.graph(graph):
     loss = recorded()

@@ -115,6 +115,58 @@ TEST_F(CudaGraphTest, RefusesWhatCannotBeRecorded) {
   }
 }
 
+TEST_F(CudaGraphTest, FreesMemoryOfAnotherStreamDuringACapture) {
+  Stream side = *device.new_stream();
+  auto on_side = [&] {
+    StreamGuard guard(side);
+    return *Tensor::zeros(device, DType::kF32, Shape{64});
+  };
+  Tensor dies = on_side(), y = *Tensor::zeros(device, DType::kF32, Shape{64});
+  const uint64_t address = dies.address();
+  auto kernel = load("kernel_a");
+  auto graph = Graph::capture(device, [&]() -> Status {
+    // Its memory may still be read on the default stream, where no event can say when that is over.
+    dies = Tensor();
+    KILN_TRY(Tensor made, Tensor::zeros(device, DType::kF32, Shape{64}));
+    KILN_CHECK_OK(y.copy_from(made));
+    EXPECT_NE(on_side().address(), address) << "before the end of the capture";
+    return launch(*kernel, 1);
+  });
+  ASSERT_TRUE(graph.ok()) << graph.error().message;
+  EXPECT_EQ(graph->size(), 3);
+  ASSERT_TRUE(graph->launch().ok());
+  EXPECT_EQ(on_side().address(), address) << "used again after the capture";
+}
+
+TEST_F(CudaGraphTest, EventsOfACaptureAreNotAskedOf) {
+  Event before = *device.record();
+  Event inside;
+  auto graph = Graph::capture(device, [&]() -> Status {
+    KILN_TRY(inside, device.record());
+    EXPECT_FALSE(inside.is_done());
+    EXPECT_FALSE(device.default_stream().is_idle());
+    EXPECT_TRUE(before.is_done());
+    for (const Status& refused : {inside.synchronize(), Status(device.elapsed_ms(inside, before).error())}) {
+      EXPECT_FALSE(refused.ok());
+      EXPECT_EQ(refused.error().kind, ErrorKind::kUnsupported) << refused.error().message;
+    }
+    return launch(*load("kernel_a"), 1);
+  });
+  ASSERT_TRUE(graph.ok()) << graph.error().message;
+  EXPECT_TRUE(graph->launch().ok());
+}
+
+// What the runtime does not know of is told by the driver at the call that does it.
+TEST_F(CudaGraphTest, ReportsWhatInvalidatesACapture) {
+  Stream side = *device.new_stream();
+  Event before = *device.record(side);
+  auto graph = Graph::capture(device, [&] { return device.default_stream().wait(before); });
+  ASSERT_FALSE(graph.ok());
+  EXPECT_TRUE(graph.error().message.starts_with("cuStreamWaitEvent")) << graph.error().message;
+  EXPECT_NE(graph.error().message.find("CUDA_ERROR_STREAM_CAPTURE_ISOLATION"), std::string::npos);
+  EXPECT_TRUE(device.synchronize().ok()) << "the stream works again";
+}
+
 TEST_F(CudaGraphTest, DriverFailuresEndTheCapture) {
   Tensor x = *Tensor::zeros(device, DType::kF32, Shape{4});
   for (const char* call : {"cuStreamBeginCapture", "cuGraphInstantiate", "cuGraphGetNodes", "cuStreamEndCapture"}) {

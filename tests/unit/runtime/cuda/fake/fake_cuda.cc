@@ -11,6 +11,8 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
+#include <tuple>
 
 // The runtime looks this one up unversioned.
 #undef cuEventElapsedTime
@@ -20,11 +22,18 @@ struct CUgraph_st {
   std::vector<std::function<void()>> nodes;
 };
 struct CUgraphExec_st : CUgraph_st {};
+struct Capture : CUgraph_st {
+  CUstreamCaptureMode mode;
+  std::thread::id thread;  // that began it
+  bool invalid = false;    // by a call that a capture does not allow
+};
 struct CUstream_st {
-  std::shared_ptr<CUgraph_st> capture;  // while capturing
+  std::shared_ptr<Capture> capture = {};  // while capturing
 };
 struct CUevent_st {
-  std::chrono::steady_clock::time_point time;
+  std::chrono::steady_clock::time_point time = {};
+  bool is_captured = false;  // it was last recorded in a stream that captured
+  std::weak_ptr<Capture> capture = {};
 };
 struct CUmod_st {
   std::string image;
@@ -97,8 +106,45 @@ CUresult begin(const char* name) {
   return code;
 }
 
+// --- What a driver refuses during captures. The call says so, and the capture is of no use from there on.
+
+thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+CUresult refuse(const std::shared_ptr<Capture>& capture, CUresult code) {
+  if (capture) capture->invalid = true;
+  return code;
+}
+/// Of a stream that is waited for, asked, or copied to from the host.
+CUresult outside_of_captures(CUstream s) {
+  return s && s->capture ? refuse(s->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) : CUDA_SUCCESS;
+}
+/// Of an event that is waited for or asked.
+CUresult outside_of_captures(CUevent e) {
+  return e->is_captured ? refuse(e->capture.lock(), CUDA_ERROR_CAPTURED_EVENT) : CUDA_SUCCESS;
+}
+CUresult no_capture_at_all() {
+  CUresult code = CUDA_SUCCESS;
+  for (auto& [s, owned] : streams.live)
+    if (s->capture) code = refuse(s->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  return code;
+}
+/// Of calls that may wait for work of other streams: the modes of captures and of the thread say whether they may.
+CUresult unsafe() {
+  if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
+  CUresult code = CUDA_SUCCESS;
+  for (auto& [s, owned] : streams.live) {
+    if (!s->capture || s->capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED) continue;
+    const bool own = s->capture->thread == std::this_thread::get_id();
+    const bool any = thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL && s->capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    if (own || any) code = refuse(s->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  }
+  return code;
+}
+bool is_invalid(CUstream s) { return s && s->capture && s->capture->invalid; }
+
 // Runs the work, or keeps it while the stream captures.
 CUresult submit(CUstream stream, std::function<void()> work) {
+  if (is_invalid(stream)) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (stream && stream->capture)
     stream->capture->nodes.push_back(std::move(work));
   else
@@ -120,6 +166,8 @@ bool inside(CUdeviceptr p, size_t n) {
   const auto lock = alone(__VA_ARGS__);                               \
   if (CUresult code = begin(name); code != CUDA_SUCCESS) return code; \
   if (!initialised) return CUDA_ERROR_NOT_INITIALIZED
+#define ALLOWED(call) \
+  if (CUresult refused = call; refused != CUDA_SUCCESS) return refused
 #define NEED_CONTEXT \
   if (!current) return CUDA_ERROR_INVALID_CONTEXT
 
@@ -129,6 +177,7 @@ CUresult launch(FakeCuda::Launch launch, const CUfunc_st* function, void** param
   if (current != function->context) return CUDA_ERROR_INVALID_HANDLE;
   if ((!launch.stream && !fake.takes_null_stream) || static_cast<int>(launch.shared) > function->max_shared)
     return CUDA_ERROR_INVALID_VALUE;
+  if (is_invalid(launch.stream)) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (!fake.recording) return CUDA_SUCCESS;
   launch.code = function->code;
   // The parameters are copied now: the caller may change them once the call is over.
@@ -176,6 +225,18 @@ CUresult cuGetErrorName(CUresult code, const char** text) {
       break;
     case CUDA_ERROR_UNKNOWN:
       *text = "CUDA_ERROR_UNKNOWN";
+      break;
+    case CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED:
+      *text = "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED";
+      break;
+    case CUDA_ERROR_STREAM_CAPTURE_INVALIDATED:
+      *text = "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED";
+      break;
+    case CUDA_ERROR_STREAM_CAPTURE_ISOLATION:
+      *text = "CUDA_ERROR_STREAM_CAPTURE_ISOLATION";
+      break;
+    case CUDA_ERROR_CAPTURED_EVENT:
+      *text = "CUDA_ERROR_CAPTURED_EVENT";
       break;
     default:
       return CUDA_ERROR_INVALID_VALUE;
@@ -268,6 +329,7 @@ CUresult cuCtxSetCurrent(CUcontext c) {
 CUresult cuCtxSynchronize() {
   BEGIN("cuCtxSynchronize");
   NEED_CONTEXT;
+  ALLOWED(no_capture_at_all());
   return CUDA_SUCCESS;
 }
 CUresult cuMemGetInfo(size_t* free, size_t* total) {
@@ -279,6 +341,7 @@ CUresult cuMemGetInfo(size_t* free, size_t* total) {
 CUresult cuMemAlloc(CUdeviceptr* p, size_t n) {
   BEGIN("cuMemAlloc");
   NEED_CONTEXT;
+  ALLOWED(unsafe());
   if (fake.memory_used + n > fake.memory) return CUDA_ERROR_OUT_OF_MEMORY;
   // The alignment of the real allocator.
   void* memory = std::aligned_alloc(512, (n + 511) / 512 * 512);
@@ -293,6 +356,7 @@ CUresult cuMemAlloc(CUdeviceptr* p, size_t n) {
 CUresult cuMemFree(CUdeviceptr p) {
   BEGIN("cuMemFree");
   NEED_CONTEXT;
+  ALLOWED(unsafe());
   auto it = blocks.find(p);
   if (it == blocks.end()) return CUDA_ERROR_INVALID_VALUE;
   fake.memory_used -= it->second;
@@ -308,6 +372,7 @@ CUresult cuDeviceGetPCIBusId(char* text, int n, CUdevice d) {
 CUresult cuMemHostAlloc(void** p, size_t n, unsigned flags) {
   BEGIN("cuMemHostAlloc");
   NEED_CONTEXT;
+  ALLOWED(unsafe());
   // The only way in which the runtime asks for it; any other is a mistake.
   if (flags != CU_MEMHOSTALLOC_DEVICEMAP) return CUDA_ERROR_INVALID_VALUE;
   *p = std::malloc(n);
@@ -319,17 +384,19 @@ CUresult cuMemFreeHost(void* p) {
   std::free(p);
   return CUDA_SUCCESS;
 }
-CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t n, CUstream) {
+CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t n, CUstream s) {
   BEGIN("cuMemcpyHtoDAsync");
   NEED_CONTEXT;
+  ALLOWED(outside_of_captures(s));
   if (!inside(to, n)) return CUDA_ERROR_INVALID_VALUE;
   std::memcpy(reinterpret_cast<void*>(to), from, n);
   return CUDA_SUCCESS;
 }
-CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t n, CUstream) {
+CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t n, CUstream s) {
   BEGIN("cuMemcpyDtoHAsync");
-  // At once, even while a stream captures: the runtime copies to and from the host outside of graphs.
+  // The runtime copies to and from the host outside of graphs.
   NEED_CONTEXT;
+  ALLOWED(outside_of_captures(s));
   if (!inside(from, n)) return CUDA_ERROR_INVALID_VALUE;
   std::memcpy(to, reinterpret_cast<void*>(from), n);
   return CUDA_SUCCESS;
@@ -340,17 +407,17 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream 
   if (!inside(to, n) || !inside(from, n)) return CUDA_ERROR_INVALID_VALUE;
   return submit(s, [=] { std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), n); });
 }
-CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char v, size_t n, CUstream) {
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char v, size_t n, CUstream s) {
   BEGIN("cuMemsetD8Async");
   if (!inside(to, n)) return CUDA_ERROR_INVALID_VALUE;
-  std::memset(reinterpret_cast<void*>(to), v, n);
-  return CUDA_SUCCESS;
+  return submit(s, [=] { std::memset(reinterpret_cast<void*>(to), v, n); });
 }
-CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short v, size_t n, CUstream) {
+CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short v, size_t n, CUstream s) {
   BEGIN("cuMemsetD16Async");
   if (!inside(to, 2 * n)) return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i = 0; i < n; ++i) reinterpret_cast<unsigned short*>(to)[i] = v;
-  return CUDA_SUCCESS;
+  return submit(s, [=] {
+    for (size_t i = 0; i < n; ++i) reinterpret_cast<unsigned short*>(to)[i] = v;
+  });
 }
 CUresult cuMemsetD32Async(CUdeviceptr to, unsigned v, size_t n, CUstream s) {
   BEGIN("cuMemsetD32Async");
@@ -359,12 +426,13 @@ CUresult cuMemsetD32Async(CUdeviceptr to, unsigned v, size_t n, CUstream s) {
     for (size_t i = 0; i < n; ++i) reinterpret_cast<unsigned*>(to)[i] = v;
   });
 }
-CUresult cuMemsetD2D32Async(CUdeviceptr to, size_t pitch, unsigned v, size_t width, size_t height, CUstream) {
+CUresult cuMemsetD2D32Async(CUdeviceptr to, size_t pitch, unsigned v, size_t width, size_t height, CUstream s) {
   BEGIN("cuMemsetD2D32Async");
   if (!inside(to, (height - 1) * pitch + 4 * width)) return CUDA_ERROR_INVALID_VALUE;
-  for (size_t y = 0; y < height; ++y)
-    for (size_t x = 0; x < width; ++x) reinterpret_cast<unsigned*>(to + y * pitch)[x] = v;
-  return CUDA_SUCCESS;
+  return submit(s, [=] {
+    for (size_t y = 0; y < height; ++y)
+      for (size_t x = 0; x < width; ++x) reinterpret_cast<unsigned*>(to + y * pitch)[x] = v;
+  });
 }
 CUresult cuStreamCreate(CUstream* s, unsigned flags) {
   BEGIN("cuStreamCreate");
@@ -383,32 +451,41 @@ CUresult cuStreamDestroy(CUstream s) {
 CUresult cuStreamSynchronize(CUstream s) {
   BEGIN("cuStreamSynchronize");
   NEED_CONTEXT;
+  ALLOWED(outside_of_captures(s));
   // The null stream is an error in most tests: the runtime has a stream of its own.
   return s || fake.takes_null_stream ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
-CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) {
+CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned) {
   BEGIN("cuStreamWaitEvent");
+  const std::shared_ptr<Capture> other = e->capture.lock();
+  // Recorded work waits for recorded work alone; a stream that waits for such work is recorded from there on.
+  if (s && s->capture && s->capture != other) return refuse(s->capture, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+  if (s && other) s->capture = other;
   return CUDA_SUCCESS;
 }
-CUresult cuStreamBeginCapture(CUstream s, CUstreamCaptureMode) {
+CUresult cuStreamBeginCapture(CUstream s, CUstreamCaptureMode mode) {
   BEGIN("cuStreamBeginCapture");
   NEED_CONTEXT;
   if (!s || s->capture) return CUDA_ERROR_INVALID_VALUE;
-  s->capture = std::make_shared<CUgraph_st>();
+  s->capture = std::make_shared<Capture>();
+  s->capture->mode = mode, s->capture->thread = std::this_thread::get_id();
   return CUDA_SUCCESS;
 }
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   BEGIN("cuThreadExchangeStreamCaptureMode");
-  thread_local CUstreamCaptureMode now = CU_STREAM_CAPTURE_MODE_GLOBAL;
-  std::swap(now, *mode);
+  std::swap(thread_mode, *mode);
   return CUDA_SUCCESS;
 }
 CUresult cuStreamEndCapture(CUstream s, CUgraph* graph) {
   BEGIN("cuStreamEndCapture");
   if (!s->capture) return CUDA_ERROR_INVALID_VALUE;
-  // The graph is taken out of the stream, which can capture again.
-  *graph = graphs.make(std::move(*s->capture));
-  s->capture = nullptr;
+  // The graph is taken out of its streams, which can capture again.
+  const std::shared_ptr<Capture> done = s->capture;
+  for (auto& [stream, owned] : streams.live)
+    if (stream->capture == done) stream->capture = nullptr;
+  *graph = nullptr;
+  if (done->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  *graph = graphs.make(CUgraph_st{std::move(done->nodes)});
   ++fake.live_graphs;
   return CUDA_SUCCESS;
 }
@@ -455,24 +532,34 @@ CUresult cuEventDestroy(CUevent e) {
 CUresult cuEventRecord(CUevent e, CUstream s) {
   BEGIN("cuEventRecord");
   if (!s) return CUDA_ERROR_INVALID_HANDLE;
+  if (is_invalid(s)) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  e->is_captured = s->capture != nullptr, e->capture = s->capture;
   e->time = std::chrono::steady_clock::now();
   return CUDA_SUCCESS;
 }
-CUresult cuEventQuery(CUevent) {
+CUresult cuEventQuery(CUevent e) {
   // No BEGIN: the code that a test has set is the answer, and CUDA_ERROR_NOT_READY is no failure.
   const auto lock = alone();
-  return begin("cuEventQuery");
+  if (CUresult code = begin("cuEventQuery"); code != CUDA_SUCCESS) return code;
+  ALLOWED(outside_of_captures(e));
+  return unsafe();
 }
-CUresult cuStreamQuery(CUstream) {
+CUresult cuStreamQuery(CUstream s) {
   const auto lock = alone();
-  return begin("cuStreamQuery");
+  if (CUresult code = begin("cuStreamQuery"); code != CUDA_SUCCESS) return code;
+  ALLOWED(outside_of_captures(s));
+  return unsafe();
 }
-CUresult cuEventSynchronize(CUevent) {
+CUresult cuEventSynchronize(CUevent e) {
   BEGIN("cuEventSynchronize");
+  ALLOWED(outside_of_captures(e));
+  ALLOWED(unsafe());
   return CUDA_SUCCESS;
 }
 CUresult cuEventElapsedTime(float* ms, CUevent a, CUevent b) {
   BEGIN("cuEventElapsedTime");
+  ALLOWED(outside_of_captures(a));
+  ALLOWED(outside_of_captures(b));
   *ms = std::chrono::duration<float, std::milli>(b->time - a->time).count();
   return CUDA_SUCCESS;
 }
@@ -488,6 +575,7 @@ CUresult cuModuleLoadDataEx(CUmodule* m, const void* image, unsigned n, CUjit_op
     return code;
   }
   NEED_CONTEXT;
+  ALLOWED(unsafe());
   *m = modules.make({text});
   ++fake.live_modules;
   return CUDA_SUCCESS;
@@ -541,8 +629,9 @@ CUresult cuModuleGetFunction(CUfunction* f, CUmodule m, const char* name) {
   // Of PTX the name can be looked for; a cubin is taken at its word.
   if (fake.recording && is_text && m->image.find(name) == std::string::npos) return CUDA_ERROR_NOT_FOUND;
   // For the life of the process: handles of two loads of the same are the same.
-  static std::map<std::pair<std::string, std::string>, CUfunc_st> functions;
-  CUfunc_st& function = functions[{name, m->image}];
+  // Of a cubin only the head is known, which is that of any other one too.
+  static std::map<std::tuple<std::string, std::string, CUmodule>, CUfunc_st> functions;
+  CUfunc_st& function = functions[{name, m->image, is_text ? nullptr : m}];
   function = {name, current, m->image};
   *f = &function;
   return CUDA_SUCCESS;
