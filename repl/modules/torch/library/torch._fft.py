@@ -3,12 +3,12 @@
 One program transforms rows of up to _WIDEST elements, in registers: each step takes eight elements of a row that lie an
 eighth of it apart (at first four or two), and its results go through shared memory to the threads of the next step.
 Rows of other lengths than powers of two are convolutions with a chirp (Bluestein's algorithm), two transforms of a
-power of two in the same program. Longer rows are columns of a matrix, then its rows (two kernels, with a factor for
+power of two in the same program, of at least as many elements as are there and are kept together. Longer rows are columns of a matrix, then its rows (two kernels, with a factor for
 each element between them). Of lengths with large prime factors the convolution is three kernels: columns, rows there
 and back, columns.
 
 A transform back is one of numbers whose parts are exchanged. A real row of even length is a complex one of half of it,
-whose spectrum and its mirror give the real one's.
+whose spectrum and its mirror give the real one's, unless its half spectrum is a convolution that is no longer.
 """
 import math
 
@@ -370,16 +370,18 @@ def _chirp_of(n, length):
 
 
 def _chirp(n, length, like):
-    return _table(("chirp", n, length), lambda: _chirp_of(n, length), like)
+    return _table(("chirp", n, length), lambda: _chirp_of(n, length)[:length], like)
 
 
-def _spectrum(n, length, like):
-    """Of the conjugate chirp, of which it is the convolution."""
+def _spectrum(n, have, keep, length, like):
+    """Of the conjugate chirp, of which it is the convolution: results from the first to `keep` take elements as far
+    ahead of them, and as far behind as there are."""
     def make():
         c = _turned(_places(n) ** 2, 2 * n) * torch.tensor([1.0, -1.0], dtype=torch.float64, device="cpu")
-        both = torch.cat([c, torch.zeros((length - 2 * n + 1, 2), dtype=torch.float64, device="cpu"), c[1:].flip(0)])
+        none = torch.zeros((length - have - keep + 1, 2), dtype=torch.float64, device="cpu")
+        both = torch.cat([c[:keep], none, c[1:have].flip(0)])
         return _transformed(both.to(like.device), 0, n=length) / length
-    return _table(("spectrum", n, length), make, like)
+    return _table(("spectrum", n, have, keep, length), make, like)
 
 
 # --- plans
@@ -389,9 +391,11 @@ def _widest(like):
     return _WIDEST // 2 if like.dtype is torch.float64 else _WIDEST
 
 
-def _tile(n, like):
-    """How long a row of one program is for a transform of n; 0: too long."""
-    tile = max(2, triton.next_power_of_2(n) if n & (n - 1) == 0 else triton.next_power_of_2(2 * n - 1))
+def _tile(n, like, have=0, keep=0):
+    """How long a row of one program is for a transform of n, of which `have` are there and `keep` are wanted (all: 0);
+    0: too long."""
+    tile = max(2, triton.next_power_of_2(n) if n & (n - 1) == 0 else
+               triton.next_power_of_2((have or n) + (keep or n) - 1))
     return tile if tile <= _widest(like) else 0
 
 
@@ -412,9 +416,10 @@ def _factors(n, like):
 
 
 def _launch(x, out, rows, inner, x_strides, out_strides, have, keep, n, scale, kind=0, real=False, swap_in=False,
-            swap_out=False, turns=0, side_by_side=False, convolves=None, whole=None):
-    """`turns`: results are turned by parts of as many. `convolves`: how, the chirp, and its spectrum."""
-    tile = _tile(n, x)
+            swap_out=False, turns=0, side_by_side=False, convolves=None, whole=None, some=(0, 0)):
+    """`turns`: results are turned by parts of as many. `convolves`: how, the chirp, and its spectrum. `some`: how many
+    elements are there and how many results are kept, where both count along a row that this alone transforms."""
+    tile = _tile(n, x, *some)
     how = 0
     log = tile.bit_length() - 1
     elements = max(tile, _MOST // 2 if side_by_side else _LEAST)
@@ -434,7 +439,8 @@ def _launch(x, out, rows, inner, x_strides, out_strides, have, keep, n, scale, k
     if convolves:
         how, chirp, spectrum = convolves
     elif tile != max(n, 2):
-        how, chirp, spectrum = _WHOLE.value, _chirp(n, tile, x), _spectrum(n, tile, x)
+        how, chirp = _WHOLE.value, _chirp(n, tile, x)
+        spectrum = _spectrum(n, some[0] or n, some[1] or n, tile, x)
     _kernel[(triton.cdiv(rows, together),)](x, out, roots, chirp, spectrum, low, high, rows, inner, *x_strides,
                                             *out_strides, have, keep, n, whole or n, scale, KIND=kind, REAL=real,
                                             SWAP_IN=swap_in, SWAP_OUT=swap_out, CHIRP=how, TURN=turn, LOG=log,
@@ -453,14 +459,18 @@ def _transformed(x, dim, n, kind=0, real=False, back=False, scale=1.0, keep=None
     if rows == 0:
         return out
     x = x.contiguous()
+    # Of half a spectrum all elements are read, each twice.
+    some = (have if kind != 2 else n, keep)
+    whole = _tile(n, x, *some)
     halves = not back and not real and keep <= n // 2 + 1 if kind == 1 else kind == 2 and real
-    if halves and inner == 1 and n % 2 == 0 and _tile(n // 2, x):
+    half = _tile(n // 2, x) if halves and inner == 1 and n % 2 == 0 else 0
+    if half and not 0 < whole <= half:
         _launch(x, out, rows, 1, (shape[dim], 0, 1, 1, 0), (keep, 0, 1, 1, 0), have, keep, n // 2, scale, kind + 2,
                 False, back, back, whole=n)
         return out
-    if _tile(n, x):
+    if whole:
         _launch(x, out, rows, inner, (shape[dim] * inner, 1, inner, 1, 0), (keep * inner, 1, inner, 1, 0), have, keep,
-                n, scale, kind, real, back, back, side_by_side=inner > 1)
+                n, scale, kind, real, back, back, side_by_side=inner > 1, some=some)
         return out
     if inner > 1:  # long rows are gathered first
         last = -1 if kind == 1 else -2
@@ -489,7 +499,7 @@ def _convolved(x, out, shape, n, have, keep, kind, real, back, scale):
     outer = _count(shape[:-1])
     chirp = _chirp(n, n, x)
     # In the order in which columns and then rows leave their results.
-    spectrum = _table(("matrix", n, length), lambda: _spectrum(n, length, x).reshape(b, a, 2).transpose(0, 1), x)
+    spectrum = _table(("matrix", n, length), lambda: _spectrum(n, n, n, length, x).reshape(b, a, 2).transpose(0, 1), x)
     matrix = (length, 0, 1, b, 1)
     between, again = [torch.empty((outer, length, 2), dtype=x.dtype, device=x.device) for _ in range(2)]
     _launch(x, between, outer * b, b, (shape[-1], 0, 1, b, 1), matrix, have, length, a, 1.0, kind, False, back, False,
