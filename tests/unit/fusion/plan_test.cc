@@ -277,6 +277,25 @@ TEST_F(PlanTest, VariancesAreReadOnce) {
   }
 }
 
+/// Columns that fill the machine without parts, but of which the L2 does not hold what programs read at a time.
+TEST_F(PlanTest, VariancesOfManyColumnsAreReadOnce) {
+  struct Case {
+    Shape shape;
+    bool parts;
+  };
+  for (const Case& c : {Case{{2639, 12624}, true}, Case{{900, 50000}, true}, Case{{300, 12624}, false}}) {
+    p = {};
+    ExprAttributes a;
+    a.axes = {0};
+    p.graph.nodes.push_back(input(DType::kF32, c.shape, row_major(c.shape), 16, "x"));
+    p.graph.outputs = {op(ExprOp::kVar, {0}, a)};
+    const Plan made = *plan(p.graph, {Variant::kFused, hopper_machine()});
+    const bool parts = std::ranges::find(made.values, "squares_of_part", &Value::name) != made.values.end();
+    EXPECT_EQ(parts, c.parts) << plan_text(made);
+    EXPECT_EQ(made.groups[0].source.find(" in range(") == std::string::npos, c.parts) << made.groups[0].source;
+  }
+}
+
 /// A part of a column sums its own elements, also where a block is as long as the column.
 TEST_F(PlanTest, SumsOfColumnsOfAllLengths) {
   for (const Shape& s : {Shape{512, 1024}, Shape{256, 3000}, Shape{300, 512}, Shape{1024, 640}, Shape{130, 1500}}) {
