@@ -3,11 +3,26 @@ import torch
 import triton
 import triton.language as tl
 from torch import _kiln
-from torch._sort import _lines, _unlined
 
 _NEAR = tl.constexpr(16.0)  # exponents apart by less are added up as they are
 _TILE_COST = 64  # of a tile, in elements
-_WIDEST = 2048  # elements of a row that are scanned at once
+_WIDEST = 2048  # elements of a tile, which are scanned at once
+_SIDE_BY_SIDE = 32  # rows of a tile of those that lie side by side
+
+
+@triton.jit
+def _rows(rows, width, apart, ROWS: tl.constexpr, ACROSS: tl.constexpr):
+    """Of a program: its rows, which of them there are, and where they begin. Elements of a row are `apart`; ACROSS, that
+    is how many rows lie side by side."""
+    block, lane = tl.program_id(0), tl.arange(0, ROWS)[:, None]
+    if ACROSS:
+        blocks = tl.cdiv(apart, ROWS)
+        beside = block % blocks * ROWS + lane
+        outer = (block // blocks).to(tl.int64) * apart
+        return outer + beside, beside < apart, outer * width + beside
+    else:
+        row = block.to(tl.int64) * ROWS + lane
+        return row, row < rows, row * width
 
 
 @triton.jit
@@ -30,92 +45,107 @@ def _joined(m, s, n, t):
 
 
 @triton.jit
-def _part_log_sums_kernel(x, exponents, sums, rows, width, parts, ROWS: tl.constexpr, WIDTH: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    column = tl.arange(0, WIDTH)[None, :]
-    part, first, end = _place(width, parts, WIDTH)
-    wide: tl.constexpr = exponents.dtype.element_ty
-    m, s = tl.full((ROWS, 1), float("-inf"), wide), tl.zeros((ROWS, 1), wide)
-    for begin in range(first, end, WIDTH):
-        at = begin + column
-        v = tl.load(x + row * width + at, mask=(row < rows) & (at < end), other=float("-inf")).to(wide)
-        n = tl.max(v, 1, keep_dims=True)
-        m, s = _joined(m, s, n, tl.sum(tl.exp(tl.where(v == n, 0.0, v - n)), 1, keep_dims=True))
-    tl.store(exponents + row * parts + part, m, mask=row < rows)
-    tl.store(sums + row * parts + part, s, mask=row < rows)
+def _tile(x, start, there, at, end, apart, wide: tl.constexpr):
+    return tl.load(x + start + at * apart, mask=there & (at < end), other=float("-inf")).to(wide)
 
 
 @triton.jit
-def _log_sums_kernel(x, exponents, sums, out, rows, width, parts, ROWS: tl.constexpr, WIDTH: tl.constexpr,
-                     PARTS: tl.constexpr, WHOLE: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+def _part_log_sums_kernel(x, exponents, sums, rows, width, apart, parts, ROWS: tl.constexpr, WIDTH: tl.constexpr,
+                          ACROSS: tl.constexpr):
+    row, there, start = _rows(rows, width, apart, ROWS, ACROSS)
     column = tl.arange(0, WIDTH)[None, :]
     part, first, end = _place(width, parts, WIDTH)
     wide: tl.constexpr = exponents.dtype.element_ty
     m, s = tl.full((ROWS, 1), float("-inf"), wide), tl.zeros((ROWS, 1), wide)
+    v = _tile(x, start, there, first + column, end, apart, wide)
+    for begin in range(first, end, WIDTH):
+        following = _tile(x, start, there, begin + WIDTH + column, end, apart, wide)
+        n = tl.max(v, 1, keep_dims=True)
+        m, s = _joined(m, s, n, tl.sum(tl.exp(tl.where(v == n, 0.0, v - n)), 1, keep_dims=True))
+        v = following
+    tl.store(exponents + row * parts + part, m, mask=there)
+    tl.store(sums + row * parts + part, s, mask=there)
+
+
+@triton.jit
+def _log_sums_kernel(x, exponents, sums, out, rows, width, apart, parts, ROWS: tl.constexpr, WIDTH: tl.constexpr,
+                     ACROSS: tl.constexpr, PARTS: tl.constexpr, WHOLE: tl.constexpr):
+    row, there, start = _rows(rows, width, apart, ROWS, ACROSS)
+    column = tl.arange(0, WIDTH)[None, :]
+    part, first, end = _place(width, parts, WIDTH)
+    wide: tl.constexpr = exponents.dtype.element_ty
+    m, s = tl.full((ROWS, 1), float("-inf"), wide), tl.zeros((ROWS, 1), wide)
+    following = _tile(x, start, there, first + column, end, apart, wide)
     if PARTS > 1:
         ahead = tl.arange(0, PARTS)[None, :]
-        these = (row < rows) & (ahead < part)
+        these = there & (ahead < part)
         m, s = tl.reduce((tl.load(exponents + row * parts + ahead, mask=these, other=float("-inf")),
                           tl.load(sums + row * parts + ahead, mask=these, other=0)), 1, _joined, keep_dims=True)
     for begin in range(first, end, WIDTH):
         at = begin + column
-        inside = (row < rows) & (at < end)
-        v = tl.load(x + row * width + at, mask=inside, other=float("-inf")).to(wide)
+        inside = there & (at < end)
+        v = following
+        if not WHOLE:  # comes while this tile is scanned
+            following = _tile(x, start, there, at + WIDTH, end, apart, wide)
         # Numbers near each other have one exponent: a sum of their exponentials loses nothing. Infinities and NaNs have
         # no difference that is less.
         top = tl.maximum(tl.max(v, 1, keep_dims=True), m)
         low = tl.minimum(tl.min(tl.where(inside, v, top), 1, keep_dims=True), tl.where(s > 0, m, top))
-        apart = tl.where(row < rows, top - low, 0.0)
-        if tl.min((apart < _NEAR).to(tl.int32)) > 0:
+        between = tl.where(there, top - low, 0.0)
+        if tl.min((between < _NEAR).to(tl.int32)) > 0:
             n = top + tl.zeros((ROWS, WIDTH), wide)
             t = tl.cumsum(tl.exp(v - top), 1) + s * tl.exp(m - top)
         else:
             n, t = tl.associative_scan((v, tl.full((ROWS, WIDTH), 1, wide)), 1, _joined)
             if not WHOLE:
                 n, t = _joined(m, s, n, t)
-        tl.store(out + row * width + at, (n + tl.log(t)).to(out.dtype.element_ty), mask=inside)
+        tl.store(out + start + at * apart, (n + tl.log(t)).to(out.dtype.element_ty), mask=inside)
         if not WHOLE:
             last = column == WIDTH - 1
             m = tl.sum(tl.where(last, n, 0), 1, keep_dims=True)
             s = tl.sum(tl.where(last, t, 0), 1, keep_dims=True)
 
 
-def _shape(rows, width):
+def _shape(rows, width, apart):
     """Rows to a program, the elements of each that are scanned at once, and warps."""
-    wide = least = min(_WIDEST, max(16, triton.next_power_of_2(width)))
+    together = 1 if apart == 1 else min(_SIDE_BY_SIDE, triton.next_power_of_2(apart))
+    wide = least = min(_WIDEST // together, max(16, triton.next_power_of_2(width)))
     while least > 128:  # shorter tiles where less of the last one lies beyond the row; each has a cost of its own
         least //= 2
         if triton.cdiv(width, least) * (least + _TILE_COST) < triton.cdiv(width, wide) * (wide + _TILE_COST):
             wide = least
-    together = min(max(1, _WIDEST // wide), triton.next_power_of_2(rows))
+    if apart == 1:
+        together = min(max(1, _WIDEST // wide), triton.next_power_of_2(rows))
     return together, wide, max(1, min(8, together * wide // 256))
 
 
-def _parts(x, rows, together, wide):
+def _parts(x, programs, width, wide):
     """In how many parts rows are scanned, so that there are programs for all processors: each reads the totals of those
     ahead of it, which a kernel of their own computes."""
     places = 4 * _kiln.processors(x, 4)
-    return max(1, min(places // triton.cdiv(rows, together), triton.cdiv(x.shape[-1], wide), 1024))
+    return max(1, min(places // programs, triton.cdiv(width, wide), 1024))
 
 
 def logcumsumexp(input, dim):
-    x = _lines(input, dim)
+    x = (input.reshape(1) if input.ndim == 0 else input).contiguous()
     out = torch.empty_like(x)
     if x.numel() > 0:
-        rows, width = x.numel() // x.shape[-1], x.shape[-1]
-        together, wide, warps = _shape(rows, width)
-        parts = _parts(x, rows, together, wide)
+        width, apart = x.shape[dim], 1
+        for n in x.shape[dim % x.ndim + 1:]:
+            apart *= n
+        rows = x.numel() // width
+        together, wide, warps = _shape(rows, width, apart)
+        programs = triton.cdiv(rows, together) if apart == 1 else rows // apart * triton.cdiv(apart, together)
+        parts = _parts(x, programs, width, wide)
         wider = torch.float64 if x.dtype is torch.float64 else torch.float32
         totals = torch.empty((2, rows * parts), dtype=wider, device=x.device)
         if parts > 1:
-            _part_log_sums_kernel[(triton.cdiv(rows, together), parts)](x, totals[0], totals[1], rows, width, parts,
-                                                                        ROWS=together, WIDTH=wide, num_warps=warps)
-        _log_sums_kernel[(triton.cdiv(rows, together), parts)](x, totals[0], totals[1], out, rows, width, parts,
-                                                               ROWS=together, WIDTH=wide,
-                                                               PARTS=triton.next_power_of_2(parts),
-                                                               WHOLE=width <= wide, num_warps=warps)
-    return _unlined(out, input.dtype, input, dim)
+            _part_log_sums_kernel[(programs, parts)](x, totals[0], totals[1], rows, width, apart, parts, ROWS=together,
+                                                     WIDTH=wide, ACROSS=apart > 1, num_warps=warps)
+        _log_sums_kernel[(programs, parts)](x, totals[0], totals[1], out, rows, width, apart, parts, ROWS=together,
+                                            WIDTH=wide, ACROSS=apart > 1, PARTS=triton.next_power_of_2(parts),
+                                            WHOLE=width <= wide, num_warps=warps)
+    return out.reshape(()) if input.ndim == 0 else out
 
 
 @triton.jit

@@ -255,6 +255,12 @@ for width in (2048, 2049, 5000):
     same(f"cummin {width}", lambda: torch.cummin(x, 1))
     h, k = both(lambda: torch.logcumsumexp(x / 100, 1))
     assert torch.allclose(h, k, 1e-5), f"logcumsumexp {width}"
+# Rows that lie side by side: fewer than a tile has, more of them, in parts, and around others.
+for shape, dim in (((700, 3), 0), ((2500, 70), 0), ((3, 900, 33), 1), ((2, 1, 40), 1), ((2, 5, 4, 6), 2), ((3, 0, 4), 2)):
+    for dt in (torch.float32, torch.float64, torch.bfloat16):
+        x = specials((torch.randn(shape) * 3).to(dt)) if dt is torch.float64 and 0 not in shape else torch.randn(shape).to(dt)
+        h, k = both(lambda: torch.logcumsumexp(x, dim))
+        assert h.shape == k.shape and torch.allclose(h, k, 1e-2 if dt.itemsize == 2 else 1e-5, 1e-5, True), f"logcumsumexp {shape} {dim} {dt}"
 # Tensors that are made, and those of which the host need not know more than a size.
 def again(make):
     return lambda: make(torch.Generator().manual_seed(5))
