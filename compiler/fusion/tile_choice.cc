@@ -304,9 +304,15 @@ RowTile scan_tile(const Machine& machine, const RowWork& w) {
   } else {  // a tile takes whole cache lines of them
     t.rows = std::min<int64_t>(power_of_two(w.n_rows), gpu ? std::min<int64_t>(256 / w.widest, kScanRows) : kScanRows);
     const int64_t part = w.chunk > 0 ? w.chunk : w.n_cols;
-    // Half a line of each where programs are few otherwise.
+    // Half a line of each where programs are few otherwise; a whole one where each begins within a sector, which two
+    // programs then read, and each processor has one.
     auto programs = [&] { return cdiv(w.n_rows, t.rows) * w.splits; };
-    while (gpu && t.rows * std::max(4, w.widest) > 64 && programs() < kProgramsPerProcessor * processors) t.rows /= 2;
+    auto piece = [&] { return t.rows * std::max(4, w.widest); };
+    constexpr int64_t kLine = 128, kSector = 32;
+    const bool odd = w.n_rows * w.read % kSector != 0;
+    while (gpu && piece() > kLine / 2 && programs() < kProgramsPerProcessor * processors &&
+           !(odd && piece() <= kLine && programs() >= processors))
+      t.rows /= 2;
     t.block = std::min<int64_t>(t.block, std::clamp<int64_t>(4096 / t.rows, 1, kScanRows));
     // As few blocks as keep enough bytes on their way, with more warps: each waits for the sums of the one before it.
     // Of at most 16 elements to a thread, whose addresses take registers too.

@@ -141,11 +141,12 @@ TEST(ScanTile, ShortColumnsAreHeldWhole) {
 }
 
 TEST(ScanTile, LoopsOverColumnsLoadAhead) {
-  // Half a line of each row where lines leave processors without programs, and 16 elements to a thread.
-  for (int64_t count : {4096, 7001, 100000}) {
+  // Half a line of each row where lines leave processors without programs, and 16 elements to a thread. A whole one of
+  // rows that begin within sectors, while each processor has a program.
+  for (int64_t count : {4096, 7001, 3001, 100000}) {
     const RowTile t = scan_tile(hopper_machine(), columns(count, 4000));
     EXPECT_TRUE(t.loop && t.ahead);
-    EXPECT_EQ(t.rows, count == 100000 ? 64 : 16);
+    EXPECT_EQ(t.rows, count == 100000 ? 64 : count == 7001 ? 32 : 16);
     EXPECT_EQ(t.rows * t.block, 512 * t.warps);
     EXPECT_EQ(t.warps, count == 100000 ? 8 : 16);
     EXPECT_EQ(t.registers, count == 100000 ? 0 : 64) << "two programs to a processor";
