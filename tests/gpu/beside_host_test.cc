@@ -1,0 +1,110 @@
+// What a GPU computes in another way for the sake of its memory, against the host, at odd sizes.
+#include "repl/session/session.h"
+#include "tests/gpu/gpu_test_util.h"
+
+namespace kiln::runtime {
+namespace {
+
+void run_beside_host(const Device& device, const std::string& text) {
+  script::Options options;
+  options.device = device;
+  script::Session session(std::move(options));
+  const std::string head = "import torch\ntorch.set_default_device(\"cpu\")\ntorch.manual_seed(7)\n";
+  ASSERT_OK(session.run(head + text, "test.py", script::Mode::kFile));
+}
+
+// Casts to float8: every half and bfloat16, and floats around where they round up to what there is not.
+TEST(GpuBesideHost, CastsToFloat8) {
+  GPU_OR_SKIP(device);
+  run_beside_host(device, R"(
+bits = torch.arange(-32768, 32768).to(torch.int16)
+near = torch.cat([torch.linspace(440, 490, 2001), torch.linspace(56000, 66000, 2001), torch.linspace(0, 0.01, 2001)])
+special = torch.tensor([float("inf"), float("nan"), 1e30, -1e-30])
+for x in (bits.view(torch.float16), bits.view(torch.bfloat16), torch.cat([near, -near, special])):
+    for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
+        for make in (lambda t: t.to(dtype), lambda t: (t.float() * 1.0).to(dtype)):
+            a, b = make(x).float(), make(x.cuda()).cpu().float()
+            assert torch.equal(a.nan_to_num(12345.0), b.nan_to_num(12345.0)), (x.dtype, dtype)
+)");
+}
+
+// Variances of many columns, which are taken in parts of the rows.
+TEST(GpuBesideHost, VariancesOfManyColumns) {
+  GPU_OR_SKIP(device);
+  run_beside_host(device, R"(
+for m, n in ((2639, 12624), (1021, 16384), (2053, 9001), (5000, 3001)):
+    x = torch.randn(m, n) * 2 + 100
+    x[5, 3], x[m - 1, 7], x[0, n - 1] = float("nan"), float("inf"), float("-inf")
+    assert torch.allclose(x.double().var(0), x.cuda().var(0).cpu().double(), 2e-3, 1e-4, True), (m, n)
+)");
+}
+
+// Transforms of odd lengths, and of even ones without a fast way.
+TEST(GpuBesideHost, TransformsOfOddLengths) {
+  GPU_OR_SKIP(device);
+  run_beside_host(device, R"(
+for n in (1, 3, 17, 331, 1061, 2062, 997, 6131):
+    for m in (1, 70):
+        x = torch.randn(m, n)
+        want, got = torch.fft.rfft(x.double()), torch.fft.rfft(x.cuda()).cpu()
+        assert got.shape == want.shape, (m, n)
+        assert (want - got).abs().max().item() < 1e-5 * max(want.abs().max().item(), 1.0), (m, n)
+        assert torch.allclose(torch.fft.irfft(torch.fft.rfft(x.cuda()), n).cpu(), x, 1e-4, 1e-4), (m, n)
+)");
+}
+
+// Running sums of columns at odd addresses, alone and between other dimensions.
+TEST(GpuBesideHost, RunningSumsOfColumns) {
+  GPU_OR_SKIP(device);
+  run_beside_host(device, R"(
+for shape, dim in (((3000, 7001), 0), ((2501, 1301), 0), ((2, 1500, 2333), 1), ((3000, 7001), 1)):
+    for dtype in (torch.float32, torch.bfloat16, torch.int64):
+        x = torch.randint(-2, 3, shape).to(dtype)
+        want, got = x.double().cumsum(dim), x.cuda().cumsum(dim).cpu().double()
+        assert torch.allclose(want, got, 1e-2 if dtype is torch.bfloat16 else 0, 0), (shape, dim, dtype)
+)");
+}
+
+// Running logarithms of sums of exponentials, along rows, down columns, and between other dimensions.
+TEST(GpuBesideHost, RunningLogarithmsOfSums) {
+  GPU_OR_SKIP(device);
+  run_beside_host(device, R"(
+for shape, dim in (((4096, 2000), 0), ((3001, 701), 0), ((700, 3), 0), ((3, 900, 33), 1), ((2, 1, 40), 1),
+                   ((200001,), 0), ((5, 9001), 1)):
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+        x = (torch.randn(shape) * 3).to(dtype).flatten()
+        x[7], x[11] = float("-inf"), float("nan")
+        x = x.view(shape)
+        want, got = torch.logcumsumexp(x.double(), dim), torch.logcumsumexp(x.cuda(), dim).cpu().double()
+        assert torch.allclose(want, got, 1e-2 if dtype is torch.bfloat16 else 1e-5, 1e-5, True), (shape, dim, dtype)
+)");
+}
+
+// Images with the channels first, whose rows are whole tiles and not.
+TEST(GpuBesideHost, ImagesWithTheChannelsFirst) {
+  GPU_OR_SKIP(device);
+  run_beside_host(device, R"(
+for b, s in ((9, 224), (3, 113), (1, 32), (2, 64)):
+    image = torch.randint(0, 256, (b, s, s, 3)).to(torch.uint8)
+    mean, std = torch.rand(3), torch.rand(3) + 0.5
+    f = lambda i, m, d: ((i.float() / 255 - m) / d).permute(0, 3, 1, 2).contiguous()
+    assert torch.equal(f(image, mean, std), f(image.cuda(), mean.cuda(), std.cuda()).cpu()), (b, s)
+)");
+}
+
+// Little that is looked up several times, and computed each time.
+TEST(GpuBesideHost, LittleThatIsLookedUpOften) {
+  GPU_OR_SKIP(device);
+  run_beside_host(device, R"(
+n, e = 331, 5683
+src, dst, w = torch.randint(0, n, (e,)), torch.randint(0, n, (e,)), torch.rand(e)
+def weights(src, dst, w):
+    found = torch.zeros(n, device=w.device).index_put((dst % 17,), torch.ones((), device=w.device)).pow(-0.5)
+    found = found.masked_fill(found == float("inf"), 0)
+    return found[src] * w * found[dst]
+assert torch.equal(weights(src, dst, w), weights(src.cuda(), dst.cuda(), w.cuda()).cpu())
+)");
+}
+
+}  // namespace
+}  // namespace kiln::runtime
