@@ -12,8 +12,8 @@ _SIDE_BY_SIDE = 32  # rows of a tile of those that lie side by side
 
 @triton.jit
 def _rows(rows, width, apart, ROWS: tl.constexpr, ACROSS: tl.constexpr):
-    """Of a program: its rows, which of them there are, and where they begin. Elements of a row are `apart`; ACROSS, that
-    is how many rows lie side by side."""
+    """Of a program: its rows, which of them there are, and where they begin. Elements of a row are `apart`; ACROSS,
+    that is how many rows lie side by side."""
     block, lane = tl.program_id(0), tl.arange(0, ROWS)[:, None]
     if ACROSS:
         blocks = tl.cdiv(apart, ROWS)
@@ -46,7 +46,7 @@ def _joined(m, s, n, t):
 
 @triton.jit
 def _tile(x, start, there, at, end, apart, wide: tl.constexpr):
-    return tl.load(x + start + at * apart, mask=there & (at < end), other=float("-inf")).to(wide)
+    return tl.load(x + start + at.to(tl.int64) * apart, mask=there & (at < end), other=float("-inf")).to(wide)
 
 
 @triton.jit
@@ -99,7 +99,7 @@ def _log_sums_kernel(x, exponents, sums, out, rows, width, apart, parts, ROWS: t
             n, t = tl.associative_scan((v, tl.full((ROWS, WIDTH), 1, wide)), 1, _joined)
             if not WHOLE:
                 n, t = _joined(m, s, n, t)
-        tl.store(out + start + at * apart, (n + tl.log(t)).to(out.dtype.element_ty), mask=inside)
+        tl.store(out + start + at.to(tl.int64) * apart, (n + tl.log(t)).to(out.dtype.element_ty), mask=inside)
         if not WHOLE:
             last = column == WIDTH - 1
             m = tl.sum(tl.where(last, n, 0), 1, keep_dims=True)
