@@ -25,6 +25,9 @@ for x in (bits.view(torch.float16), bits.view(torch.bfloat16), torch.cat([near, 
         for make in (lambda t: t.to(dtype), lambda t: (t.float() * 1.0).to(dtype)):
             a, b = make(x).float(), make(x.cuda()).cpu().float()
             assert torch.equal(a.nan_to_num(12345.0), b.nan_to_num(12345.0)), (x.dtype, dtype)
+large = torch.full((5001,), 1000.0).cuda()
+for sign, byte in ((1.0, 127), (-1.0, 255)):
+    assert ((large * sign).to(torch.float8_e4m3fn).view(torch.uint8) == byte).all(), "a NaN keeps the sign"
 )");
 }
 
@@ -92,7 +95,7 @@ for b, s in ((9, 224), (3, 113), (1, 32), (2, 64)):
 )");
 }
 
-// Little that is looked up several times, and computed each time.
+// Little that is looked up several times.
 TEST(GpuBesideHost, LittleThatIsLookedUpOften) {
   GPU_OR_SKIP(device);
   run_beside_host(device, R"(
