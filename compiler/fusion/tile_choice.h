@@ -43,6 +43,7 @@ struct RowWork {
   int64_t of_rows = 0;        // of these, those that differ from row to row
   int widest = 1;             // element in bytes
   int read = 1;               // of the tensors above
+  int64_t bytes = 0;          // of an element of a row: of what is read of it, and stored
   int depth = 1;              // of reductions that need each other
   bool along = true;          // a row's elements are contiguous
   bool windows = false;       // neighbouring rows share most of their elements

@@ -155,6 +155,7 @@ class RowWriter : LoopWriter {
     constexpr int kCostlyFlop = 8;
     w.costly = functions_of_columns() >= kCostlyFlop;
     w.computes = takes_longer_than_memory();
+    w.bytes = bytes_of_column();
     w.stores_rows = stores_rows();
     w.alone = r_.program == kProgramOfTotal;
     return w;
@@ -178,7 +179,7 @@ class RowWriter : LoopWriter {
   /// for each byte of its memory, and some go into addresses and masks.
   bool takes_longer_than_memory() const {
     constexpr int64_t kOfByte = 5, kOfReduction = 3;
-    int64_t instructions = 0, bytes = 0;
+    int64_t instructions = 0;
     for (int m : c_.members) {
       const DagNode& n = dag_.nodes[at(m)];
       if (n.kind == DagKind::kReduce)
@@ -186,10 +187,17 @@ class RowWriter : LoopWriter {
       else if (e_.stored_along_columns(m))
         instructions += instructions_of(n);
     }
+    const int64_t bytes = bytes_of_column();
+    return bytes > 0 && instructions >= kOfByte * bytes;
+  }
+
+  /// Of what is read and written in every column of every row.
+  int64_t bytes_of_column() const {
+    int64_t bytes = 0;
     for (const std::vector<Access>& accesses : {loads_, writes_})
       for (const Access& a : std::set<Access>(accesses.begin(), accesses.end()))
         if (full(a)) bytes += size_of(dag_.nodes[at(a.node)].dtype);
-    return bytes > 0 && instructions >= kOfByte * bytes;
+    return bytes;
   }
 
   bool stores_rows() const {

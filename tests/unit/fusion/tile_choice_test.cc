@@ -34,6 +34,21 @@ TEST(RowTile, ProgramsHaveMoreOfTheRowsThatTheyDoNotStore) {
   EXPECT_EQ(row_tile(hopper_machine(), w).rows, 32) << "every processor has two programs";
 }
 
+/// A program that moves little ends before the next begins.
+TEST(RowTile, ProgramsThatMoveLittleHaveMoreRows) {
+  RowWork w = halves(254996, 128);
+  w.stores_rows = true;
+  w.bytes = 4;
+  const RowTile to_halves = row_tile(hopper_machine(), w);
+  EXPECT_EQ(to_halves.rows, 8);
+  w.bytes = 3;
+  const RowTile to_bytes = row_tile(hopper_machine(), w);
+  EXPECT_EQ(to_bytes.rows, 16);
+  EXPECT_EQ(to_bytes.warps, to_halves.warps) << "a thread has twice the elements";
+  w.n_rows = 17000;
+  EXPECT_EQ(row_tile(hopper_machine(), w).rows, 8) << "programs are too few to wait for their beginning";
+}
+
 TEST(RowTile, TheLastProgramTakesAllRowsAtOnce) {
   RowWork w = halves(5, 105);
   EXPECT_LT(row_tile(hopper_machine(), w).rows, 5);
