@@ -155,6 +155,9 @@ std::vector<RankedTile> ranked(const ProductSize& size, int multiprocessors, Til
     if (size.m <= kFewestRows && t.m > kFewestRows && t.n <= kNarrow) continue;
     if (t.ctas > 1 && are_few(tiles_of(size, t.m, n) * t.ctas, multiprocessors)) continue;  // rather split sums
     const auto [rows, columns] = share_of(t);
+    // Of fewer rows the product is made the other way round, of as many columns.
+    constexpr int kWgmmaRows = 64;
+    if (rows < kWgmmaRows && columns / size.sums < kWgmmaRows) continue;
     const int64_t elements = int64_t{rows} * columns / size.sums;
     const int64_t stage = int64_t{rows + columns} * t.row_bytes,
                   staged = staging_bytes(t, size.sums, size.result_bytes) + elements * size.scattered_bytes;

@@ -1,6 +1,7 @@
 // Products of one left operand that share a kernel.
 #include <string>
 
+#include "compiler/target/matmul_tile.h"
 #include "tests/unit/fusion/plan_fixture.h"
 
 namespace kiln::fusion::testing {
@@ -39,6 +40,14 @@ TEST_F(PlanTest, GatesShareAKernelWithWhatTheyGate) {
   const Plan made =
       check({op(ExprOp::kMul, {op(ExprOp::kGelu, {gate}), value})}, Variant::kFused, hopper_machine(), -1);
   EXPECT_EQ(made.groups.size(), 1u) << plan_text(made);
+}
+
+/// Of few rows a product is made the other way round, where wgmma takes at least 64 columns of each sum.
+TEST(TilesOfPairs, AreThoseOfWgmma) {
+  const ProductSize pair = {.m = 130, .n = 264, .k = 2056, .operand_bytes = 2, .result_bytes = 2, .sums = 2};
+  const auto tiles = rank_tiles(pair, 132, {.most_ctas = 2, .has_tail = true});
+  ASSERT_FALSE(tiles.empty());
+  for (const MatmulTile& t : tiles) EXPECT_TRUE(t.m >= 64 || t.n / t.ctas >= 64) << to_string(t);
 }
 
 /// What others read too, what is of another left operand, and float32 in full precision stay apart.
