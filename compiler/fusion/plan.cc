@@ -50,7 +50,7 @@ class Planner {
     if (!library()) {
       if (!unfused) copy_operands(dag_, options_.machine);
       if (!unfused) note_made_operands(dag_, options_);
-      split_products(dag_, options_.machine);
+      split_products(dag_, options_);
     }
     split_scans(dag_, options_.machine);
     split_reductions(dag_, options_.machine);

@@ -13,8 +13,8 @@ struct SplitTime {
 };
 
 /// Products whose tiles do not fill the multiprocessors: programs share the sum over k of each, and a reduction adds
-/// their parts.
-void split_products(Dag& dag, const Machine& machine);
+/// their parts. Pairs that take less with one kernel for both sums stay whole.
+void split_products(Dag& dag, const PlanOptions& options);
 
 /// What such a product that is read in blocks takes by the model of its tiles, parts and their sum included.
 double product_us(const DagNode& product, const BlockPair& blocks, const Machine& machine);

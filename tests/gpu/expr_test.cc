@@ -247,7 +247,8 @@ TEST(GpuExpr, TilesOfTwoSumsAgreeWithFloat64) {
   }
 }
 
-/// A gate and what it gates share a kernel: in tiles with and without a second sum, of clusters, of a batch.
+/// A gate and what it gates share a kernel: in tiles with and without a second sum, of clusters, of a batch, of few
+/// tiles with a long k.
 TEST(GpuExpr, GatesAgreeWithFloat64) {
   GPU_OR_SKIP(device);
   const uint64_t seed = fresh_seed();
@@ -257,7 +258,8 @@ TEST(GpuExpr, GatesAgreeWithFloat64) {
   };
   for (const Case& c : {Case{DType::kBF16, {408, 648}, {648, 2680}}, Case{DType::kF16, {1601, 64}, {64, 1288}},
                         Case{DType::kBF16, {2040, 1000}, {1000, 2056}}, Case{DType::kBF16, {5, 404, 72}, {5, 72, 1000}},
-                        Case{DType::kBF16, {200, 1024}, {1024, 4096}}}) {
+                        Case{DType::kBF16, {200, 1024}, {1024, 4096}}, Case{DType::kBF16, {130, 2056}, {2056, 264}},
+                        Case{DType::kF16, {33, 2104}, {2104, 1032}}, Case{DType::kBF16, {7, 2056}, {2056, 2104}}}) {
     const Tensor x = *randn(device, c.dtype, c.x, seed), gate = *randn(device, c.dtype, c.w, seed + 1),
                  value = *randn(device, c.dtype, c.w, seed + 2);
     check_variants(

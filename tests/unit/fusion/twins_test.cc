@@ -42,6 +42,23 @@ TEST_F(PlanTest, GatesShareAKernelWithWhatTheyGate) {
   EXPECT_EQ(made.groups.size(), 1u) << plan_text(made);
 }
 
+/// Few tiles with a long k: both in parts are three kernels, which take longer than one that leaves processors idle.
+/// Where that would leave nearly all idle, and in other variants, they are split.
+TEST_F(PlanTest, GatesOfFewTilesStayWhole) {
+  auto made = [&](int64_t m, int64_t k, int64_t n, Variant variant) {
+    p = {};
+    const int x = tensor(DType::kBF16, {m, k}, "x");
+    const int gate = op(ExprOp::kMatMul, {x, tensor(DType::kBF16, {k, n}, "gate")}),
+              value = op(ExprOp::kMatMul, {x, tensor(DType::kBF16, {k, n}, "value")});
+    return check({op(ExprOp::kMul, {op(ExprOp::kSilu, {gate}), value})}, variant, hopper_machine(), -1);
+  };
+  const Plan one = made(130, 2048, 264, Variant::kFused);
+  ASSERT_EQ(one.groups.size(), 1u) << plan_text(one);
+  EXPECT_GE(products_of(one.groups[0]), 2u) << one.groups[0].source;
+  EXPECT_EQ(made(72, 4096, 64, Variant::kFused).groups.size(), 3u);
+  EXPECT_GE(made(130, 2048, 264, Variant::kUnfused).groups.size(), 4u);
+}
+
 /// Of few rows a product is made the other way round, where wgmma takes at least 64 columns of each sum.
 TEST(TilesOfPairs, AreThoseOfWgmma) {
   const ProductSize pair = {.m = 130, .n = 264, .k = 2056, .operand_bytes = 2, .result_bytes = 2, .sums = 2};
