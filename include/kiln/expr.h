@@ -215,8 +215,9 @@ std::vector<Expr> variables_of(std::span<const Expr> values);
 /// are pending once they are computed. gradients() through them is kValue from then on.
 void release(std::span<const Expr> values);
 /// As run_together(), and stores in the same plan what would be computed once more: products that somebody else holds,
-/// and of what records the operands of products and what gradients read of what is made of them.
-Status run_and_keep(std::span<const Expr> exprs);
+/// and of what records, where gradients will be asked for, the operands of products and what gradients read of what is
+/// made of them.
+Status run_and_keep(std::span<const Expr> exprs, bool for_gradients = true);
 /// Of how many scopes that have not ended variables are in what these were made of. Where it is more than one, somebody
 /// may ask for the gradient of a gradient.
 int count_scopes(std::span<const Expr> exprs);

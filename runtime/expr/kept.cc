@@ -147,12 +147,12 @@ void runtime::append_read_elsewhere(const Nodes& roots, std::vector<Expr>& to) {
   append_costly(kept, to);
 }
 
-Status run_and_keep(std::span<const Expr> exprs) {
+Status run_and_keep(std::span<const Expr> exprs, bool for_gradients) {
   Nodes roots, kept;
   for (const Expr& e : exprs) roots.push_back(e.shared());
   PendingGraph graph(roots);
   for (const auto& n : graph.nodes()) {
-    const bool records = n->records();
+    const bool records = for_gradients && n->records();
     if (graph.is_read_elsewhere(n) && (records || graph.is_of_product(*n))) kept.push_back(stored_for(n));
     if (n->node.op != ExprOp::kMatMul || !records) continue;
     if (auto read = graph.read_by_gradients(n)) kept.push_back(stored_for(std::move(read)));

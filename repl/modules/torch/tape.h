@@ -31,6 +31,9 @@ class Tape {
   const std::vector<TensorObject*>& retained() const { return retained_; }
 
   bool is_paused = false;  // inside of torch.no_grad()
+  /// An optimizer has leaves, a tensor was made one by its own flag, or gradients were asked of something: results keep
+  /// what gradients read again. A model that is only asked records, and stores nothing for it.
+  bool expects_gradients = false;
 
  private:
   struct Entry {

@@ -53,7 +53,8 @@ Value settled(Interp& in, const Expr& made) {
   if (is_for_host(in, expr) && !expr.device().is_cuda()) return value(taken(in, run_on_host(expr)));
   auto t = make<TensorObject>(in, expr);
   // Gradients were made at once, however many operations they are; what comes after them counts.
-  const int most = expr.records() ? kMostRecordedOperations : kMostPendingOperations;
+  const bool keeps = expr.records() && torch_state(in).expects_gradients();
+  const int most = keeps ? kMostRecordedOperations : kMostPendingOperations;
   if (expr.has_operations(most + expr.gradient_operations())) t->tensor(in);
   return t;
 }

@@ -161,6 +161,7 @@ class Pause {
 /// A tensor for each input, or None where the values do not depend on it. `constant`: without gradients of their own.
 Value gradients_found(Interp& in, NativeArgs& a, bool constant) {
   const std::vector<Expr> values = exprs_of(in, a[0]), seeds = exprs_of(in, a[1]), inputs = exprs_of(in, a[2]);
+  torch_state(in).tape->expects_gradients = true;
   const Pause pause(*torch_state(in).tape, constant);
   const bool always_lazy = torch_state(in).always_lazy;
   auto is_small = [&](const Expr& e) { return !always_lazy && !e.has_elements(kLazyElements); };
@@ -201,7 +202,7 @@ Value compute(Interp& in, NativeArgs& a) {
   std::vector<Expr> pending;
   for (const Expr& e : exprs_of(in, a[0]))
     if (!e.tensor()) pending.push_back(e);
-  if (!pending.empty()) checked(in, run_and_keep(pending));
+  if (!pending.empty()) checked(in, run_and_keep(pending, torch_state(in).expects_gradients()));
   for (const Value& v : rest_of(a[0])) v.get<TensorObject>()->settle_if_known();
   return Value::none();
 }
@@ -245,8 +246,11 @@ Value is_no_grad(Interp& in, NativeArgs&) { return Value::boolean(torch_state(in
 
 Value record(Interp& in, NativeArgs& a) {
   only_tensor(in, a[0]).record(in);
+  torch_state(in).tape->expects_gradients = true;
   return Value::none();
 }
+
+Value expects_gradients(Interp& in, NativeArgs&) { return Value::boolean(torch_state(in).expects_gradients()); }
 
 Value retain(Interp& in, NativeArgs& a) {
   only_tensor(in, a[0]).retain_grad(in);
@@ -285,6 +289,7 @@ constexpr NativeDef kGradFunctions[] = {
     {"GradScope()", grad_scope, "while it lives, what is made of its variables is recorded"},
     {"compute(*tensors)", compute, "computes what is pending in one plan, with what gradients will read again"},
     {"count_scopes(*tensors)", count_scopes_of, "how many gradients, each of the one before, may be asked of these"},
+    {"expects_gradients()", expects_gradients, "does the session keep what gradients will read again?"},
     {"gradients(values, seeds, inputs, constant)", gradients_of_tape, "as a scope's; constant: without their own"},
     {"is_no_grad()", is_no_grad, "are results constants for gradients?"},
     {"leaves(*values)", leaves, "the tensors whose gradients backward() of the values keeps"},

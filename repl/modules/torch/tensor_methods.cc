@@ -206,20 +206,35 @@ Value convert(Interp& in, NativeArgs& a) {
   return converted(in, *a.self, T);
 }
 
+/// A copy of what records, on another device: its gradient goes back.
+Value with_gradient_back(Interp& in, const TensorObject& from, Tensor copy) {
+  if (!from.records()) return wrap(std::move(copy));
+  auto back = [](const Expr& gradient, std::span<const Expr> of) -> Result<std::vector<Expr>> {
+    if (count_scopes({&gradient, 1}) > 0)
+      return error(ErrorKind::kUnsupported, "no gradient of the gradient of a copy to another device");
+    KILN_TRY(Tensor elements, run(gradient));
+    KILN_TRY(Tensor there, elements.to(of[0].device()));
+    return std::vector<Expr>{Expr(std::move(there))};
+  };
+  const Expr made_of[] = {from.expr()};
+  return make<TensorObject>(in, taken(in, with_gradient(std::move(copy), made_of, back)));
+}
+
 /// Without waiting, where pinned memory allows: to a GPU from it, and to the CPU into it.
 Value moved(Interp& in, const Value& v, const Device& device, bool non_blocking) {
   auto* t = v.get<TensorObject>();
   if (t->device() == device) return v;
-  const Tensor& from = t->constant(in, "a copy to another device");
+  const Tensor& from = t->tensor(in);
   const bool now = !non_blocking || from.device().is_cuda() == device.is_cuda();
-  return wrap(in_memory_order(in, from, [&](const Tensor& elements) -> Result<Tensor> {
+  auto copied = [&](const Tensor& elements) -> Result<Tensor> {
     if (now) return elements.to(device);
     KILN_TRY(Tensor source, elements.contiguous());
     KILN_TRY(Tensor to, device.is_cuda() ? Tensor::empty(device, source.dtype(), source.shape())
                                          : Tensor::empty_pinned(source.device(), source.dtype(), source.shape()));
     KILN_CHECK_OK(to.queue_copy_from(source));
     return to;
-  }));
+  };
+  return with_gradient_back(in, *t, in_memory_order(in, from, copied));
 }
 
 bool is_true(Interp& in, const Value& v) { return !v.missing() && in.truth(v); }

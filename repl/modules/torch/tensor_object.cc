@@ -63,7 +63,8 @@ namespace {
 Tensor computed(Interp& in, const Expr& expr) {
   const bool on_host = is_for_host(in, expr);
   // A block of a model reads again what the one before it added to, and gradients read operands of products again.
-  if (!on_host && run_and_keep({&expr, 1}).ok() && expr.tensor()) return *expr.tensor();
+  if (!on_host && run_and_keep({&expr, 1}, torch_state(in).expects_gradients()).ok() && expr.tensor())
+    return *expr.tensor();
   auto result = on_host ? run_on_host(expr) : run(expr);
   // What no kernel is written for is computed as small tensors are.
   if (!result.ok() && result.error().kind == ErrorKind::kUnsupported) result = run_on_host(expr);
@@ -437,7 +438,7 @@ void TensorObject::become(Interp& in, const std::function<Expr()>& make) {
                       "help: x = x + y makes a new tensor");
   } else if (changing(in).storage().use_count() > 1) {
     in.fail_as_type("RuntimeError", "a tensor whose memory others share gets elements that have a gradient in place",
-                    "help: x = x + y makes a new tensor");
+                    "help: x = x + y makes a new tensor; inside of torch.no_grad() nothing has a gradient");
   }
   const Expr expr = make();
   if (pending_) pending_->remove(*this);
@@ -672,9 +673,8 @@ void TensorObject::set_requires_grad(Interp& in, bool on) {
     in.fail_as_type("RuntimeError", "you can only change requires_grad flags of leaf variables.",
                     "help: x.detach() is a constant");
   requires_grad = on;
-  // A parameter waits for an optimizer, or for requires_grad_(): a model that is only asked keeps nothing for
-  // gradients.
-  if (on && !is_parameter) record(in);
+  if (on) record(in);
+  if (on && !is_parameter) tape_->expects_gradients = true;
   if (on || !is_leaf_) return;
   tape_->remove(*this);
   variable_ = {};

@@ -67,6 +67,8 @@ class TorchState {
   bool no_grad() const { return tape->is_paused; }
   /// The scopes of torch.func that have not ended.
   int gradient_scopes = 0;
+  /// Whether results keep what gradients read again.
+  bool expects_gradients() const { return gradient_scopes > 0 || tape->expects_gradients; }
   /// For tests: what is no expression runs as kernels on the CPU too, as it does on a GPU.
   bool always_kernels = false;
   /// How often tensors were read element by element on the host, for the table of docs/torch.md.

@@ -94,13 +94,27 @@ def attention_with_gradient(query, key, value, scale, causal, by_scores):
         if _kiln.count_scopes(gradient, *operands) == 1:
             found = gradients(q, k, v, out, gradient.detach(), sums, scale, causal)
             return [x.reshape(operand.shape) for x, operand in zip(found, operands)]
-        scope = _kiln.GradScope()
-        inputs = [scope.variable(x) for x in operands]
-        found = scope.gradients((by_scores(*inputs),), (gradient,), inputs)
-        scope.end()
-        return found
+        return _gradients_by_scores(by_scores, gradient, operands)
 
     return _kiln.with_gradient(out.reshape(query.shape), (query, key, value), rule)
+
+
+def attention_that_records(query, key, value, scale, causal, mask, by_scores):
+    """The same in a session that expects no gradients: nothing is kept for them, and should one be asked for all the
+    same, it is that of the scores."""
+    made = _flat(query, key, value)
+    _kiln.compute(*made)
+    q, k, v = [x.detach().reshape(of.shape) for x, of in zip(made, (query, key, value))]
+    return _kiln.with_gradient(attention(q, k, v, scale, causal, mask), (query, key, value),
+                               lambda gradient, *operands: _gradients_by_scores(by_scores, gradient, operands))
+
+
+def _gradients_by_scores(by_scores, gradient, operands):
+    scope = _kiln.GradScope()
+    inputs = [scope.variable(x) for x in operands]
+    found = scope.gradients((by_scores(*inputs),), (gradient,), inputs)
+    scope.end()
+    return found
 
 
 def gradients(query, key, value, out, gradient, sums, scale, causal):

@@ -113,10 +113,14 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     if dropout_p == 0 and _attention.fits(query, key, value, by, attn_mask):
         heads, of_keys = [x.shape[-3] if x.ndim > 2 else 1 for x in (query, key)]
         fits = heads == of_keys or grouped and heads % of_keys == 0
-        records = _kiln.records(query, key, value) or attn_mask is not None and _kiln.records(attn_mask)
-        # A call that records needs the gradient too, which the kernels below have for fewer shapes.
-        if fits and not records:
+        mask_records = attn_mask is not None and _kiln.records(attn_mask)
+        if fits and not mask_records and not _kiln.records(query, key, value):
             return _attention.attention(query, key, value, by, is_causal, attn_mask)
+        if fits and not mask_records and not _kiln.expects_gradients():
+            return _attention.attention_that_records(
+                query, key, value, by, is_causal, attn_mask,
+                lambda *x: _grouped_by_scores(*x, grouped, attn_mask, 0.0, is_causal, by))
+        # The kernels have the gradient of fewer shapes.
         if fits and attn_mask is None and _attention.fits_gradient(query, key, value):
             return _attention.attention_with_gradient(
                 query, key, value, by, is_causal, lambda *x: _grouped_by_scores(*x, grouped, None, 0.0, is_causal, by))

@@ -8,7 +8,7 @@ from torch import _kiln, _tape
 def Parameter(data=None, requires_grad=True):
     """The tensor itself; a module that gets it as an attribute lists it among its parameters."""
     data = torch.empty((0,)) if data is None else data
-    data.is_parameter = True  # before: a parameter is recorded from when an optimizer has it
+    data.is_parameter = True  # before: a model that is only asked keeps nothing for gradients
     data.requires_grad = requires_grad
     return data
 
@@ -512,8 +512,9 @@ class _Uniform(Module):
         # torch's kaiming_uniform_ with a = sqrt(5) is this bound too.
         n = self._inputs()
         bound = 1 / math.sqrt(n) if n > 0 else 0.0
-        for p in self.parameters(recurse=False):
-            p.uniform_(-bound, bound)
+        with torch.no_grad():
+            for p in self.parameters(recurse=False):
+                p.uniform_(-bound, bound)
 
 
 class Linear(_Uniform):
@@ -544,7 +545,8 @@ class Embedding(Module):
         self.weight = Parameter(_weight, not _freeze)
         if made and padding_idx is not None:
             # As torch begins; it is no mask, so training may move the row away from zero.
-            self.weight[padding_idx] = 0
+            with torch.no_grad():
+                self.weight[padding_idx] = 0
 
     @classmethod
     def from_pretrained(cls, embeddings, freeze=True, padding_idx=None, max_norm=None, norm_type=2.0,

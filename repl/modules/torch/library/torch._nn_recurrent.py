@@ -215,11 +215,12 @@ class MultiheadAttention(Module):
         bound = math.sqrt(6 / (4 * embed_dim))
         self._empty_parameter("in_proj_weight", (3 * embed_dim, embed_dim), device, dtype)
         self._empty_parameter("in_proj_bias", (3 * embed_dim,), device, dtype, bias)
-        self.in_proj_weight.uniform_(-bound, bound)
         self.out_proj = Linear(embed_dim, embed_dim, bias, device, dtype)
-        if bias:
-            self.in_proj_bias.zero_()
-            self.out_proj.bias.zero_()
+        with torch.no_grad():
+            self.in_proj_weight.uniform_(-bound, bound)
+            if bias:
+                self.in_proj_bias.zero_()
+                self.out_proj.bias.zero_()
 
     def forward(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None,
                 average_attn_weights=True, is_causal=False):

@@ -1,6 +1,6 @@
 """torch.autograd.backward() and grad(): gradients of what was recorded since leaves were made of tensors.
 
-A leaf is a tensor that requires a gradient: one that was made so, or a parameter that an optimizer has. Gradients are
+A leaf is a tensor that requires a gradient: one that was made so, or a parameter. Gradients are
 expressions, as results are: what backward() leaves in `.grad` is computed when it is read, mostly by an optimizer."""
 import torch
 from torch import _kiln
@@ -22,8 +22,7 @@ def _seeds(values, given):
     seeds = []
     for i, (v, g) in enumerate(zip(values, given)):
         if not _kiln.records(v):
-            why = ("; parameters of a module are recorded from when an optimizer has them, or by "
-                   "module.requires_grad_()" if not _kiln.is_no_grad() else "; this is inside of torch.no_grad()")
+            why = "; this is inside of torch.no_grad()" if _kiln.is_no_grad() else ""
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn" + why)
         if g is None:
             if v.numel() != 1:
@@ -93,8 +92,6 @@ def copied(x):
         return x.clone()
     made = x.detach().clone()
     made.is_parameter, made.requires_grad = x.is_parameter, x.requires_grad
-    if _kiln.records(x):
-        _kiln.record(made)
     if x.grad is not None:
         made.grad = x.grad.clone()
     return made

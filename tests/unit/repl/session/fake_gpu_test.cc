@@ -66,6 +66,32 @@ torch.cuda.synchronize()
   EXPECT_LE(launches() - before, 8);
 }
 
+// Its parameters have gradients, for which nothing is stored before somebody asks for one.
+TEST_F(FakeGpuTest, AModelThatIsOnlyAskedLaunchesWhatItLaunchesInsideOfNoGrad) {
+  run(R"(
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(256, 512), nn.LayerNorm(512), nn.GELU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 64))
+x = torch.ones(128, 256)
+def ask():
+    return net(x).softmax(-1).sum().item()
+ask()
+torch.cuda.synchronize()
+)");
+  auto launches_of = [&](const char* text) {
+    const int before = launches();
+    run(text);
+    return launches() - before;
+  };
+  const int asked = launches_of("ask()\n");
+  EXPECT_GT(asked, 0);
+  EXPECT_EQ(asked, launches_of("with torch.no_grad():\n    ask()\n"));
+  EXPECT_EQ(run("a = torch.cuda.memory_allocated()\ny = net(x).sum()\ny.item()\n"
+                "print(y.requires_grad, torch.cuda.memory_allocated() - a <= 512)\n"),
+            "True True\n");
+  EXPECT_EQ(run("y.backward()\nprint([p.grad.shape == p.shape for p in net.parameters()].count(True))\n"), "8\n");
+}
+
 TEST_F(FakeGpuTest, NothingOfLargeTensorsIsComputedOnTheHost) {
   const char* setup = R"(
 import torch
