@@ -252,6 +252,21 @@ Value record(Interp& in, NativeArgs& a) {
 
 Value expects_gradients(Interp& in, NativeArgs&) { return Value::boolean(torch_state(in).expects_gradients()); }
 
+/// hook(tensor, rule): rule(gradient) gives the gradient that what the tensor is made of gets.
+Value hook(Interp& in, NativeArgs& a) {
+  TensorObject& t = only_tensor(in, a[0]);
+  auto rule = [&in, call = a[1]](const Expr& gradient, std::span<const Expr>) -> Result<std::vector<Expr>> {
+    CallArgs args;
+    args.args.push_back(make<TensorObject>(in, gradient));
+    const Value changed = in.call(call, args);
+    return std::vector<Expr>{only_tensor(in, changed).expr()};
+  };
+  const Tensor& elements = t.tensor(in);
+  const Expr made_of[] = {t.expr()};
+  t.pass_gradient_to(taken(in, with_gradient(elements, made_of, std::move(rule))));
+  return Value::none();
+}
+
 Value retain(Interp& in, NativeArgs& a) {
   only_tensor(in, a[0]).retain_grad(in);
   return Value::none();
@@ -291,6 +306,7 @@ constexpr NativeDef kGradFunctions[] = {
     {"count_scopes(*tensors)", count_scopes_of, "how many gradients, each of the one before, may be asked of these"},
     {"expects_gradients()", expects_gradients, "does the session keep what gradients will read again?"},
     {"gradients(values, seeds, inputs, constant)", gradients_of_tape, "as a scope's; constant: without their own"},
+    {"hook(tensor, rule)", hook, "rule(gradient) is the gradient of what the tensor is made of"},
     {"is_no_grad()", is_no_grad, "are results constants for gradients?"},
     {"leaves(*values)", leaves, "the tensors whose gradients backward() of the values keeps"},
     {"record(tensor)", record, "makes it a leaf: what is made of it has a gradient"},
@@ -302,6 +318,11 @@ constexpr NativeDef kGradFunctions[] = {
 };
 
 }  // namespace
+
+void TensorObject::pass_gradient_to(const Expr& with) {
+  held_ = with.hold();
+  history_ = with;
+}
 
 std::span<const NativeDef> grad_functions() { return kGradFunctions; }
 void install_grad(Interp& in) { in.add_methods({GradScopeObject::kKind, kGradMethods}); }

@@ -627,6 +627,7 @@ std::optional<Value> TensorObject::attribute(Interp& in, std::string_view name) 
   if (name == "imag") in.fail_as("RuntimeError", "imag is of complex tensors, this one is of {}", info(dtype()).torch);
   if (name == "data") return detached_value(in, *this);
   if (name == "grad") return grad;
+  if (name == "_backward_hooks") return hooks;
   if (name == "itemsize") return Value::integer(size_of(dtype()));
   if (name == "nbytes") return Value::integer(numel() * size_of(dtype()));
   if (name == "T" || name == "mT" || name == "H" || name == "mH") {  // no tensor is complex
@@ -649,6 +650,7 @@ std::optional<Value> TensorObject::attribute(Interp& in, std::string_view name) 
 
 void TensorObject::set_attribute(Interp& in, std::string_view name, Value value) {
   if (name == "grad") return set_grad(in, std::move(value));
+  if (name == "_backward_hooks") return void(hooks = std::move(value));
   if (name == "is_parameter") {
     is_parameter = in.truth(value);
     return;

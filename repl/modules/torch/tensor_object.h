@@ -114,6 +114,9 @@ class TensorObject : public Object {
   bool requires_grad = false, is_parameter = false;  // what a script set
   /// What backward() has added up; none before.
   Value grad = Value::none();
+  Value hooks = Value::none();  // of a leaf: what register_hook() was given
+  /// Of what is computed and records: backward() gives its gradient to this expression of the same elements.
+  void pass_gradient_to(const Expr& with);
 
   /// Asked when another tensor that it is a part of is computed: whether it is computed first, so that its value is
   /// kept. It is if it is an operand of a product, or was computed as a part before and that costs more than to read

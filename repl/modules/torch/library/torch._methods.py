@@ -1,6 +1,6 @@
 """Methods of tensors that torch does not have as functions: in place, and what makes a tensor like this one."""
 import torch
-from torch import _kiln, _tape, _tensor
+from torch import _hooks, _kiln, _tape, _tensor
 
 
 def _into(self, result):
@@ -27,8 +27,8 @@ def retain_grad(self):
 
 
 def register_hook(self, hook):
-    raise NotImplementedError("register_hook() is not supported: a torch.autograd.Function's backward() gets the gradient "
-                              "and may change it")
+    """hook(gradient) is called by backward(); what it returns other than None is the gradient."""
+    return _hooks.register_hook(self, hook)
 
 
 def repeat(self, *args, repeats=None):

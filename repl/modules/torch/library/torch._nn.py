@@ -2,7 +2,7 @@
 import math
 import torch
 import torch.nn.functional as F
-from torch import _kiln, _tape
+from torch import _hooks, _kiln, _tape
 
 
 def Parameter(data=None, requires_grad=True):
@@ -22,22 +22,6 @@ class _Keys(tuple):
         if not self[0] and not self[1]:
             return "<All keys matched successfully>"
         return f"_IncompatibleKeys(missing_keys={self[0]}, unexpected_keys={self[1]})"
-
-
-class _Handle:
-    def __init__(self, hooks, hook):
-        self.hooks, self.key = hooks, object()  # an id() may come again once the handle is dropped
-        hooks[self.key] = hook
-
-    def remove(self):
-        self.hooks.pop(self.key, None)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *args):
-        self.remove()
-        return False
 
 
 class Module:
@@ -95,25 +79,27 @@ class Module:
 
     def __call__(self, *args, **kwargs):
         d = self.__dict__
-        if not d.get("_forward_pre_hooks") and not d.get("_forward_hooks"):
+        if not (d.get("_forward_pre_hooks") or d.get("_forward_hooks") or d.get("_backward_hooks")):
             return self.forward(*args, **kwargs)
-        for hook in list(d.get("_forward_pre_hooks", {}).values()):
-            changed = hook(self, args)
-            if changed is not None:
-                args = changed if isinstance(changed, tuple) else (changed,)
-        out = self.forward(*args, **kwargs)
-        for hook in list(d.get("_forward_hooks", {}).values()):
-            changed = hook(self, args, out)
-            out = out if changed is None else changed
-        return out
+        return _hooks.called(self, args, kwargs)
 
-    def register_forward_hook(self, hook):
+    def _hook(self, group, hook, prepend):
+        return _hooks.Handle(self.__dict__.setdefault(group, {}), hook, prepend)
+
+    def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
         """hook(module, args, output) after each call; what it returns other than None is the output."""
-        return _Handle(self.__dict__.setdefault("_forward_hooks", {}), hook)
+        if always_call:
+            raise NotImplementedError("register_forward_hook(always_call=True) is not supported")
+        return self._hook("_forward_hooks", hook if with_kwargs else _hooks.without_kwargs(hook), prepend)
 
-    def register_forward_pre_hook(self, hook):
+    def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
         """hook(module, args) before each call; what it returns other than None are the arguments."""
-        return _Handle(self.__dict__.setdefault("_forward_pre_hooks", {}), hook)
+        return self._hook("_forward_pre_hooks", hook if with_kwargs else _hooks.of_arguments(hook), prepend)
+
+    def register_full_backward_hook(self, hook, prepend=False):
+        """hook(module, grad_input, grad_output) when backward() has both; what it returns are the gradients of the
+        inputs."""
+        return self._hook("_backward_hooks", hook, prepend)
 
     def forward(self, *args, **kwargs):
         raise NotImplementedError(f"'{type(self).__name__}' has no forward()")

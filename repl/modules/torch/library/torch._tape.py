@@ -3,7 +3,7 @@
 A leaf is a tensor that requires a gradient: one that was made so, or a parameter. Gradients are
 expressions, as results are: what backward() leaves in `.grad` is computed when it is read, mostly by an optimizer."""
 import torch
-from torch import _kiln
+from torch import _hooks, _kiln
 
 
 def _listed(tensors, what):
@@ -36,7 +36,11 @@ def _seeds(values, given):
 
 
 def _found(values, seeds, inputs, retain_graph, create_graph):
-    found = _kiln.gradients(values, seeds, inputs, not create_graph)
+    found = list(_kiln.gradients(values, seeds, inputs, not create_graph))
+    for i, x in enumerate(inputs):
+        # Others than leaves are hooked where their gradient is made.
+        if x.is_leaf and x._backward_hooks and found[i] is not None:
+            found[i] = _hooks.changed(list(x._backward_hooks.values()), found[i])
     if not (create_graph if retain_graph is None else retain_graph):
         _kiln.release(*values)
     return found
