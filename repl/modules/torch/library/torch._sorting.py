@@ -183,7 +183,14 @@ def _between(line, qs, interpolation, skip_nan):
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     _tensor._needs_tensor(input, "unique")
     if dim is not None:
-        raise NotImplementedError("unique(dim=…) is not supported: unique() works on all elements")
+        rows, order = input.movedim(dim, 0), None
+        flat = rows.reshape(rows.shape[0], -1)
+        # By all columns, the first one last: a stable sort keeps what the others have found.
+        for i in range(flat.shape[1] - 1, -1, -1):
+            column = flat[:, i] if order is None else flat[order, i]
+            found = argsort(column, stable=True)
+            order = found if order is None else order[found]
+        return _distinct_rows(rows, flat, order, dim, return_inverse, return_counts)
     if return_inverse:
         flat, order = sort(input.reshape(-1))
     else:
@@ -193,8 +200,26 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     if dim is not None:
-        raise NotImplementedError("unique_consecutive(dim=…) is not supported: it works on all elements")
+        rows = input.movedim(dim, 0)
+        return _distinct_rows(rows, rows.reshape(rows.shape[0], -1), None, dim, return_inverse, return_counts)
     return _distinct(input.reshape(-1), input.shape, None, return_inverse, return_counts)
+
+
+def _distinct_rows(rows, flat, order, dim, return_inverse, return_counts):
+    """The first of each run of equal slices, which are the rows of `flat`, in an order of them."""
+    n = rows.shape[0]
+    order = torch.arange(n, device=rows.device) if order is None else order
+    flat = flat[order]
+    first = torch.ones((n,), dtype=torch.bool, device=rows.device)
+    if n > 1:
+        first[1:] = (flat[1:] != flat[:-1]).any(1)
+    begin = torch.nonzero(first).reshape(-1)
+    found = [rows[order[begin]].movedim(0, dim)]
+    if return_inverse:
+        found.append(torch.empty_like(order).scatter_(0, order, first.long().cumsum(0) - 1))
+    if return_counts:
+        found.append(torch.diff(torch.cat([begin, torch.full((1,), n, device=rows.device)])))
+    return found[0] if len(found) == 1 else tuple(found)
 
 
 def _distinct(flat, shape, order, return_inverse, return_counts):
