@@ -3,7 +3,7 @@ import math
 import torch
 import triton
 import triton.language as tl
-from torch import _kiln, _tensor
+from torch import _kiln, _tape, _tensor
 from torch._activations import _placed
 from torch._functional import _dropped, _pair, _unslid, embedding, pad
 from torch._pools import _product as _count, avg_pool2d
@@ -325,6 +325,29 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
     ends = offsets.long()
     if not include_last_offset:
         ends = torch.cat([ends, torch.full((1,), input.numel(), dtype=torch.int64, device=ends.device)])
+    def rule(gradient, weight, scales=None):
+        if mode == "max":
+            raise NotImplementedError("embedding_bag(mode='max') has no gradient")
+        places = torch.arange(input.numel(), device=input.device)
+        bag = torch.searchsorted(ends, places, right=True) - 1
+        keep = (bag >= 0) & (bag < ends.numel() - 1)
+        if padding_idx is not None:
+            keep = keep & (input != padding_idx)
+        bag = bag.clamp(0, max(ends.numel() - 2, 0))
+        rows = torch.where(keep.unsqueeze(1), gradient[bag], 0)
+        if mode == "mean":
+            count = torch.zeros(gradient.shape[:1], dtype=gradient.dtype, device=gradient.device)
+            count = count.index_add(0, bag, keep.to(gradient.dtype)).clamp(min=1)
+            rows = rows / count[bag].unsqueeze(1)
+        to_scales = () if scales is None else ((rows * weight[input]).sum(1),)
+        rows = rows if scales is None else rows * scales.unsqueeze(1)
+        return (torch.zeros_like(weight).index_add(0, input, rows),) + to_scales
+
+    operands = (weight,) if per_sample_weights is None else (weight, per_sample_weights)
+    return _tape.with_rule(lambda *of: _bags(input, ends, mode, padding_idx, *of), operands, rule)
+
+
+def _bags(input, ends, mode, padding_idx, weight, per_sample_weights=None):
     bags, columns = ends.numel() - 1, weight.shape[1]
     out = torch.empty((bags, columns), dtype=weight.dtype, device=weight.device)
     block = min(256, max(16, triton.next_power_of_2(columns)))

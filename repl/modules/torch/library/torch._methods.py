@@ -240,7 +240,33 @@ def scatter_reduce_(self, dim, index, src, reduce, *, include_self=True):
         return self.copy_(self / count if self.dtype.is_floating_point else self // count)
     if reduce not in how:
         raise RuntimeError(f"scatter_reduce_(reduce={reduce!r}): it is sum, prod, mean, amax or amin")
+    if reduce in ("amax", "amin") and _kiln.records(self, src) and not _kiln.is_no_grad():
+        return self.copy_(_extremes_scattered(self.clone(), dim, index, src, reduce, include_self))
     return _scattered(self, dim, index, src, how[reduce], include_self)
+
+
+def _extremes_scattered(x, dim, index, src, reduce, include_self):
+    def rule(gradient, x, src):
+        # Equal elements share the gradient.
+        here, there = found == x, found.gather(dim, index) == src[tuple([slice(0, n) for n in index.shape])]
+        count = here.to(x.dtype)
+        if not include_self:
+            count = count.scatter(dim, index, 0.0)
+        shared = gradient / count.scatter_add(dim, index, there.to(x.dtype)).clamp(min=1)
+        to_x = torch.where(here, shared, 0)
+        if not include_self:
+            to_x = to_x.scatter(dim, index, 0.0)
+        to_src = torch.where(there, shared.gather(dim, index), 0)
+        for d, n in enumerate(src.shape):
+            if n > to_src.shape[d]:  # elements that no place names
+                rest = list(to_src.shape)
+                rest[d] = n - rest[d]
+                to_src = torch.cat([to_src, to_src.new_zeros(rest)], d)
+        return to_x, to_src
+
+    with torch.no_grad():
+        found = x.detach().clone().scatter_reduce_(dim, index, src.detach(), reduce, include_self=include_self)
+    return _tape.with_rule(lambda *_: found, (x, src), rule)
 
 
 def _indexed(self, dim, index, source, how):

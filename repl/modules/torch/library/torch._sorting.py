@@ -1,6 +1,6 @@
 """Sorting and what follows from it, putting elements, and functions along dimensions: all are methods too."""
 import torch
-from torch import _kiln, _tensor
+from torch import _kiln, _tape, _tensor
 from torch._elementwise import lerp
 from torch._tensor import _Pair, _dim, _wide, flip, gather, movedim, narrow, select
 
@@ -273,7 +273,7 @@ def histc(input, bins=100, min=0, max=0):
     _tensor._of_floats(input, "histc")
     if bins <= 0:
         raise RuntimeError("histc() takes one bin or more")
-    x = input.reshape(-1)
+    x = input.detach().reshape(-1)
     if min == max and x.numel() > 0:
         min, max = torch.stack([x.min(), x.max()]).tolist()  # at once: it waits for a GPU
     if min == max:
@@ -528,4 +528,16 @@ def cummin(input, dim):
 
 def logcumsumexp(input, dim):
     _tensor._of_floats(input, "logcumsumexp")
-    return _kiln.logcumsumexp(input, _dim(dim, input.ndim))
+    dim = _dim(dim, input.ndim)
+
+    def rule(gradient, x):
+        # Each element is part of all sums from its own on. Apart by sign, so that sums of exponentials have logarithms.
+        whole = logcumsumexp(x, dim)
+
+        def part(g):
+            logs = torch.where(g > 0, g, 1).log().masked_fill(g <= 0, float("-inf"))
+            return (flip(logcumsumexp(flip(logs - whole, [dim]), dim), [dim]) + x).exp()
+
+        return (part(gradient) - part(-gradient),)
+
+    return _tape.with_rule(lambda x: _kiln.logcumsumexp(x, dim), (input,), rule)

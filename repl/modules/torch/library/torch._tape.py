@@ -101,6 +101,13 @@ def copied(x):
     return made
 
 
+def with_rule(compute, operands, rule):
+    """What `compute` makes of tensors at once; rule(gradient, *operands) gives their gradients."""
+    if not _kiln.records(*operands):
+        return compute(*operands)
+    return _kiln.with_gradient(compute(*[x.detach() for x in operands]), tuple(operands), rule)
+
+
 def converted(leaf, f):
     """A leaf takes what f makes of its elements and of its gradient, so that an optimizer that has it goes on."""
     with torch.no_grad():

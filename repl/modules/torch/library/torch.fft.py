@@ -20,13 +20,9 @@ def _floats(x, what):
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"{what}() takes a tensor, got '{type(x).__name__}'")
     if isinstance(x, _Complex):
-        if _kiln.records(x.real) or _kiln.records(x.imag):
-            raise NotImplementedError(f"{what}() has no gradient")
         return x
     if x.dtype in (torch.float16, torch.bfloat16):
         raise RuntimeError(f"{what}() does not apply to tensors of {x.dtype}")
-    if _kiln.records(x):
-        raise NotImplementedError(f"{what}() has no gradient")
     return x if x.is_floating_point() else x.float()
 
 
@@ -37,21 +33,71 @@ def _length(n, size, what):
     return n
 
 
+def _fitted(x, dim, n):
+    """Cut or filled up with zeros, as inputs are."""
+    if isinstance(x, _Complex):
+        return _Complex(_fitted(x.real, dim, n), _fitted(x.imag, dim, n))
+    if n <= x.shape[dim]:
+        return x.narrow(dim, 0, n)
+    return torch.nn.functional.pad(x, (0, 0) * (x.ndim - 1 - dim) + (0, n - x.shape[dim]))
+
+
+def _linear(compute, x, adjoint):
+    """compute(x); where x records, its gradient is adjoint() of the result's, of real and imaginary part apart."""
+    parts = (x.real, x.imag) if isinstance(x, _Complex) else (x,)
+    if not _kiln.records(*parts):
+        return compute(x)
+    still = [part.detach() for part in parts]
+    out = compute(_Complex(*still) if len(parts) == 2 else still[0])
+
+    def with_rule(value, as_result):
+        def rule(gradient, *operands):
+            found = adjoint(as_result(gradient))
+            if not isinstance(found, _Complex):
+                return (found, torch.zeros_like(found))[:len(parts)]
+            return (found.real, found.imag)[:len(parts)]
+
+        return _kiln.with_gradient(value, parts, rule)
+
+    if not isinstance(out, _Complex):
+        return with_rule(out, lambda g: g)
+    return _Complex(with_rule(out.real, lambda g: _Complex(g, torch.zeros_like(g))),
+                    with_rule(out.imag, lambda g: _Complex(torch.zeros_like(g), g)))
+
+
 def _along(x, dim, n, back, scale):
     """A complex result."""
-    if isinstance(x, _Complex):
-        return _complex.view_as_complex(_fft._transformed(_complex.view_as_real(x), dim, n, 0, False, back, scale))
-    return _complex.view_as_complex(_fft._transformed(x, dim, n, 1, False, back, scale))
+    def compute(x):
+        if isinstance(x, _Complex):
+            return _complex.view_as_complex(_fft._transformed(_complex.view_as_real(x), dim, n, 0, False, back, scale))
+        return _complex.view_as_complex(_fft._transformed(x, dim, n, 1, False, back, scale))
+
+    return _linear(compute, x, lambda g: _fitted(_along(g, dim, n, not back, scale), dim, x.shape[dim]))
 
 
 def _half(x, dim, n, scale):
-    return _complex.view_as_complex(_fft._transformed(x, dim, n, 1, False, False, scale, n // 2 + 1))
+    return _linear(lambda x: _complex.view_as_complex(_fft._transformed(x, dim, n, 1, False, False, scale, n // 2 + 1)),
+                   x, lambda g: _fitted(_along(_fitted(g, dim, n), dim, n, True, scale), dim, x.shape[dim]))
 
 
 def _whole(x, dim, n, back, scale):
     """Real numbers, from half of their spectrum."""
     if not isinstance(x, _Complex):
         x = _complex.Tensor(x, torch.zeros_like(x))
+
+    def adjoint(g):
+        # Each but the first and the middle one of an even number stands for two.
+        place = torch.arange(n // 2 + 1, device=g.device)
+        twice = torch.where((place == 0) | (2 * place == n), 1.0, 2.0).to(g.dtype)
+        twice = twice.reshape((-1,) + (1,) * (g.ndim - 1 - dim))
+        made = _half(g, dim, n, scale)
+        imag = made.imag if back else -made.imag
+        return _fitted(_Complex(made.real * twice, imag * twice), dim, x.shape[dim])
+
+    return _linear(lambda x: _whole_of(x, dim, n, back, scale), x, adjoint)
+
+
+def _whole_of(x, dim, n, back, scale):
     have = x.shape[dim]
     if have < n // 2 + 1:
         x = _complex.pad(x, (0, 0) * (x.ndim - 1 - dim) + (0, n // 2 + 1 - have))
