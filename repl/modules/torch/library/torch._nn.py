@@ -67,6 +67,9 @@ class Module:
             held = self.__dict__.get(group, {})
             if name in held:
                 return held[name]
+        computed = self.__dict__.get("_modules", {}).get("parametrizations")
+        if computed is not None and name in computed:
+            return computed[name]()
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __delattr__(self, name):

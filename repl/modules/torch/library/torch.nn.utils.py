@@ -1,4 +1,4 @@
-"""torch.nn.utils: parameters as one vector."""
+"""torch.nn.utils: parameters as one vector, norms of gradients and of weights."""
 import torch
 
 
@@ -51,3 +51,64 @@ def clip_grad_value_(parameters, clip_value, foreach=None):
     with torch.no_grad():
         for p in _with_gradients(parameters):
             p.grad.clamp_(-float(clip_value), float(clip_value))
+
+
+def _computed_before(module, name, compute):
+    """module.NAME is compute() from now on, anew before each call."""
+    hook = module.register_forward_pre_hook(lambda module, args: setattr(module, name, compute(module)))
+    module.__dict__.setdefault("_computed", {})[name] = hook
+    setattr(module, name, compute(module))
+    return module
+
+
+def _parameter_again(module, name, kind, parts):
+    hook = module.__dict__.get("_computed", {}).pop(name, None)
+    if hook is None or parts[0] not in module._parameters:
+        raise ValueError(f"{kind} of '{name}' not found in {module}")
+    hook.remove()
+    value = getattr(module, name).detach().clone()
+    delattr(module, name)
+    for part in parts:
+        delattr(module, part)
+    module.register_parameter(name, torch.nn.Parameter(value))
+    return module
+
+
+def weight_norm(module, name="weight", dim=0):
+    """The parameter as NAME_g times the directions of NAME_v."""
+    from torch import _norms_of_weights as norms
+    weight = module._parameters[name].detach()
+    delattr(module, name)
+    module.register_parameter(name + "_g", torch.nn.Parameter(norms.norm_but(weight, dim)))
+    module.register_parameter(name + "_v", torch.nn.Parameter(weight))
+    by = norms.WeightNorm(dim)
+    return _computed_before(module, name, lambda m: by.forward(getattr(m, name + "_g"), getattr(m, name + "_v")))
+
+
+def remove_weight_norm(module, name="weight"):
+    return _parameter_again(module, name, "weight_norm", [name + "_g", name + "_v"])
+
+
+def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
+    """The parameter, NAME_orig from now on, over its largest singular value, which calls in training come nearer."""
+    from torch import _norms_of_weights as norms
+    weight = module._parameters[name].detach()
+    power = norms.Power(n_power_iterations, eps, (1 if norms.transposes(module) else 0) if dim is None else dim)
+    delattr(module, name)
+    module.register_parameter(name + "_orig", torch.nn.Parameter(weight))
+    u, v = power.begin(weight)
+    module.register_buffer(name + "_u", u)
+    module.register_buffer(name + "_v", v)
+    power.step(weight, u, v, 1)
+
+    def compute(m):
+        weight, u, v = [getattr(m, name + part) for part in ("_orig", "_u", "_v")]
+        if m.training:
+            power.step(weight, u, v)
+        return power.divided(weight, u, v)
+
+    return _computed_before(module, name, compute)
+
+
+def remove_spectral_norm(module, name="weight"):
+    return _parameter_again(module, name, "spectral_norm", [name + "_orig", name + "_u", name + "_v"])
