@@ -152,6 +152,30 @@ assert held(8) - held(4) < 4 * activations, (held(4) / activations, held(8) / ac
 )");
 }
 
+TEST(GpuTraining, TheFirstBackwardOfASessionGoesThroughAttention) {
+  GPU_OR_SKIP(device);
+  // No optimizer and no requires_grad=True: attention's forward kernel has kept nothing for its gradient.
+  run(device, R"(
+import torch
+import torch.nn.functional as F
+from torch import nn
+qkv = nn.Linear(64, 192).to(torch.float16)
+x = torch.randn(2, 100, 64, dtype=torch.float16)
+def loss_of(layer, x):
+    q, k, v = [t.view(2, 100, 1, 64).transpose(1, 2) for t in layer(x).split(64, dim=2)]
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True).float().square().mean()
+with torch.no_grad():
+    other = nn.Linear(64, 192, device="cpu")
+    for mine, theirs in zip(other.parameters(), qkv.parameters()):
+        mine.copy_(theirs.cpu().float())
+loss_of(qkv, x).backward()
+assert qkv.weight.grad is not None and qkv.bias.grad is not None
+loss_of(other, x.cpu().float()).backward()
+for mine, theirs in zip(qkv.parameters(), other.parameters()):
+    assert (mine.grad.cpu().float() - theirs.grad).abs().max() < 0.02 * theirs.grad.abs().max()
+)");
+}
+
 TEST(GpuTraining, RecordedStepsOfOptimizersGoOn) {
   GPU_OR_SKIP(device);
   run(device, R"(

@@ -108,7 +108,8 @@ Value alike(Interp& in, NativeArgs& a) {
 Value update_alike(Interp& in, NativeArgs& a) {
   std::vector<Updated> updates;
   for (const Value& row : in.to_vector(a[0])) updates.push_back(updated(in, row));
-  const std::vector<TensorObject*> first = tensors_of(updates.at(0));
+  if (updates.empty()) in.fail(ErrorKind::kValue, "update_alike() needs the rows of some parameters");
+  const std::vector<TensorObject*> first = tensors_of(updates[0]);
   std::vector<ExprStore> stores;
   std::vector<size_t> written;
   for (size_t i = 0; i < first.size(); ++i) {

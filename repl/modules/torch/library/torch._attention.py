@@ -110,11 +110,16 @@ def attention_that_records(query, key, value, scale, causal, mask, by_scores):
 
 
 def _gradients_by_scores(by_scores, gradient, operands):
-    scope = _kiln.GradScope()
-    inputs = [scope.variable(x) for x in operands]
-    found = scope.gradients((by_scores(*inputs),), (gradient,), inputs)
-    scope.end()
-    return found
+    # backward() records nothing of its own unless it makes a graph; what the scores are made of has to be known here.
+    is_paused = not torch.is_grad_enabled()
+    if is_paused:
+        gradient, operands = gradient.detach(), [x.detach() for x in operands]
+    with torch.enable_grad():
+        scope = _kiln.GradScope()
+        inputs = [scope.variable(x) for x in operands]
+        found = scope.gradients((by_scores(*inputs),), (gradient,), inputs)
+        scope.end()
+    return [x.detach() for x in found] if is_paused else found
 
 
 def gradients(query, key, value, out, gradient, sums, scale, causal):

@@ -15,6 +15,7 @@ class FakeGpuTest : public runtime::FakeDeviceTest {
  protected:
   std::string run(const char* text) {
     if (!session) {
+      fake->param_bytes.clear();  // kernels of any parameters are launched here
       Options options;
       options.output = [this](std::string_view s) { out += s; };
       options.device = Device(impl);
@@ -184,6 +185,14 @@ TEST_F(FakeGpuTest, PendingValuesAreStoredWhereTheyAreAssigned) {
     EXPECT_EQ(launches() - before, 1) << line;
     EXPECT_EQ(fake->count("cuMemcpyDtoDAsync") - copies, 0) << line;
   }
+}
+
+// The forward kernel of a session that expects no gradients keeps nothing for them: they come from the scores.
+TEST_F(FakeGpuTest, TheFirstBackwardReachesWhatAttentionIsMadeOf) {
+  run("import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
+      "layer = nn.Linear(64, 192).to(torch.float16)\nx = torch.ones(1, 2, 128, 64, dtype=torch.float16)\n"
+      "F.scaled_dot_product_attention(*layer(x).split(64, dim=-1)).float().sum().backward()\n"
+      "assert layer.weight.grad is not None and layer.bias.grad is not None\n");
 }
 
 }  // namespace
