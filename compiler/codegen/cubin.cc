@@ -328,17 +328,16 @@ Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target,
   auto limit_of = [&](int blocks) { return target::registers_for(target, {.threads = facts.threads}, blocks); };
   auto holds = [&](int blocks) { return live * 4 <= limit_of(blocks) * 9; };
   // Without loops nothing but other threads hides the wait for loads, and an assembler that takes far more registers
-  // than values live does so for loads that none of them needs. Half of an SM's threads are asked for first, for which
-  // it may order the loads otherwise than they are written.
+  // than values live does so for loads that none of them needs. Half of an SM's threads are asked for as well: it may
+  // order the loads otherwise than they are written.
   const int half = std::min(now.by_threads / 2, now.by_shared);
   const int most_blocks = with(std::max(kFewestRegisters, live)).blocks_per_sm;
   if (facts.elementwise && plain.registers > live * 3 / 2) {
-    for (const int blocks : {half, most_blocks}) {
+    for (const int blocks : {std::max(half, most_blocks), std::min(half, most_blocks)}) {
       if (blocks <= now.blocks_per_sm || (blocks > most_blocks && !holds(blocks))) continue;
       std::string crowded = limited(".minnctapersm", blocks);
       KILN_TRY(Cubin dense, link_cubin(crowded, target, device, facts.shares_registers));
       if (dense.spill_bytes == 0) return crowd(std::move(crowded), std::move(dense));
-      if (blocks <= most_blocks) break;
     }
   }
   // A block that has an SM for itself leaves it idle at each barrier. It is tried whatever seems to live: columns and
