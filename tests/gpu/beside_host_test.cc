@@ -1,16 +1,12 @@
 // What a GPU computes in another way for the sake of its memory, against the host, at odd sizes.
-#include "repl/session/session.h"
-#include "tests/gpu/gpu_test_util.h"
+#include "tests/gpu/gpu_script.h"
 
 namespace kiln::runtime {
 namespace {
 
 void run_beside_host(const Device& device, const std::string& text) {
-  script::Options options;
-  options.device = device;
-  script::Session session(std::move(options));
   const std::string head = "import torch\ntorch.set_default_device(\"cpu\")\ntorch.manual_seed(7)\n";
-  ASSERT_OK(session.run(head + text, "test.py", script::Mode::kFile));
+  run_script(device, head + text);
 }
 
 // Casts to float8: every half and bfloat16, and floats around where they round up to what there is not.

@@ -1,21 +1,13 @@
 // torch.autocast and factors of matrices on a real GPU, as scripts use them.
-#include "repl/session/session.h"
-#include "tests/gpu/gpu_test_util.h"
+#include "tests/gpu/gpu_script.h"
 
 namespace kiln::runtime {
 namespace {
 
-void run_precise(const Device& device, const char* text) {
-  script::Options options;
-  options.device = device;
-  script::Session session(std::move(options));
-  ASSERT_OK(session.run(text, "test.py", script::Mode::kFile));
-}
-
 // The lists of what takes halves and what takes float32 are PyTorch's.
 TEST(GpuPrecision, AutocastChoosesDTypes) {
   GPU_OR_SKIP(device);
-  run_precise(device, R"(
+  run_script(device, R"(
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -35,7 +27,7 @@ with torch.autocast("cpu"):
 
 TEST(GpuPrecision, FactorsMultiplyToTheMatrix) {
   GPU_OR_SKIP(device);
-  run_precise(device, R"(
+  run_script(device, R"(
 import torch
 torch.manual_seed(3)
 def near(a, b, bound):

@@ -1,20 +1,12 @@
 // Scripts on a real GPU, with their own asserts.
-#include "repl/session/session.h"
-#include "tests/gpu/gpu_test_util.h"
+#include "tests/gpu/gpu_script.h"
 
 namespace kiln::runtime {
 namespace {
 
-void run(const Device& device, const char* text) {
-  script::Options options;
-  options.device = device;
-  script::Session session(std::move(options));
-  ASSERT_OK(session.run(text, "test.py", script::Mode::kFile));
-}
-
 TEST(GpuScript, PinnedCopiesKeepTheOrderInMemory) {
   GPU_OR_SKIP(device);
-  run(device, R"(
+  run_script(device, R"(
 import torch
 x = torch.arange(12, device="cpu").reshape(3, 4).float()
 for view in (x, x.T, x[:, ::2]):
@@ -28,7 +20,7 @@ for view in (x, x.T, x[:, ::2]):
 // Against float64, whose quotients and roots rounded once more are those of float32.
 TEST(GpuScript, DivisionAndRootsAreCorrectlyRounded) {
   GPU_OR_SKIP(device);
-  run(device, R"(
+  run_script(device, R"(
 import torch
 import triton
 import triton.language as tl
@@ -131,7 +123,7 @@ assert wrong.tolist() == [0, 0, 0], wrong.tolist()
 // Integers truncate, the smallest one wraps, and by zero there is any value but no fault: with signs known and unknown.
 TEST(GpuScript, IntegersDivideAsInC) {
   GPU_OR_SKIP(device);
-  run(device, R"(
+  run_script(device, R"(
 import torch
 import triton
 import triton.language as tl
@@ -193,7 +185,7 @@ for dtype in (torch.int32, torch.uint32, torch.int64):
 // short branches are masks.
 TEST(GpuScript, LoopsThatWaitForMemoryGiveTheSame) {
   GPU_OR_SKIP(device);
-  run(device, R"(
+  run_script(device, R"(
 import torch
 import triton
 import triton.language as tl
@@ -261,7 +253,7 @@ for rows, n, splits in ((1, 5, 2), (300, 80, 8), (77, 512, 16)):
 // quotient in float32, for numerators of every kind and those whose quotients are ties.
 TEST(GpuScript, RoundedQuotientsAreThoseOfExactOnes) {
   GPU_OR_SKIP(device);
-  run(device, R"(
+  run_script(device, R"(
 import torch
 import triton
 import triton.language as tl
@@ -329,7 +321,7 @@ assert torch.equal(by_powers, quotients(0, torch.float32, torch.int32))
 // Tensors end within the 16 bytes that a thread moves at a time; what lies behind them stays as it was.
 TEST(GpuScript, MasksEndWithinVectors) {
   GPU_OR_SKIP(device);
-  run(device, R"(
+  run_script(device, R"(
 import torch
 import triton
 import triton.language as tl
@@ -373,7 +365,7 @@ for n in (1, 2, 3, 4, 5, 7, 8, 9, 15, 17, 31, 255, 256, 257, 1000, 1023, 1025, 2
 // Triton moves no more elements than a mask is equal for, so that it runs what promises too much of rows of odd length.
 TEST(GpuScript, WrongHintsDoNoHarmWhereAMaskEndsWithinAVector) {
   GPU_OR_SKIP(device);
-  run(device, R"(
+  run_script(device, R"(
 import torch
 import triton
 import triton.language as tl
@@ -399,7 +391,7 @@ for dtype in (torch.float16, torch.float32):
 // elements; each with fewer programs than rows, and some without a row.
 TEST(GpuScript, RowsRunAhead) {
   GPU_OR_SKIP(device);
-  run(device, R"(
+  run_script(device, R"(
 import torch
 import triton
 import triton.language as tl
@@ -436,7 +428,7 @@ for dtype, rows, columns, warps, stages in (
 // The additions count how often it ran.
 TEST(GpuScript, AssemblyWithEffectsRunsOnceForEachElement) {
   GPU_OR_SKIP(device);
-  run(device, R"(
+  run_script(device, R"(
 import torch
 import triton
 import triton.language as tl
@@ -470,7 +462,7 @@ assert (count == 25).all(), count
 
 TEST(GpuScript, CopiesKeepAllBits) {
   GPU_OR_SKIP(device);
-  run(device, R"(
+  run_script(device, R"(
 import torch
 for n in (16, 400):
     for floats, ints in ((torch.bfloat16, torch.int16), (torch.float16, torch.int16), (torch.float32, torch.int32),
@@ -484,7 +476,7 @@ for n in (16, 400):
 // tests/unit/repl/modules/torch_attention.py at the sizes of models, which the CPU would take long for.
 TEST(GpuScript, AttentionIsOneKernelWithTheValuesOfItsScores) {
   GPU_OR_SKIP(device);
-  run(device, R"(
+  run_script(device, R"(
 import torch
 import torch.nn.functional as F
 from torch import _attention
@@ -511,7 +503,7 @@ for d, causal, heads, group, n, keys in ((64, True, 4, 2, 1000, 1000), (128, Fal
 
 TEST(GpuScript, GradientsOfAttentionAreThoseOfItsScores) {
   GPU_OR_SKIP(device);
-  run(device, R"(
+  run_script(device, R"(
 import torch
 import torch.nn.functional as F
 for d, causal, heads, group, n, keys in ((64, True, 4, 2, 1000, 1000), (128, False, 3, 1, 257, 2000), (96, True, 9, 4, 1024, 1024),
@@ -537,7 +529,7 @@ for d, causal, heads, group, n, keys in ((64, True, 4, 2, 1000, 1000), (128, Fal
 
 TEST(GpuScript, MasksOfAttentionAreReadByItsKernel) {
   GPU_OR_SKIP(device);
-  run(device, R"(
+  run_script(device, R"(
 import torch
 import torch.nn.functional as F
 for d, batch, heads, n, keys in ((128, 2, 16, 1024, 1024), (64, 3, 20, 500, 500), (80, 1, 4, 777, 1030),
@@ -561,7 +553,7 @@ for d, batch, heads, n, keys in ((128, 2, 16, 1024, 1024), (64, 3, 20, 500, 500)
 TEST(GpuScript, TensorsFoundInMemoryAreMultiplied) {
   GPU_OR_SKIP(device);
   if (device.info().target != "sm_90a") GTEST_SKIP() << "needs a GPU of target sm_90a, not " << device.info().target;
-  run(device, R"(
+  run_script(device, R"(
 import random
 import torch
 import triton
@@ -671,7 +663,7 @@ for i in range(4):
 /// have to lie along the sum, halves need not. Of small whole numbers each product is exact.
 TEST(GpuScript, TilesAreSummedOverBothDimensions) {
   GPU_OR_SKIP(device);
-  run(device, R"(
+  run_script(device, R"(
 import random
 import torch
 import triton
@@ -760,7 +752,7 @@ for kernel in (once, looped, ahead):
 // Rows of whole 16 bytes are stored by TMA, which writes no less; others by threads. Nothing beyond a row may change.
 TEST(GpuScript, BlocksOfHostDescriptorsEndWithTheirTensor) {
   GPU_OR_SKIP(device);
-  run(device, R"(
+  run_script(device, R"(
 import random
 import torch
 import triton

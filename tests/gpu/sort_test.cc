@@ -1,15 +1,11 @@
 // Sorts of which one half is read, and takes that become views, on a real GPU beside the host.
-#include "repl/session/session.h"
-#include "tests/gpu/gpu_test_util.h"
+#include "tests/gpu/gpu_script.h"
 
 namespace kiln::runtime {
 namespace {
 
 /// After a few functions that all of these scripts use.
 void run_sorts(const Device& device, const std::string& text) {
-  script::Options options;
-  options.device = device;
-  script::Session session(std::move(options));
   const std::string common = R"(
 import random
 import torch
@@ -52,7 +48,7 @@ def drawn(shape, dtype):
     return flat.reshape(shape).to(dtype)
 
 )";
-  ASSERT_OK(session.run(common + text, "test.py", script::Mode::kFile));
+  run_script(device, common + text);
 }
 
 TEST(GpuSort, HalvesAreThoseOfTheHost) {

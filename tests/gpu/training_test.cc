@@ -1,16 +1,8 @@
 // backward() and optimizers on a real GPU: the same steps as on the CPU, from the same parameters.
-#include "repl/session/session.h"
-#include "tests/gpu/gpu_test_util.h"
+#include "tests/gpu/gpu_script.h"
 
 namespace kiln::runtime {
 namespace {
-
-void run(const Device& device, const std::string& text) {
-  script::Options options;
-  options.device = device;
-  script::Session session(std::move(options));
-  ASSERT_OK(session.run(text, "test.py", script::Mode::kFile));
-}
 
 constexpr const char* kSteps = R"(
 import copy, torch
@@ -48,7 +40,7 @@ momentum = lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9, nesterov=True)
 
 TEST(GpuTraining, OfLayers) {
   GPU_OR_SKIP(device);
-  run(device, std::string(kSteps) + R"(
+  run_script(device, std::string(kSteps) + R"(
 for n, width in ((129, 257), (1000, 512)):
     model = nn.Sequential(nn.Linear(65, width), nn.LayerNorm(width), nn.GELU(), nn.Linear(width, width), nn.SiLU(),
                           nn.Linear(width, 33))
@@ -62,7 +54,7 @@ for n, width in ((129, 257), (1000, 512)):
 
 TEST(GpuTraining, OfConvolutionsAndBatchNorm) {
   GPU_OR_SKIP(device);
-  run(device, std::string(kSteps) + R"(
+  run_script(device, std::string(kSteps) + R"(
 model = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2),
                       nn.Conv2d(16, 24, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(24 * 6 * 6, 10))
 same(model, momentum, torch.randn(17, 3, 27, 27), torch.randint(0, 10, (17,)), F.cross_entropy, 1e-3)
@@ -71,7 +63,7 @@ same(model, momentum, torch.randn(17, 3, 27, 27), torch.randint(0, 10, (17,)), F
 
 TEST(GpuTraining, OfEmbeddingsAndAttention) {
   GPU_OR_SKIP(device);
-  run(device, std::string(kSteps) + R"(
+  run_script(device, std::string(kSteps) + R"(
 class Model(nn.Module):
     def __init__(self, d=64, heads=4):
         super().__init__()
@@ -93,7 +85,7 @@ same(Model(), adamw, text[:, :-1], text[:, 1:], lambda y, t: F.cross_entropy(y.r
 
 TEST(GpuTraining, OptimizersUpdateAllParametersInOneKernel) {
   GPU_OR_SKIP(device);
-  run(device, R"(
+  run_script(device, R"(
 import torch
 from torch import optim
 torch.set_default_device("cpu")
@@ -120,7 +112,7 @@ for make in (lambda p: optim.SGD(p, lr=1e-2, momentum=0.9, nesterov=True), lambd
 
 TEST(GpuTraining, BackwardLetsGoOfActivations) {
   GPU_OR_SKIP(device);
-  run(device, R"(
+  run_script(device, R"(
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -155,7 +147,7 @@ assert held(8) - held(4) < 4 * activations, (held(4) / activations, held(8) / ac
 TEST(GpuTraining, TheFirstBackwardOfASessionGoesThroughAttention) {
   GPU_OR_SKIP(device);
   // No optimizer and no requires_grad=True: attention's forward kernel has kept nothing for its gradient.
-  run(device, R"(
+  run_script(device, R"(
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -178,7 +170,7 @@ for mine, theirs in zip(qkv.parameters(), other.parameters()):
 
 TEST(GpuTraining, RecordedStepsOfOptimizersGoOn) {
   GPU_OR_SKIP(device);
-  run(device, R"(
+  run_script(device, R"(
 import torch
 from torch import nn, optim
 shapes = ((70, 81), (81,), (1,), (1031, 517))
@@ -215,7 +207,7 @@ for make in (lambda p, **kw: optim.AdamW(p, **kw), lambda p, **kw: optim.NAdam(p
 
 TEST(GpuTraining, AStepIsRecordedInAGraph) {
   GPU_OR_SKIP(device);
-  run(device, R"(
+  run_script(device, R"(
 import copy, torch
 from torch import nn
 import torch.nn.functional as F
