@@ -250,10 +250,21 @@ TEST(NvptxAddress, RowsOfSeveralTensorsShareAProduct) {
       }
 }
 
+/// The function @f of this text after narrow_masked().
+std::string narrowed(const char* text) {
+  llvm::LLVMContext context;
+  auto module = parse(context, text);
+  llvm::Function& f = *module->getFunction("f");
+  narrow_masked(f);
+  EXPECT_FALSE(llvm::verifyModule(*module, &llvm::errs()));
+  std::string out;
+  llvm::raw_string_ostream(out) << f;
+  return out;
+}
+
 // A hash that masks what it computes in 64 bits.
 TEST(NvptxNarrow, WhatAMaskKeepsIsComputedIn32Bits) {
-  llvm::LLVMContext context;
-  auto module = parse(context, R"(
+  const std::string out = narrowed(R"(
 define i64 @f(i64 %x, i64 %wide) {
   %p = mul i64 %x, 3432918353
   %m = and i64 %p, 4294967295
@@ -268,11 +279,6 @@ define i64 @f(i64 %x, i64 %wide) {
   %v = add i64 %u, %s
   ret i64 %v
 })");
-  llvm::Function& f = *module->getFunction("f");
-  narrow_masked(f);
-  EXPECT_FALSE(llvm::verifyModule(*module, &llvm::errs()));
-  std::string out;
-  llvm::raw_string_ostream(out) << f;
   EXPECT_EQ(count(out, "mul i32"), 2) << out;
   EXPECT_EQ(count(out, "shl i32"), 1) << out;
   EXPECT_EQ(count(out, "lshr i32"), 1) << out;
@@ -282,8 +288,7 @@ define i64 @f(i64 %x, i64 %wide) {
 
 // What shifts down from above is not among the low bits.
 TEST(NvptxNarrow, ShiftsOfHighBitsStay) {
-  llvm::LLVMContext context;
-  auto module = parse(context, R"(
+  const std::string out = narrowed(R"(
 define i64 @f(i64 %x) {
   %p = mul i64 %x, %x
   %r = lshr i64 %p, 17
@@ -291,11 +296,6 @@ define i64 @f(i64 %x) {
   %k = and i64 %a, 4294967295
   ret i64 %k
 })");
-  llvm::Function& f = *module->getFunction("f");
-  narrow_masked(f);
-  EXPECT_FALSE(llvm::verifyModule(*module, &llvm::errs()));
-  std::string out;
-  llvm::raw_string_ostream(out) << f;
   EXPECT_EQ(count(out, "mul i64"), 1) << out;
   EXPECT_EQ(count(out, "lshr i64"), 1) << out;
   EXPECT_EQ(count(out, "add i32"), 1) << out;

@@ -38,6 +38,14 @@ def _rotation(alpha, beta, gamma):
 
 
 @triton.jit
+def _turned(matrix, columns, p, q, c, s):
+    """The matrix whose columns p and q are rotated."""
+    x, y = tl.sum(tl.where(columns == p, matrix, 0), 1), tl.sum(tl.where(columns == q, matrix, 0), 1)
+    matrix = tl.where(columns == p, (c * x - s * y)[:, None], matrix)
+    return tl.where(columns == q, (s * x + c * y)[:, None], matrix)
+
+
+@triton.jit
 def _svd_kernel(a, v, m, n, eps, M: tl.constexpr, N: tl.constexpr):
     """Hestenes' one-sided Jacobi: columns are rotated until all are orthogonal. The matrix becomes U S."""
     matrix = tl.program_id(0).to(tl.int64)
@@ -55,11 +63,8 @@ def _svd_kernel(a, v, m, n, eps, M: tl.constexpr, N: tl.constexpr):
                 apart = tl.abs(gamma) > eps * tl.sqrt_rn(alpha * beta)
                 turned += apart.to(tl.int32)
                 c, s = _rotation(alpha, beta, tl.where(apart, gamma, 0))
-                left = tl.where(columns == p, (c * x - s * y)[:, None], left)
-                left = tl.where(columns == q, (s * x + c * y)[:, None], left)
-                x, y = tl.sum(tl.where(columns == p, right, 0), 1), tl.sum(tl.where(columns == q, right, 0), 1)
-                right = tl.where(columns == p, (c * x - s * y)[:, None], right)
-                right = tl.where(columns == q, (s * x + c * y)[:, None], right)
+                left = _turned(left, columns, p, q, c, s)
+                right = _turned(right, columns, p, q, c, s)
         sweep += 1
     tl.store(at, left, mask=(rows < m) & (columns < n))
     tl.store(v + matrix * n * n + others * n + columns, right, mask=(others < n) & (columns < n))
@@ -87,14 +92,11 @@ def _eigh_kernel(a, v, n, eps, N: tl.constexpr):
                 apart = tl.abs(gamma) > least
                 turned += apart.to(tl.int32)
                 c, s = _rotation(alpha, beta, tl.where(apart, gamma, 0))
-                left = tl.where(columns == p, (c * x - s * y)[:, None], left)
-                left = tl.where(columns == q, (s * x + c * y)[:, None], left)
+                left = _turned(left, columns, p, q, c, s)
                 x, y = tl.sum(tl.where(rows == p, left, 0), 0), tl.sum(tl.where(rows == q, left, 0), 0)
                 left = tl.where(rows == p, (c * x - s * y)[None, :], left)
                 left = tl.where(rows == q, (s * x + c * y)[None, :], left)
-                x, y = tl.sum(tl.where(columns == p, right, 0), 1), tl.sum(tl.where(columns == q, right, 0), 1)
-                right = tl.where(columns == p, (c * x - s * y)[:, None], right)
-                right = tl.where(columns == q, (s * x + c * y)[:, None], right)
+                right = _turned(right, columns, p, q, c, s)
         sweep += 1
     tl.store(at, left, mask=inside)
     tl.store(v + matrix * n * n + rows * n + columns, right, mask=inside)
