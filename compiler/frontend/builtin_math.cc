@@ -6,7 +6,6 @@
 namespace kiln::frontend::impl {
 
 using ir::OpKind;
-using ir::Type;
 
 namespace {
 
