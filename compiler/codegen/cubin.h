@@ -47,11 +47,12 @@ Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target, con
 /// registers keep an SM under half of its threads, and under the blocks that the shared memory of each allows, the
 /// assembler is asked for fewer of them (.minnctapersm), and for not so few when that spills; what spills is not kept:
 /// it likes instruction-level parallelism better than the threads that hide memory latency, for linking above all. A
-/// kernel without loops or reductions that got half as many registers again as its values need is asked for half of an
-/// SM's threads, else for no more than they need. One that waits for other programs is asked for all the blocks that
-/// its shared memory allows: more of them wait at once. One whose block has an SM for itself with all the threads that
-/// a block may have is asked for half of the registers, so that another block runs while it waits at a barrier. `ptx`
-/// is changed to what was linked. What was linked without such a request is Cubin::roomy.
+/// kernel without loops or reductions that got half as many registers again as its values need is asked for no more
+/// than they need, and for half of an SM's threads, the fewer registers first. One that waits for other programs is
+/// asked for all the blocks that its shared memory allows: more of them wait at once. One whose block has an SM for
+/// itself with all the threads that a block may have is asked for half of the registers, so that another block runs
+/// while it waits at a barrier. `ptx` is changed to what was linked. What was linked without such a request is
+/// Cubin::roomy.
 Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target, const KernelFacts& facts,
                                  const Assembler* device = nullptr);
 
