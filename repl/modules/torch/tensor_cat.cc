@@ -81,8 +81,7 @@ Value joined(Interp& in, std::vector<Value> parts, size_t dim, DType dtype, cons
     }
     parts = std::move(wider);
   }
-  ExprAttributes as, along, take;
-  as.dtype = dtype;
+  ExprAttributes along, take;
   along.shape.assign(shape.size(), 1);
   along.shape[dim] = shape[dim];
   take.axes = {static_cast<int>(dim)};
@@ -93,9 +92,8 @@ Value joined(Interp& in, std::vector<Value> parts, size_t dim, DType dtype, cons
   Expr out;
   int64_t end = shape[dim];
   for (size_t p = parts.size(); p-- > 0;) {
-    Expr part = parts[p].get<TensorObject>()->expr();
+    const Expr part = in_dtype(in, parts[p].get<TensorObject>()->expr(), dtype);
     const int64_t size = part.shape()[dim], start = end - size;
-    if (part.dtype() != dtype) part = applied(in, ExprOp::kCast, {part}, as);
     const Expr at = start == 0 ? i : applied(in, ExprOp::kSub, {i, Expr::scalar(start)});
     const Expr here = applied(in, ExprOp::kTake, {part, at}, take);
     out = out ? applied(in, ExprOp::kWhere, {applied(in, ExprOp::kLt, {i, Expr::scalar(end)}), here, out}) : here;

@@ -40,6 +40,11 @@ std::optional<Expr> operand_of(const Value& v) {
 Expr applied(Interp& in, ExprOp op, std::initializer_list<Expr> operands, ExprAttributes attributes) {
   return taken(in, apply(op, operands, std::move(attributes)));
 }
+Expr in_dtype(Interp& in, const Expr& x, DType dtype) {
+  ExprAttributes attributes;
+  attributes.dtype = dtype;
+  return x.dtype() == dtype ? x : applied(in, ExprOp::kCast, {x}, std::move(attributes));
+}
 
 bool is_for_host(Interp& in, const Expr& expr) {
   // Its own elements say it without a look at all that takes part, mostly.
@@ -118,12 +123,6 @@ bool is_integer_product(ExprOp op, std::span<const Expr> x) {
          a.back() == b[b.size() == 1 ? 0 : b.size() - 2];
 }
 
-Expr autocast_to(Interp& in, const Expr& x, DType dtype) {
-  ExprAttributes attributes;
-  attributes.dtype = dtype;
-  return x.dtype() == dtype ? x : applied(in, ExprOp::kCast, {x}, std::move(attributes));
-}
-
 bool is_small_float(DType d) { return d == DType::kF16 || d == DType::kBF16; }
 
 /// Which operations torch.autocast() computes in float32 on a GPU: those that need a wide range, and sums.
@@ -144,10 +143,10 @@ void cast_for_autocast(Interp& in, ExprOp op, std::vector<Expr>& operands, ExprA
   if (!to) return;
   if (op == ExprOp::kMatMul) {
     for (Expr& e : operands)
-      if (is_autocast_operand(e.dtype())) e = autocast_to(in, e, *to);
+      if (is_autocast_operand(e.dtype())) e = in_dtype(in, e, *to);
   } else if (cast.cuda == to && first->device().is_cuda() && is_wide_op(op)) {
     for (Expr& e : operands)
-      if (!e.is_scalar() && is_small_float(e.dtype())) e = autocast_to(in, e, DType::kF32);
+      if (!e.is_scalar() && is_small_float(e.dtype())) e = in_dtype(in, e, DType::kF32);
     if (attributes.dtype && is_small_float(*attributes.dtype)) attributes.dtype = DType::kF32;
   }
 }
@@ -272,9 +271,7 @@ Expr fitted_in_place(Interp& in, const TensorObject& t, const Expr& result) {
   if (!is_float(t.dtype()))
     in.fail_as("RuntimeError", "a result of {} cannot be stored in place in a tensor of {}", info(result.dtype()).torch,
                info(t.dtype()).torch);
-  ExprAttributes as;
-  as.dtype = t.dtype();
-  return result.dtype() == t.dtype() ? result : applied(in, ExprOp::kCast, {result}, std::move(as));
+  return in_dtype(in, result, t.dtype());
 }
 
 /// `self op= other`, as torch does it: computed in the dtype of both, stored in that of the tensor, whose shape stays.
@@ -656,12 +653,10 @@ Value layer_norm(Interp& in, NativeArgs& a) {
   if (!given(a[3])) return compute(in, ExprOp::kLayerNorm, {a[0], a[2]}, attributes);
   if (given(a[2])) return compute(in, ExprOp::kLayerNorm, {a[0], a[2], a[3]}, attributes);
   // Of one operation, which rounds once.
-  ExprAttributes as;
-  as.dtype = x.dtype();
   if (is_float(x.dtype()) && x.dtype() != DType::kF64) attributes.dtype = DType::kF32;
   const Expr normal = applied(in, ExprOp::kLayerNorm, {x.expr()}, attributes);
   const Expr sum = applied(in, ExprOp::kAdd, {normal, tensor_object(in, a[3], "layer_norm()'s bias").expr()});
-  return settled(in, sum.dtype() == x.dtype() ? sum : applied(in, ExprOp::kCast, {sum}, as));
+  return settled(in, in_dtype(in, sum, x.dtype()));
 }
 
 Value rms_norm(Interp& in, NativeArgs& a) {

@@ -14,11 +14,7 @@ Expr in_shape(Interp& in, const Expr& x, Shape shape) {
   a.shape = std::move(shape);
   return applied(in, ExprOp::kReshape, {x}, std::move(a));
 }
-Expr in_dtype_of(Interp& in, const Expr& x, const Expr& like) {
-  ExprAttributes a;
-  a.dtype = like.dtype();
-  return x.dtype() == like.dtype() ? x : applied(in, ExprOp::kCast, {x}, std::move(a));
-}
+Expr in_dtype_of(Interp& in, const Expr& x, const Expr& like) { return in_dtype(in, x, like.dtype()); }
 Shape shape_of_expr(const Expr& x) { return {x.shape().begin(), x.shape().end()}; }
 
 /// For each element of `to`, the element of `values` that is put there, and whether there is one.

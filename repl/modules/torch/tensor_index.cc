@@ -659,11 +659,8 @@ bool put_number(Interp& in, TensorObject& t, const Value& index, const Value& va
   if (std::ranges::find(p.counts, 0) != p.counts.end()) return true;
   const Expr named = named_by(in, t, p);
   if (!named) return false;
-  ExprAttributes as;
-  as.dtype = t.dtype();
-  Expr chosen = applied(in, ExprOp::kWhere, {named, *operand_of(value), t.expr()});
-  if (chosen.dtype() != t.dtype()) chosen = applied(in, ExprOp::kCast, {chosen}, std::move(as));
-  const Value result = settled(in, chosen);
+  const Expr chosen = applied(in, ExprOp::kWhere, {named, *operand_of(value), t.expr()});
+  const Value result = settled(in, in_dtype(in, chosen, t.dtype()));
   store_in_place(in, t, *result.get<TensorObject>());
   return true;
 }
@@ -754,9 +751,8 @@ void TensorObject::set_item(Interp& in, const Value& given_index, Value value) {
                                             : Expr(taken(in, source->tensor(in).to(device())));
     if (source) v = applied(in, ExprOp::kCast, {applied(in, ExprOp::kReshape, {v}, scalar)}, as);
     if (!is_pending() || is_store()) fail_if_shared(in, home());
-    Expr chosen = applied(in, ExprOp::kWhere, {named, v, expr()});
-    if (chosen.dtype() != dtype()) chosen = applied(in, ExprOp::kCast, {chosen}, as);
-    const Value result = settled(in, chosen);
+    const Expr chosen = applied(in, ExprOp::kWhere, {named, v, expr()});
+    const Value result = settled(in, in_dtype(in, chosen, dtype()));
     return store_in_place(in, *this, *result.get<TensorObject>());
   }
   if (source) source->tensor(in);  // it may be an expression of this tensor

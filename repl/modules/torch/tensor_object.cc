@@ -675,9 +675,12 @@ void TensorObject::set_requires_grad(Interp& in, bool on) {
     in.fail_as_type("RuntimeError", "you can only change requires_grad flags of leaf variables.",
                     "help: x.detach() is a constant");
   requires_grad = on;
-  if (on) record(in);
-  if (on && !is_parameter) tape_->expects_gradients = true;
-  if (on || !is_leaf_) return;
+  if (on) {
+    record(in);
+    if (!is_parameter) tape_->expects_gradients = true;
+    return;
+  }
+  if (!is_leaf_) return;
   tape_->remove(*this);
   variable_ = {};
   is_leaf_ = false;

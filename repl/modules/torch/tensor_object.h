@@ -271,6 +271,8 @@ Value compute(Interp& in, ExprOp op, std::initializer_list<Value> operands, Expr
 bool is_autocast_operand(DType d);
 /// For operations that are made of several: each step, and what becomes of the last.
 Expr applied(Interp& in, ExprOp op, std::initializer_list<Expr> operands, ExprAttributes attributes = {});
+/// Cast, where it has another dtype.
+Expr in_dtype(Interp& in, const Expr& x, DType dtype);
 Value settled(Interp& in, const Expr& expr);
 /// Views: of a tensor they share its memory, of a pending one they are pending.
 Value permuted(Interp& in, const Value& tensor, std::vector<int> order);
@@ -286,6 +288,7 @@ std::span<const NativeDef> cat_functions();
 
 /// save and load (torch_files.cc).
 std::span<const NativeDef> file_functions();
+std::span<const NativeDef> archive_functions();
 
 // --- matrix products (tensor_matmul.cc)
 // -----------------------------------------------------------------------------

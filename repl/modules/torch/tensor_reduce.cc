@@ -60,12 +60,6 @@ Shape reduced_shape(std::span<const int64_t> shape, const ExprAttributes& along)
   return out;
 }
 
-Expr in_dtype(Interp& in, const Expr& x, DType dtype) {
-  ExprAttributes attributes;
-  attributes.dtype = dtype;
-  return x.dtype() == dtype ? x : applied(in, ExprOp::kCast, {x}, std::move(attributes));
-}
-
 Value sum(Interp& in, NativeArgs& a) {
   ExprAttributes attributes = along_axes(in, a, a[0], a[1]);
   const DType from = self_object(a).dtype(), to = dtype_of(in, a[2], is_float(from) ? from : DType::kI64);

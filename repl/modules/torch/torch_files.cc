@@ -117,8 +117,7 @@ constexpr NativeDef kFileFunctions[] = {
      "what save() wrote; of a .npy file a tensor, of a .npz or .safetensors file a dict of tensors"},
     {"save(obj, f)", save,
      "writes tensors, numbers, texts and collections of them as PyTorch does; by the name, a .npy, .npz or "
-     ".safetensors "
-     "file of tensors"},
+     ".safetensors file of tensors"},
 };
 
 // --- what torch._pickles needs: archives of texts and of elements

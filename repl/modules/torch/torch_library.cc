@@ -14,8 +14,6 @@
 
 namespace kiln::script {
 
-std::span<const NativeDef> archive_functions();  // torch_files.cc
-
 namespace {
 
 /// Small tensors are computed now, as every operation's are.
