@@ -46,14 +46,12 @@ struct Printer {
       high = std::max(high, d);
       if (d != std::ceil(d)) whole = false;
     }
-    if (high == 0) {
-      for (const Value& v : shown)
-        if (!std::isfinite(v.real())) width = std::max(width, bare(v).size());
-      return;
-    }
+    if (high == 0) return;
     scientific = high / low > 1000 || high > 1e8 || (!whole && low < 1e-4);
     scientific = options.scientific.value_or(scientific);
-    for (const Value& v : shown) width = std::max(width, bare(v).size());
+    // Whole numbers are measured without what is not finite, as in torch: "[nan, 1., 2.]".
+    for (const Value& v : shown)
+      if (!whole || scientific || std::isfinite(v.real())) width = std::max(width, bare(v).size());
   }
 };
 

@@ -11,17 +11,25 @@ namespace kiln::script {
 
 namespace {
 
-/// The two results of max(dim) and min(dim): a tuple whose parts also have names.
+/// The two results of a function, one of torch.return_types: a tuple whose parts also have names.
 class ValuesIndices : public Tuple {
  public:
-  ValuesIndices(Value values, Value indices) : Tuple({std::move(values), std::move(indices)}) {
+  ValuesIndices(std::string_view function, Value values, Value indices)
+      : Tuple({std::move(values), std::move(indices)}), function_(function) {
     TensorObject::make_pair(*items[0].get<TensorObject>(), *items[1].get<TensorObject>());
+  }
+  std::string repr(Interp& in) override {
+    return fmt::format("torch.return_types.{}(\nvalues={},\nindices={})", function_, in.repr(items[0]),
+                       in.repr(items[1]));
   }
   std::optional<Value> attribute(Interp&, std::string_view name) override {
     if (name == "values") return items[0];
     if (name == "indices") return items[1];
     return std::nullopt;
   }
+
+ private:
+  const std::string_view function_;  // a constant
 };
 
 /// keepdim=: a number in its place would be a dimension that was meant, as in x.sum(0, 1).
@@ -163,6 +171,7 @@ Value place(Interp& in, NativeArgs& a, bool largest) {
 
 /// max(dim) also says where.
 Value extreme_or_pair(Interp& in, NativeArgs& a, bool largest) {
+  const std::string_view name = largest ? "max" : "min";
   if (!a[0].missing() && a[0].get<TensorObject>())
     return compute(in, largest ? ExprOp::kMaximum : ExprOp::kMinimum, {*a.self, a[0]});
   if (a[0].missing() || a[0].is_none())
@@ -177,12 +186,11 @@ Value extreme_or_pair(Interp& in, NativeArgs& a, bool largest) {
     out.shape.assign(at.shape().begin(), at.shape().end());
     const Expr places = applied(in, ExprOp::kReshape, {at}, std::move(kept));
     const Expr found = applied(in, ExprOp::kTake, {self_object(a).expr(), places}, std::move(take));
-    return make<ValuesIndices>(settled(in, applied(in, ExprOp::kReshape, {found}, std::move(out))),
+    return make<ValuesIndices>(name, settled(in, applied(in, ExprOp::kReshape, {found}, std::move(out))),
                                std::move(place_of));
   }
-  Value values =
-      compute(in, largest ? ExprOp::kMax : ExprOp::kMin, {*a.self}, along_elements(in, a, largest ? "max" : "min"));
-  return make<ValuesIndices>(std::move(values), place(in, a, largest));
+  Value values = compute(in, largest ? ExprOp::kMax : ExprOp::kMin, {*a.self}, along_elements(in, a, name));
+  return make<ValuesIndices>(name, std::move(values), place(in, a, largest));
 }
 Value max(Interp& in, NativeArgs& a) { return extreme_or_pair(in, a, true); }
 Value min(Interp& in, NativeArgs& a) { return extreme_or_pair(in, a, false); }
@@ -316,7 +324,8 @@ Value running_extreme(Interp& in, NativeArgs& a) {
   const Expr last = applied(in, ExprOp::kWhere, {found, place, Expr::scalar(int64_t{0})});
   const Expr places = in_dtype(in, applied(in, ExprOp::kCumMax, {last}, along), DType::kI64);
   auto shaped = [&](const Expr& e) { return settled(in, applied(in, ExprOp::kReshape, {e}, own)); };
-  return make<ValuesIndices>(shaped(in_dtype(in, values, dtype)), shaped(places));
+  return make<ValuesIndices>(op == ExprOp::kCumMax ? "cummax" : "cummin", shaped(in_dtype(in, values, dtype)),
+                             shaped(places));
 }
 
 constexpr NativeDef kScans[] = {

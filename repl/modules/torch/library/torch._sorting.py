@@ -1,17 +1,17 @@
 """Sorting and what follows from it, putting elements, and functions along dimensions: all are methods too."""
 import torch
-from torch import _kiln, _tape, _tensor
+from torch import _kiln, _tape, _tensor, return_types
 from torch._elementwise import lerp
-from torch._tensor import _Pair, _dim, _wide, flip, gather, movedim, narrow, select
+from torch._tensor import _dim, _wide, flip, gather, movedim, narrow, select
 
 lazily = _kiln.lazily
 
 
-def _looked_up(input, dim, pair):
-    """With the values as elements of `input`, where that has a gradient."""
+def _looked_up(results, input, dim, pair):
+    """`results` of values and places, with the values as elements of `input` where that has a gradient."""
     if not _kiln.records(input):
-        return _Pair(pair)
-    return _Pair((gather(input, dim, pair[1]), pair[1]))
+        return results(pair)
+    return results((gather(input, dim, pair[1]), pair[1]))
 
 
 _FEWEST = 5  # elements along the dimension from which on places take time of their own
@@ -29,7 +29,8 @@ def sort(input, dim=-1, descending=False, *, stable=False):
     dim = _dim(dim, input.ndim)
     pair = _late(input, dim, input.shape[dim] if input.ndim else 1,
                  lambda x, has_values, has_places: _kiln.sort(x, dim, descending, has_values, has_places, stable), dim)
-    return _Pair(pair) if pair else _looked_up(input, dim, _kiln.sort(input.detach(), dim, descending))
+    results = return_types.sort
+    return results(pair) if pair else _looked_up(results, input, dim, _kiln.sort(input.detach(), dim, descending))
 
 
 def argsort(input, dim=-1, descending=False, *, stable=False):
@@ -55,7 +56,8 @@ def topk(input, k, dim=-1, largest=True, sorted=True):
         raise NotImplementedError("topk() does not apply to tensors of bool")
     pair = _late(input, dim, k,
                  lambda x, has_values, has_places: _kiln.topk(x, k, dim, largest, has_values, has_places))
-    return _Pair(pair) if pair else _looked_up(input, dim, _kiln.topk(input.detach(), k, dim, largest))
+    results = return_types.topk
+    return results(pair) if pair else _looked_up(results, input, dim, _kiln.topk(input.detach(), k, dim, largest))
 
 
 def kthvalue(input, k, dim=-1, keepdim=False):
@@ -64,13 +66,13 @@ def kthvalue(input, k, dim=-1, keepdim=False):
         raise NotImplementedError("kthvalue() does not apply to tensors of bool")
     if k < 1 or k > (input.shape[dim] if input.ndim else 1):
         raise RuntimeError(f"kthvalue(): there is no element number {k}")
-    found = _ranked(input, dim, k - 1, False, keepdim)
+    found = _ranked(return_types.kthvalue, input, dim, k - 1, False, keepdim)
     if found:
         return found
-    return _of_sorted(input, dim, keepdim, lambda x: k - 1)
+    return _of_sorted(return_types.kthvalue, input, dim, keepdim, lambda x: k - 1)
 
 
-def _of_sorted(input, dim, keepdim, rank):
+def _of_sorted(results, input, dim, keepdim, rank):
     """The elements of a sort at a rank, which follows from the tensor: a number, or one for each row."""
 
     def picked(x, pair):
@@ -85,17 +87,17 @@ def _of_sorted(input, dim, keepdim, rank):
     x = input.reshape(1) if input.ndim == 0 else input
     out = _late(x, dim, 1, late) or picked(x, sort(x, dim))
     if input.ndim == 0:
-        return _Pair(t.reshape(()) for t in out)
-    return _Pair(out if keepdim else (t.squeeze(dim) for t in out))
+        return results(t.reshape(()) for t in out)
+    return results(out if keepdim else (t.squeeze(dim) for t in out))
 
 
-def _ranked(input, dim, rank, nan_first, keepdim):
+def _ranked(results, input, dim, rank, nan_first, keepdim):
     """What a stable sort puts at this place along the dimension, and where it was; None where a sort takes less time."""
     found = None if input.ndim == 0 else _kiln.ranked(input.detach(), dim, rank, nan_first)
     if found is None:
         return None
-    pair = _looked_up(input, dim, [t.unsqueeze(dim) for t in found])
-    return pair if keepdim else _Pair(t.squeeze(dim) for t in pair)
+    pair = _looked_up(results, input, dim, [t.unsqueeze(dim) for t in found])
+    return pair if keepdim else results(t.squeeze(dim) for t in pair)
 
 
 def _elements_along(input, dim, function):
@@ -116,7 +118,7 @@ def median(input, dim=None, keepdim=False):
             return input.new_full((), float("nan"))
         return median(input.reshape(-1), 0)[0]
     dim, x, n = _elements_along(input, dim, "median")
-    found = _ranked(input, dim, (n - 1) // 2, True, keepdim)
+    found = _ranked(return_types.median, input, dim, (n - 1) // 2, True, keepdim)
     if found:
         return found
 
@@ -126,7 +128,7 @@ def median(input, dim=None, keepdim=False):
         valid = (~x.isnan()).sum(dim, True)
         return torch.where(valid < n, valid, (n - 1) // 2)
 
-    return _of_sorted(input, dim, keepdim, middle)
+    return _of_sorted(return_types.median, input, dim, keepdim, middle)
 
 
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
@@ -413,13 +415,8 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None):
     return (torch.where(x.isnan(), 0.0, x).sum(dim, keepdim) / count).to(dtype or input.dtype)
 
 
-class _MinMax(tuple):
-    min = property(lambda self: self[0])
-    max = property(lambda self: self[1])
-
-
 def aminmax(input, *, dim=None, keepdim=False):
-    return _MinMax((input.amin(dim, keepdim), input.amax(dim, keepdim)))
+    return return_types.aminmax((input.amin(dim, keepdim), input.amax(dim, keepdim)))
 
 
 def mode(input, dim=-1, keepdim=False):
@@ -435,8 +432,8 @@ def mode(input, dim=-1, keepdim=False):
     end = torch.where(run == run.amax(dim, True), at, n).amin(dim, True)
     out = [gather(t, dim, end) for t in (values, places)]
     if input.ndim == 0:
-        return _Pair(t.reshape(()) for t in out)
-    return _Pair(t if keepdim else t.squeeze(dim) for t in out)
+        return return_types.mode(t.reshape(()) for t in out)
+    return return_types.mode(t if keepdim else t.squeeze(dim) for t in out)
 
 
 def rot90(input, k=1, dims=(0, 1)):
@@ -518,12 +515,12 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
 
 def cummax(input, dim):
     dim = _dim(dim, input.ndim)
-    return _looked_up(input, dim, _kiln.running_extreme(input.detach(), dim, True))
+    return _looked_up(return_types.cummax, input, dim, _kiln.running_extreme(input.detach(), dim, True))
 
 
 def cummin(input, dim):
     dim = _dim(dim, input.ndim)
-    return _looked_up(input, dim, _kiln.running_extreme(input.detach(), dim, False))
+    return _looked_up(return_types.cummin, input, dim, _kiln.running_extreme(input.detach(), dim, False))
 
 
 def logcumsumexp(input, dim):

@@ -92,16 +92,6 @@ def _probability(p):
     return p
 
 
-class _Pair(tuple):
-    @property
-    def values(self):
-        return self[0]
-
-    @property
-    def indices(self):
-        return self[1]
-
-
 # --- elements by their places
 
 

@@ -1,8 +1,6 @@
 """torch.linalg: norms, products, and small matrices solved."""
-from collections import namedtuple
-
 import torch
-from torch import _kiln, _tensor
+from torch import _kiln, _tensor, return_types
 from torch._special import cross as _cross
 
 _lazily = _kiln.lazily
@@ -178,10 +176,6 @@ def _cholesky_rule(g, A):
 # --- factors. Their gradients are those of unique factors: columns of equal values have none.
 
 
-_QR = namedtuple("linalg_qr", ("Q", "R"))
-_Eigh = namedtuple("linalg_eigh", ("eigenvalues", "eigenvectors"))
-_SVD = namedtuple("linalg_svd", ("U", "S", "Vh"))
-_Lstsq = namedtuple("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"))
 
 
 def _skew(X):
@@ -211,7 +205,7 @@ def qr(A, mode="reduced"):
         if _kiln.records(A) and not _kiln.is_no_grad():
             raise NotImplementedError("qr() has a gradient of matrices with as many rows as columns or more, with "
                                       "mode='reduced'")
-        return _QR(Q, R)
+        return return_types.linalg_qr((Q, R))
 
     def back(Q, R, of_q, of_r):
         M = of_q.mT @ Q if of_r is None else R @ of_r.mT
@@ -220,8 +214,8 @@ def qr(A, mode="reduced"):
         right = Q @ M if of_q is None else of_q + Q @ M
         return solve(R, right.mT).mT
 
-    return _QR(_ruled(Q, lambda g, A: (back(*qr(A), g, None), ), A),
-               _ruled(R, lambda g, A: (back(*qr(A), None, g), ), A))
+    return return_types.linalg_qr((_ruled(Q, lambda g, A: (back(*qr(A), g, None), ), A),
+                                   _ruled(R, lambda g, A: (back(*qr(A), None, g), ), A)))
 
 
 def eigh(A, UPLO="L"):
@@ -239,7 +233,7 @@ def eigh(A, UPLO="L"):
         L, V = eigh(A, UPLO)
         return V @ ((V.mT @ g) * _between(L)) @ V.mT,
 
-    return _Eigh(_ruled(values, of_values, A), _ruled(vectors, of_vectors, A))
+    return return_types.linalg_eigh((_ruled(values, of_values, A), _ruled(vectors, of_vectors, A)))
 
 
 def eigvalsh(A, UPLO="L"):
@@ -278,7 +272,7 @@ def svd(A, full_matrices=True):
         wide = U if m > n else V
         whole = torch.cat([wide, _factors.qr(wide.detach())[0][..., min(m, n):]], -1)
         U, V = (whole, V) if m > n else (U, whole)
-    return _SVD(U, S, V.mT)
+    return return_types.linalg_svd((U, S, V.mT))
 
 
 def svdvals(A):
@@ -320,4 +314,4 @@ def lstsq(A, B, rcond=None, *, driver=None):
     m, n = A.shape[-2:]
     full = m > n
     residuals = (A @ X - B).square().sum(-2) if full else A.new_empty(0)
-    return _Lstsq(X, residuals, matrix_rank(A, rtol=rcond), A.new_empty(0))
+    return return_types.linalg_lstsq((X, residuals, matrix_rank(A, rtol=rcond), A.new_empty(0)))
