@@ -48,5 +48,35 @@ for shape in ((1, 1), (3, 5), (7, 4), (5, 33, 17), (64, 64)):
 )");
 }
 
+TEST(GpuPrecision, LargeMatricesAreFactored) {
+  GPU_OR_SKIP(device);
+  run_script(device, R"(
+import torch
+torch.manual_seed(5)
+L = torch.linalg
+def near(a, b, bound=1e-10):
+    assert bool(((a - b).abs() <= bound * (1 + b.abs().max())).all()), (a - b).abs().max()
+for shape in ((65, 65), (2, 100, 100), (300, 129), (64, 257), (515, 515)):
+    A = torch.randn(shape, dtype=torch.float64)
+    m, n = shape[-2:]
+    Q, R = L.qr(A, "complete")
+    U, S, Vh = L.svd(A)
+    G, least = A @ A.mT, min(m, n)
+    w, V = L.eigh(G)
+    near(Q @ R, A)
+    near(Q.mT @ Q, torch.eye(m))
+    near((U[..., :least] * S.unsqueeze(-2)) @ Vh[..., :least, :], A)
+    near(U.mT @ U, torch.eye(m))
+    near(Vh @ Vh.mT, torch.eye(n))
+    near((V * w.unsqueeze(-2)) @ V.mT, G)
+    G = G + torch.eye(m)
+    C = L.cholesky(G)
+    near(C @ C.mT, G)
+    near(L.slogdet(G)[1], 2 * C.diagonal(dim1=-2, dim2=-1).log().sum(-1))
+    if m == n:
+        near(A @ L.solve(A, G), G, 1e-8)
+)");
+}
+
 }  // namespace
 }  // namespace kiln::runtime

@@ -1,4 +1,4 @@
-"""Factors of small matrices by kernels: one program for each, with the whole matrix in registers."""
+"""Orthogonal factors by kernels: of small matrices by one program each, with the whole matrix in registers."""
 import torch
 import triton
 import triton.language as tl
@@ -106,8 +106,6 @@ def _checked(A, what):
     if A.ndim < 2 or A.dtype not in (torch.float32, torch.float64):
         raise RuntimeError(f"{what} of {A.dtype} {tuple(A.shape)}: it takes matrices of float32 or float64")
     m, n = A.shape[-2:]
-    if max(m, n) > _MOST:
-        raise NotImplementedError(f"{what} of {m} x {n} elements is not supported: {_MOST} rows and columns at most")
     return m, n, A.numel() // max(1, m * n)
 
 
@@ -115,14 +113,17 @@ def _wide(n):
     return max(4, triton.next_power_of_2(n))
 
 
-def qr(A):
-    """(Q of m columns, R)"""
+def qr(A, wide):
+    """(the first `wide` columns of Q, R of as many rows)"""
     m, n, matrices = _checked(A, "qr()")
+    if max(m, n) > _MOST:
+        from torch import _large_factors
+        return _large_factors.qr(A, wide)
     q = torch.eye(m, dtype=A.dtype, device=A.device).expand(list(A.shape[:-2]) + [m, m]).contiguous()
     r = torch.zeros_like(A.contiguous())
     if matrices and m and n:
         _qr_kernel[(matrices,)](A.contiguous(), q, r, m, n, M=_wide(m), N=_wide(n))
-    return q, r
+    return q[..., :wide].contiguous(), r[..., :wide, :].contiguous()
 
 
 def eigh(A):
@@ -130,6 +131,9 @@ def eigh(A):
     m, n, matrices = _checked(A, "eigh()")
     if m != n:
         raise RuntimeError(f"eigh() of {tuple(A.shape)}: it takes square matrices")
+    if n > _MOST:
+        from torch import _large_factors
+        return _large_factors.eigh(A)
     left, right = A.contiguous().clone(), torch.zeros_like(A.contiguous())
     if matrices and n:
         _eigh_kernel[(matrices,)](left, right, n, torch.finfo(A.dtype).eps, N=_wide(n))
@@ -143,14 +147,22 @@ def svd(A):
     if m < n:
         u, s, v = svd(A.mT)
         return v, s, u
+    if max(m, n) > _MOST:
+        from torch import _large_factors
+        u, s, v = _large_factors.svd(A)
+        return u, s.to(A.dtype), _unit_columns(v, s).to(A.dtype)
     left = A.contiguous().clone()
     right = torch.zeros(list(A.shape[:-2]) + [n, n], dtype=A.dtype, device=A.device)
     if matrices and n:
         _svd_kernel[(matrices,)](left, right, m, n, torch.finfo(A.dtype).eps, M=_wide(m), N=_wide(n))
     s, order = torch.sort(left.square().sum(-2).sqrt(), -1, descending=True)
     left = left.gather(-1, order.unsqueeze(-2).expand(left.shape))
-    right = right.gather(-1, order.unsqueeze(-2).expand(right.shape))
-    kept = s > s[..., :1] * (torch.finfo(A.dtype).eps * max(m, 1))
-    u = torch.where(kept.unsqueeze(-2), left / torch.where(kept, s, 1.0).unsqueeze(-2), 0.0)
-    # Columns of no length are completed to an orthonormal basis.
-    return torch.where(kept.unsqueeze(-2), u, qr(u)[0][..., :n]), s, right
+    return _unit_columns(left, s), s, right.gather(-1, order.unsqueeze(-2).expand(right.shape))
+
+
+def _unit_columns(x, lengths):
+    """Orthogonal columns divided by their lengths; those of no length are completed to an orthonormal basis."""
+    m, n = x.shape[-2:]
+    kept = (lengths > lengths[..., :1] * (torch.finfo(x.dtype).eps * max(m, 1))).unsqueeze(-2)
+    u = torch.where(kept, x / torch.where(kept, lengths.unsqueeze(-2), 1.0), 0.0)
+    return torch.where(kept, u, qr(u, n)[0])

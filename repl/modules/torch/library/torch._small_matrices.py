@@ -1,4 +1,4 @@
-"""Small matrices solved by kernels: one program for each, with the whole matrix in registers."""
+"""Matrices solved by kernels: small ones by one program each, with the whole matrix in registers."""
 import torch
 import triton
 import triton.language as tl
@@ -58,17 +58,18 @@ def _cholesky_kernel(a, out, least, n, N: tl.constexpr):
     tl.store(least + matrix, worst)
 
 
-def _checked(A, what):
+def checked(A, what):
     if A.ndim < 2 or A.shape[-1] != A.shape[-2] or A.dtype not in (torch.float32, torch.float64):
         raise RuntimeError(f"{what} of {A.dtype} {tuple(A.shape)}: it takes square matrices of float32 or float64")
-    if A.shape[-1] > _MOST:
-        raise NotImplementedError(f"{what} of {A.shape[-1]} rows is not supported: {_MOST} at most")
     return A.shape[-1], A.numel() // max(1, A.shape[-1] ** 2)
 
 
 def eliminated(A, B, what):
     """(solutions for the columns of B, or None; determinants)"""
-    n, matrices = _checked(A, what)
+    n, matrices = checked(A, what)
+    if n > _MOST:
+        from torch import _large_matrices
+        return _large_matrices.eliminated(A, B)
     dets = torch.ones(A.shape[:-2], dtype=A.dtype, device=A.device)
     x = None if B is None else torch.empty_like(B.contiguous())
     if matrices > 0 and n > 0:
@@ -82,9 +83,12 @@ def eliminated(A, B, what):
 
 
 def cholesky(A):
-    n, matrices = _checked(A, "cholesky()")
+    n, matrices = checked(A, "cholesky()")
     out, least = torch.empty_like(A.contiguous()), torch.ones(A.shape[:-2], dtype=A.dtype, device=A.device)
-    if matrices > 0 and n > 0:
+    if n > _MOST:
+        from torch import _large_matrices
+        out, least = _large_matrices.cholesky(A)
+    elif matrices > 0 and n > 0:
         wide = max(4, triton.next_power_of_2(n))
         _cholesky_kernel[(matrices,)](A.contiguous(), out, least, n, N=wide, num_warps=1 if wide <= 16 else 4)
     # What a GPU holds is not looked at.

@@ -127,8 +127,13 @@ def det(A):
 
 
 def slogdet(A):
-    d = det(A)
-    return d.sign(), d.abs().log()
+    """(sign, logarithm of the absolute value) of determinants, which may themselves be too large or small for floats."""
+    from torch import _large_matrices, _small_matrices
+    _small_matrices.checked(A, "slogdet()")
+    factors, pivots, _ = _large_matrices.lu(A.detach())
+    logs = factors.diagonal(dim1=-2, dim2=-1).abs().log().sum(-1)
+    logs = _ruled(logs, lambda g, A: (g[..., None, None] * inv(A).mT, ), A)
+    return return_types.linalg_slogdet((_large_matrices.sign(factors, pivots), logs))
 
 
 def solve(A, B, *, left=True):
@@ -195,10 +200,8 @@ def qr(A, mode="reduced"):
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or "
                            "'complete'")
-    Q, R = _factors.qr(A.detach())
     m, n = A.shape[-2:]
-    if mode != "complete" and m > n:
-        Q, R = Q[..., :n].contiguous(), R[..., :n, :].contiguous()
+    Q, R = _factors.qr(A.detach(), m if mode == "complete" else min(m, n))
     if mode == "r":
         Q = Q.new_empty(0)
     if mode != "reduced" or m < n:
@@ -270,7 +273,7 @@ def svd(A, full_matrices=True):
     m, n = A.shape[-2:]
     if full_matrices and m != n:
         wide = U if m > n else V
-        whole = torch.cat([wide, _factors.qr(wide.detach())[0][..., min(m, n):]], -1)
+        whole = torch.cat([wide, _factors.qr(wide.detach(), max(m, n))[0][..., min(m, n):]], -1)
         U, V = (whole, V) if m > n else (U, whole)
     return return_types.linalg_svd((U, S, V.mT))
 
