@@ -30,9 +30,16 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
     rows, columns = _tensor._dims(dim, A.ndim)
     if ord == "fro":
         return A.norm(2, [rows, columns], keepdim, dtype=dtype)
-    if isinstance(ord, str) or abs(ord) not in (1, float("inf")):
-        raise NotImplementedError(f"matrix_norm({ord!r}) is not supported: it is 'fro', 1, -1, inf or -inf")
-    x = _tensor._wide(A if dtype is None else A.to(dtype)).abs()
+    if ord != "nuc" and (isinstance(ord, str) or abs(ord) not in (1, 2, float("inf"))):
+        raise RuntimeError(f"matrix_norm({ord!r}): it is 'fro', 'nuc', or one of 1, 2, inf and their negatives")
+    A = A if dtype is None else A.to(dtype)
+    if ord == "nuc" or abs(ord) == 2:
+        S = svdvals(_tensor.movedim(A, (rows, columns), (-2, -1)))
+        out = S.sum(-1) if ord == "nuc" else S[..., 0 if ord > 0 else -1]
+        for d in sorted((rows, columns)) if keepdim else ():
+            out = out.unsqueeze(d)
+        return out
+    x = _tensor._wide(A).abs()
     first, second = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = x.sum(first, True)
     out = sums.amax(second, True) if ord > 0 else sums.amin(second, True)
@@ -302,11 +309,11 @@ def matrix_rank(A, *, atol=None, rtol=None, hermitian=False):
 
 
 def cond(A, p=None):
-    """The largest singular value over the least."""
-    if p not in (None, 2):
-        raise NotImplementedError(f"cond(p={p!r}) is not supported: it is None or 2")
+    """The largest singular value over the least, or the norm of A times that of its inverse."""
+    if p not in (None, 2, -2):
+        return matrix_norm(A, p) * matrix_norm(inv(A), p)
     S = svdvals(A)
-    return S[..., 0] / S[..., -1]
+    return S[..., 0] / S[..., -1] if p != -2 else S[..., -1] / S[..., 0]
 
 
 def lstsq(A, B, rcond=None, *, driver=None):
