@@ -35,7 +35,7 @@ void Editor::begin() {
   buffer_.reset();
   menu_.reset(), search_.reset();
   transcript_.clear();
-  unmarked_paste_ = false;
+  unmarked_paste_ = indented_ = false;
   entry_ = history_.size();
   prefix_.clear(), recalled_.clear(), edited_.clear();
   size_ = terminal_.size();
@@ -110,6 +110,7 @@ Editor::Input Editor::entered() const {
 }
 
 std::optional<Editor::Done> Editor::handle(KeyEvent& event) {
+  const bool indented = std::exchange(indented_, false);
   if (event.is_paste) {
     menu_.reset();
     if (search_)
@@ -124,7 +125,13 @@ std::optional<Editor::Done> Editor::handle(KeyEvent& event) {
   if (menu_ && handle_in_menu(action)) return std::nullopt;
   if (action) return act(*action);
   const Key& key = event.key;
-  if (key.special == Special::kNone && !key.ctrl && !key.alt) insert_character(key.character);
+  if (key.special != Special::kNone || key.ctrl || key.alt) return std::nullopt;
+  // A program that types, and many a person, begins a line with its own blanks: they take the place of Enter's.
+  if (indented && key.character == U' ') {
+    const std::string_view before = buffer_.before_cursor();
+    buffer_.replace_before(before.size() - (before.rfind('\n') + 1), "");
+  }
+  insert_character(key.character);
   return std::nullopt;
 }
 
@@ -287,6 +294,7 @@ void Editor::insert_line() {
   std::string line = "\n";
   if (!unmarked_paste_) {
     line.append(static_cast<size_t>(indent_after(buffer_.before_cursor())), ' ');
+    indented_ = line.size() > 1;
     while (!buffer_.after_cursor().empty() && buffer_.after_cursor()[0] == ' ') buffer_.erase_right();
   }
   buffer_.insert(line);

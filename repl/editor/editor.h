@@ -99,6 +99,7 @@ class Editor {
   std::optional<Search> search_;
   std::vector<std::string> transcript_;  // whose entries the buffer began with
   bool unmarked_paste_ = false;          // lines come with their own indentation
+  bool indented_ = false;                // the cursor is behind blanks that Enter made, and no key came since
 
   // Going through the history: entry_ of it is shown; history_.size() stands for the entry that is being made.
   size_t entry_ = 0;

@@ -191,6 +191,20 @@ TEST(Editor, UnmarkedPastesKeepTheirIndentation) {
   EXPECT_TRUE(t->wait_for("<if x:\\n    y\\n    if z:\\n        w\\n>"));
 }
 
+TEST(Editor, TypedBlanksTakeThePlaceOfThoseThatEnterMade) {
+  auto t = start();
+  // A program that types a line at a time and waits for each.
+  for (const char* line : {"for i in x:\r", "  if i:\r", "      y\r", "  else:\r", "    z\r", "  w\r"}) {
+    t->type(line);
+    EXPECT_TRUE(t->wait_for(std::string(line, std::strlen(line) - 1)));
+  }
+  EXPECT_EQ(entry_of(*t, "\r"), "<for i in x:\\n  if i:\\n      y\\n  else:\\n    z\\n  w\\n  >");
+  // Behind another key they are more blanks, as anywhere.
+  t->type("if a:\r");
+  EXPECT_TRUE(t->wait_for("if a:"));
+  EXPECT_EQ(entry_of(*t, "\177 b\r\r"), "<if a:\\n b\\n >");
+}
+
 TEST(Editor, CompletesWithAMenu) {
   auto t = start();
   t->type("al\t");
