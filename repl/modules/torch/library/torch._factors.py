@@ -4,6 +4,8 @@ import triton
 import triton.language as tl
 from torch._small_matrices import _MOST
 
+_MOST_TURNED = 16  # rows and columns of a matrix whose rotations one program makes, one after the other
+
 
 @triton.jit
 def _qr_kernel(a, q, r, m, n, M: tl.constexpr, N: tl.constexpr):
@@ -131,7 +133,7 @@ def eigh(A):
     m, n, matrices = _checked(A, "eigh()")
     if m != n:
         raise RuntimeError(f"eigh() of {tuple(A.shape)}: it takes square matrices")
-    if n > _MOST:
+    if n > _MOST_TURNED:
         from torch import _large_factors
         return _large_factors.eigh(A)
     left, right = A.contiguous().clone(), torch.zeros_like(A.contiguous())
@@ -147,7 +149,7 @@ def svd(A):
     if m < n:
         u, s, v = svd(A.mT)
         return v, s, u
-    if max(m, n) > _MOST:
+    if n > _MOST_TURNED or m > _MOST:
         from torch import _large_factors
         u, s, v = _large_factors.svd(A)
         return u, s.to(A.dtype), _unit_columns(v, s).to(A.dtype)

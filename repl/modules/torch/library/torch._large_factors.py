@@ -8,7 +8,7 @@ import torch
 import triton
 import triton.language as tl
 from torch._factors import _rotation
-from torch._large_matrices import _PANEL, _flat, _update
+from torch._large_matrices import _PANEL, _PANEL_ROWS, _PANEL_WARPS, _flat, _update
 
 
 @triton.jit
@@ -59,7 +59,7 @@ def _qr_panel_kernel(a, taus, m, n, k, ROWS: tl.constexpr, W: tl.constexpr):
         tl.debug_barrier()
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["size"])
 def _basis_kernel(a, taus, v, t, m, n, k, size, ROWS: tl.constexpr, W: tl.constexpr):
     """The vectors of a panel with their ones and zeros, and the triangle T of I - V T V^T."""
     matrix = tl.program_id(0).to(tl.int64)
@@ -82,7 +82,7 @@ def _basis_kernel(a, taus, v, t, m, n, k, size, ROWS: tl.constexpr, W: tl.conste
     tl.store(t + rows * W + columns, made)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["m", "end"])
 def _project_kernel(v, t, c, z, m, k, end, c_matrix, c_row, TRANSPOSED: tl.constexpr, ROWS: tl.constexpr,
                     W: tl.constexpr, COLUMNS: tl.constexpr):
     """T V^T C, or T^T V^T C, of the rows of C from k on: what times V is taken from C then."""
@@ -124,7 +124,8 @@ def qr(A, wide):
         end = min(k + _PANEL, n)
         v = torch.empty(matrices, m, _PANEL, dtype=A.dtype, device=A.device)
         t = torch.empty(matrices, _PANEL, _PANEL, dtype=A.dtype, device=A.device)
-        _qr_panel_kernel[(matrices,)](left, taus, m, n, k, ROWS=128, W=_PANEL, num_warps=8)
+        _qr_panel_kernel[(matrices,)](left, taus, m, n, k, ROWS=_PANEL_ROWS, W=_PANEL,
+                                     num_warps=_PANEL_WARPS)
         _basis_kernel[(matrices,)](left, taus, v, t, m, n, k, min(end, rank) - k, ROWS=64, W=_PANEL)
         _reflect(v, t, left[..., end:], k, True)
         bases.append((k, v, t))
@@ -134,10 +135,10 @@ def qr(A, wide):
     return q.reshape(lead + [m, wide]), left[:, :wide].triu().reshape(lead + [min(m, wide), n])
 
 
-@triton.jit
-def _rotate_kernel(x, v, apart, m, n, turn, eps, ROWS: tl.constexpr, HAS_V: tl.constexpr):
+@triton.jit(do_not_specialize=["m", "n", "turn"])
+def _rotate_kernel(x, v, apart, m, n, turn, eps, ROWS: tl.constexpr, WHOLE: tl.constexpr, HAS_V: tl.constexpr):
     """Two rows of x made orthogonal, and the same rotation of v's. Each program of a round has a pair of its own: one
-    stays, the others go round."""
+    stays, the others go round. WHOLE: a row is one block, which stays in registers."""
     pair, matrix = tl.program_id(0), tl.program_id(1).to(tl.int64)
     others = 2 * tl.num_programs(0) - 1
     p = (turn + pair) % others
@@ -146,31 +147,37 @@ def _rotate_kernel(x, v, apart, m, n, turn, eps, ROWS: tl.constexpr, HAS_V: tl.c
         return
     slots = tl.arange(0, ROWS)
     first, second = x + (matrix * n + p) * m, x + (matrix * n + q) * m
-    aa, bb, ab = tl.zeros((ROWS,), x.dtype.element_ty), tl.zeros((ROWS,), x.dtype.element_ty), tl.zeros((ROWS,), x.dtype.element_ty)
-    for start in range(0, m, ROWS):
-        r = start + slots
-        a, b = tl.load(first + r, mask=r < m, other=0), tl.load(second + r, mask=r < m, other=0)
-        aa, bb, ab = aa + a * a, bb + b * b, ab + a * b
+    a, b = tl.load(first + slots, mask=slots < m, other=0), tl.load(second + slots, mask=slots < m, other=0)
+    aa, bb, ab = a * a, b * b, a * b
+    if not WHOLE:
+        for start in range(ROWS, m, ROWS):
+            r = start + slots
+            a, b = tl.load(first + r, mask=r < m, other=0), tl.load(second + r, mask=r < m, other=0)
+            aa, bb, ab = aa + a * a, bb + b * b, ab + a * b
     alpha, beta, gamma = tl.sum(aa, 0), tl.sum(bb, 0), tl.sum(ab, 0)
-    # Columns of no length stay: what is left in them is rounding.
     if tl.abs(gamma) <= eps * tl.sqrt_rn(alpha * beta):
         return
     tl.store(apart + matrix, 1)
     c, s = _rotation(alpha, beta, gamma)
-    for start in range(0, m, ROWS):
-        r = start + slots
-        a, b = tl.load(first + r, mask=r < m, other=0), tl.load(second + r, mask=r < m, other=0)
-        tl.store(first + r, c * a - s * b, mask=r < m)
-        tl.store(second + r, s * a + c * b, mask=r < m)
+    if WHOLE:
+        tl.store(first + slots, c * a - s * b, mask=slots < m)
+        tl.store(second + slots, s * a + c * b, mask=slots < m)
+    else:
+        _turn(first, second, m, c, s, ROWS)
     if HAS_V:
-        first, second = v + (matrix * n + p) * n, v + (matrix * n + q) * n
-        for start in range(0, n, ROWS):
-            r = start + slots
-            a, b = tl.load(first + r, mask=r < n, other=0), tl.load(second + r, mask=r < n, other=0)
-            tl.store(first + r, c * a - s * b, mask=r < n)
-            tl.store(second + r, s * a + c * b, mask=r < n)
+        _turn(v + (matrix * n + p) * n, v + (matrix * n + q) * n, n, c, s, ROWS)
 
 
+@triton.jit
+def _turn(first, second, n, c, s, ROWS: tl.constexpr):
+    for start in range(0, n, ROWS):
+        r = start + tl.arange(0, ROWS)
+        a, b = tl.load(first + r, mask=r < n, other=0), tl.load(second + r, mask=r < n, other=0)
+        tl.store(first + r, c * a - s * b, mask=r < n)
+        tl.store(second + r, s * a + c * b, mask=r < n)
+
+
+_BLOCK = 2048  # elements of a row that a program holds
 _SWEEPS = 40  # a sweep that turns nothing ends the method; ten are usual
 
 
@@ -181,12 +188,12 @@ def _orthogonal(x, v):
         return
     eps = torch.finfo(x.dtype).eps * max(1.0, m**0.5)
     pairs = (n + 1) // 2
-    rows = min(1024, max(128, triton.next_power_of_2(m)))
+    rows = min(_BLOCK, max(64, triton.next_power_of_2(m)))
     for _ in range(_SWEEPS):
         apart = torch.zeros(matrices, dtype=torch.int32, device=x.device)
         for turn in range(2 * pairs - 1):
             _rotate_kernel[(pairs, matrices)](x, x if v is None else v, apart, m, n, turn, eps, ROWS=rows,
-                                              HAS_V=v is not None, num_warps=4)
+                                              WHOLE=m <= rows, HAS_V=v is not None, num_warps=max(1, rows // 256))
         if not bool(apart.any()):
             return
     raise RuntimeError(f"the rotations of Jacobi's method did not end in {_SWEEPS} sweeps")

@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 
 _PANEL = 32  # columns
+_PANEL_ROWS, _PANEL_WARPS = 256, 16  # a panel's program: rows at a time
 
 
 @triton.jit
@@ -182,7 +183,8 @@ def lu(A):
     order = torch.arange(n, dtype=torch.int32, device=A.device).expand(matrices, n).contiguous()
     for k in range(0, n if matrices else 0, _PANEL):
         end = min(k + _PANEL, n)
-        _lu_panel_kernel[(matrices,)](left, pivots, order, n, k, ROWS=128, W=_PANEL, num_warps=8)
+        _lu_panel_kernel[(matrices,)](left, pivots, order, n, k, ROWS=_PANEL_ROWS, W=_PANEL,
+                                     num_warps=_PANEL_WARPS)
         if n > _PANEL:
             _swap_kernel[(matrices, triton.cdiv(n, 128))](left, pivots, n, k, W=_PANEL, COLUMNS=128, num_warps=1)
         _solve_block(left, left, k, end - k, (end, n), False, True)
