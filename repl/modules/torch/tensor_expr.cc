@@ -151,6 +151,19 @@ void cast_for_autocast(Interp& in, ExprOp op, std::vector<Expr>& operands, ExprA
   }
 }
 
+/// Integers whose result is a float have the session's default dtype there, as Python's floats beside them.
+Expr applied_in_default(Interp& in, ExprOp op, std::span<Expr> operands, ExprAttributes attributes) {
+  const DType own = default_dtype(in);
+  if (own == DType::kF32) return taken(in, apply(op, operands, std::move(attributes)));
+  Expr result = taken(in, apply(op, operands, attributes));
+  const auto is_float_tensor = [](const Expr& e) { return !e.is_scalar() && is_float(e.dtype()); };
+  if (result.dtype() != DType::kF32 || attributes.dtype || std::ranges::any_of(operands, is_float_tensor))
+    return result;
+  for (Expr& e : operands.subspan(op == ExprOp::kWhere ? 1 : 0))
+    if (!e.is_scalar()) e = in_dtype(in, e, own);
+  return taken(in, apply(op, operands, std::move(attributes)));
+}
+
 }  // namespace
 
 bool is_autocast_operand(DType d) { return d == DType::kF32 || is_small_float(d); }
@@ -164,6 +177,10 @@ Value compute(Interp& in, ExprOp op, std::span<const Value> values, ExprAttribut
   }
   gather_on_one_device(in, values, operands);
   cast_for_autocast(in, op, operands, attributes);
+  if (op == ExprOp::kWhere && default_dtype(in) != DType::kF32 && operands[1].is_scalar() && operands[2].is_scalar())
+    // Beside a condition alone numbers have no tensor's dtype to follow.
+    for (size_t i : {1U, 2U})
+      if (values[i].is_float()) operands[i] = Expr::full(operands[0].device(), {}, values[i].real(), default_dtype(in));
   if (op == ExprOp::kPow && operands[0].dtype() == DType::kI1 && !operands[0].is_scalar() && values[1].is_bool()) {
     // torch has no powers of bools but to the numbers True, a copy, and False, which gives True.
     const Expr& x = operands[0];
@@ -174,7 +191,7 @@ Value compute(Interp& in, ExprOp op, std::span<const Value> values, ExprAttribut
   attributes.tf32 = attributes.tf32 || (op == ExprOp::kMatMul && torch_state(in).tf32);
   if (is_integer_product(op, operands) && !attributes.dtype)
     return settled(in, integer_product(in, operands[0], operands[1]));
-  return settled(in, taken(in, apply(op, operands, std::move(attributes))));
+  return settled(in, applied_in_default(in, op, operands, std::move(attributes)));
 }
 
 Value compute(Interp& in, ExprOp op, std::initializer_list<Value> operands, ExprAttributes attributes) {
@@ -249,9 +266,11 @@ Value tensor_binary(Interp& in, BinaryOp op, const Value& left, const Value& rig
     in.fail(ErrorKind::kType, "'{}' does not apply to '{}' and '{}'", ast::spelling(op), in.type_name(left),
             in.type_name(right));
   // torch's 3 / x is x.reciprocal() * 3, rounded twice.
-  if (op == BinaryOp::kDiv && !left.get<TensorObject>())
+  if (op == BinaryOp::kDiv && !left.get<TensorObject>()) {
+    Expr below[] = {*operand_of(right)};
     return settled(
-        in, applied(in, ExprOp::kMul, {applied(in, ExprOp::kReciprocal, {*operand_of(right)}), *operand_of(left)}));
+        in, applied(in, ExprOp::kMul, {applied_in_default(in, ExprOp::kReciprocal, below, {}), *operand_of(left)}));
+  }
   return compute(in, op_of(op), {left, right});
 }
 

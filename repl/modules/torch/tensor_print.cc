@@ -138,12 +138,12 @@ std::string tensor_text(Interp& in, const Tensor& t, const Tensor* imag, std::st
   Shape shape = shape_vector(t);
   std::vector<std::string> suffixes;
   if (t.device().is_cuda()) suffixes.push_back(fmt::format("device='{}'", t.device().name()));
-  bool plain = t.dtype() == DType::kF32 || t.dtype() == DType::kI64 || t.dtype() == DType::kI1;
+  bool plain = t.dtype() == default_dtype(in) || t.dtype() == DType::kI64 || t.dtype() == DType::kI1;
   const std::string type(!imag ? info(t.dtype()).torch : t.dtype() == DType::kF64 ? "complex128" : "complex64");
   std::string body;
   if (t.numel() == 0) {
     if (t.rank() != 1) suffixes.push_back("size=" + size_text(shape));
-    if (imag || t.dtype() != DType::kF32) suffixes.push_back("dtype=torch." + type);
+    if (imag || t.dtype() != default_dtype(in)) suffixes.push_back("dtype=torch." + type);
     body = "[]";
   } else {
     printer.summarize = t.numel() > options.threshold;

@@ -257,7 +257,7 @@ Value logsumexp(Interp& in, NativeArgs& a) {
   ExprAttributes along = along_axes(in, a, a[0], {});
   along.keepdim = true;
   const DType own = self_object(a).dtype();
-  const Expr x = in_dtype(in, self_object(a).expr(), is_float(own) ? own : DType::kF32);
+  const Expr x = in_dtype(in, self_object(a).expr(), is_float(own) ? own : default_dtype(in));
   if (x.numel() == 0) {  // there is no largest element to start from
     const Value none = wrap(taken(in, Tensor::full(x.device(), x.dtype(), x.shape(), 0.0)));
     const Value sums = in.call(in.attribute(none, "sum"), {a[0], Value::boolean(flag(in, a[1]))});

@@ -257,6 +257,14 @@ Value set_default_device(Interp& in, NativeArgs& a) {
   torch_state(in).set_device(device_of(in, a[0]));
   return Value::none();
 }
+Value set_default_dtype(Interp& in, NativeArgs& a) {
+  const DType dtype = dtype_of(in, a[0], DType::kF32);
+  if (!is_float(dtype) || is_fp8(dtype))
+    in.fail(ErrorKind::kType, "the default dtype is a float of 16 bits or more, got {}", info(dtype).torch);
+  torch_state(in).default_dtype = dtype;
+  return Value::none();
+}
+Value get_default_dtype(Interp& in, NativeArgs&) { return Value::dtype(default_dtype(in)); }
 /// What torch.cuda.get_device_properties() says, None where it is not known.
 Value device_info(Interp& in, NativeArgs& a) {
   const Device device = described_device(in, a[0]);
@@ -355,6 +363,8 @@ constexpr NativeDef kLibrary[] = {
     {"runs_kernels(input, *others)", runs_kernels_,
      "do operations that are no expressions run as kernels on its device?"},
     {"set_default_device(device)", set_default_device, "where tensors are made"},
+    {"set_default_dtype(d)", set_default_dtype, "of what is made of floats"},
+    {"get_default_dtype()", get_default_dtype, "of what is made of floats"},
     {"set_deterministic(on)", set_deterministic, "must sums have one order in every run?"},
     {"set_print(precision, threshold, edgeitems, linewidth, sci_mode)", set_print, "how tensors are shown"},
     {"set_tf32(on)", set_tf32, "may products of float32 round to tf32?"},

@@ -31,7 +31,7 @@ Shape size_of_args(Interp& in, const Value& shape, const Value& named) {
 DType dtype_of_args(Interp& in, NativeArgs& a) {
   const std::vector<Value>& sizes = rest_of(a[0]);
   if (a[2].missing() && !sizes.empty() && sizes.back().is_dtype()) return sizes.back().dtype();
-  return dtype_of(in, a[2], DType::kF32);
+  return dtype_of(in, a[2], default_dtype(in));
 }
 
 Value grad_flag(Interp& in, Value tensor, const Value& flag) {
@@ -141,11 +141,11 @@ Value empty_strided(Interp& in, NativeArgs& a) {
       in.fail(ErrorKind::kMemory, "empty_strided(): the last element, at such strides, is beyond any memory");
   }
   const int64_t span[] = {elements};
-  Tensor storage = taken(in, Tensor::empty(device_of(in, a[3]), dtype_of(in, a[2], DType::kF32), span));
+  Tensor storage = taken(in, Tensor::empty(device_of(in, a[3]), dtype_of(in, a[2], default_dtype(in)), span));
   return wrap(taken(in, storage.as_strided(shape, strides, 0)));
 }
 Value full(Interp& in, NativeArgs& a) {
-  DType natural = a[1].is_float() ? DType::kF32 : a[1].is_bool() ? DType::kI1 : DType::kI64;
+  DType natural = a[1].is_float() ? default_dtype(in) : a[1].is_bool() ? DType::kI1 : DType::kI64;
   const DType dtype = dtype_of(in, a[2], natural);
   return grad_flag(in,
                    filled_tensor(in, device_of(in, a[3]), dtype, shape_of(in, {a[0]}),
@@ -185,7 +185,7 @@ Value zeros_like(Interp& in, NativeArgs& a) { return filled_like(in, a, 1, 0); }
 Value ones_like(Interp& in, NativeArgs& a) { return filled_like(in, a, 1, 1); }
 Value full_like(Interp& in, NativeArgs& a) {
   auto* t = a[0].get<TensorObject>();
-  const DType dtype = dtype_of(in, a[2], t ? t->dtype() : DType::kF32);
+  const DType dtype = dtype_of(in, a[2], t ? t->dtype() : default_dtype(in));
   return filled_like(in, a, 2, fill_value(in, a[1], dtype, "full_like()'s value"));
 }
 Value randn_like(Interp& in, NativeArgs& a) {
@@ -277,7 +277,7 @@ Value arange(Interp& in, NativeArgs& a) {
   if (count > static_cast<double>(kMaxMade))
     in.fail(ErrorKind::kMemory, "arange() of {} elements", ast::float_repr(count));
   Shape shape{std::max<int64_t>(0, static_cast<int64_t>(count))};
-  DType dtype = dtype_of(in, a[4], DType::kF32);
+  DType dtype = dtype_of(in, a[4], default_dtype(in));
   const Device device = device_of(in, a[5]);
   if (shape[0] > 0 && counts_lazily(in, device))
     return grad_flag(in, progression(in, device, dtype, start, step, shape[0]), a[6]);
@@ -291,7 +291,7 @@ Value evenly_spaced(Interp& in, NativeArgs& a) {
   int64_t n = in.to_int(a[2], "steps");
   if (n < 0 || n > kMaxMade) in.fail_as("RuntimeError", "linspace() of {} steps", n);
   const Device device = device_of(in, a[4]);
-  const DType dtype = dtype_of(in, a[3], DType::kF32);
+  const DType dtype = dtype_of(in, a[3], default_dtype(in));
   // Each element of a narrower type is a multiple of the step, which is rounded once more: a kernel that makes them has
   // no quotient for each.
   const bool by_steps = n > 1 && dtype != DType::kF64;
@@ -320,11 +320,11 @@ Value identity_matrix(Interp& in, NativeArgs& a) {
     column.shape = {n, 1};
     const Expr rows = taken(in, apply(ExprOp::kReshape, {Expr::iota(device, n, DType::kI64)}, std::move(column)));
     const Expr same = taken(in, apply(ExprOp::kEq, {rows, Expr::iota(device, m, DType::kI64)}));
-    return settled(in, as_dtype(in, same, dtype_of(in, a[2], DType::kF32)));
+    return settled(in, as_dtype(in, same, dtype_of(in, a[2], default_dtype(in))));
   }
   std::vector<double> out(static_cast<size_t>(n * m));
   for (int64_t i = 0; i < std::min(n, m); ++i) out[static_cast<size_t>(i * m + i)] = 1;
-  return wrap(store_floats(in, device_of(in, a[3]), dtype_of(in, a[2], DType::kF32), {n, m}, out));
+  return wrap(store_floats(in, device_of(in, a[3]), dtype_of(in, a[2], default_dtype(in)), {n, m}, out));
 }
 Value eye(Interp& in, NativeArgs& a) { return grad_flag(in, identity_matrix(in, a), a[4]); }
 
@@ -390,7 +390,7 @@ Value tensor(Interp& in, NativeArgs& a) {
   flatten(in, a[0], 0, shape, flat);
   bool floats = flat.empty() || std::any_of(flat.begin(), flat.end(), [](const Value& v) { return v.is_float(); });
   bool bools = !flat.empty() && std::all_of(flat.begin(), flat.end(), [](const Value& v) { return v.is_bool(); });
-  DType dtype = dtype_of(in, a[1], floats ? DType::kF32 : bools ? DType::kI1 : DType::kI64);
+  DType dtype = dtype_of(in, a[1], floats ? default_dtype(in) : bools ? DType::kI1 : DType::kI64);
   Device device = device_of(in, a[2]);
   if (is_int(dtype)) {
     std::vector<int64_t> v;

@@ -88,6 +88,8 @@ class TorchState {
     int count = 0;
   } processors;
   PrintOptions print;
+  /// Of what is made of Python's floats, and of integers where a result is a float: torch.set_default_dtype().
+  DType default_dtype = DType::kF32;
   /// Sums have one order in every run.
   bool deterministic = knob_on(Knob::kDeterministic);
 
@@ -101,6 +103,7 @@ class TorchState {
   std::shared_ptr<PendingTensors> pending_ = std::make_shared<PendingTensors>();
 };
 inline TorchState& torch_state(Interp& in) { return in.state<TorchState>(); }
+inline DType default_dtype(Interp& in) { return torch_state(in).default_dtype; }
 
 /// The next draw of a generator (an argument, which may be left out), or of the session's.
 uint64_t seed_of(Interp& in, const Value& generator);

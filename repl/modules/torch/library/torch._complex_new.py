@@ -32,7 +32,7 @@ def full(size, fill_value, *, dtype=None, **kwargs):
     re, im = _pair(fill_value)
     if dtype is not None and not isinstance(dtype, _ComplexType):
         raise RuntimeError(f"full() of {dtype} takes a real number")
-    real = torch.float32 if dtype is None else dtype.real
+    real = torch.get_default_dtype() if dtype is None else dtype.real
     return Tensor(torch.full(size, re, dtype=real, **kwargs), torch.full(size, im or 0, dtype=real, **kwargs))
 
 
@@ -97,7 +97,7 @@ def _new(make, input, size, dtype, device):
 def tensor(data, *, dtype=None, device=None, requires_grad=False):
     if dtype is not None and not isinstance(dtype, _ComplexType):
         raise RuntimeError(f"tensor() of {dtype} takes real numbers")
-    real = torch.float32 if dtype is None else dtype.real
+    real = torch.get_default_dtype() if dtype is None else dtype.real
     return Tensor(*[torch.tensor(_numbers(data, part), dtype=real, device=device) for part in (0, 1)])
 
 
@@ -116,12 +116,13 @@ def as_tensor(data, dtype=None, device=None):
 
 def promote_types(type1, type2):
     both = [x.real if isinstance(x, _ComplexType) else x for x in (type1, type2)]
-    wide = torch.promote_types(*[torch.float32 if not x.is_floating_point else x for x in both])
+    wide = torch.promote_types(*[torch.get_default_dtype() if not x.is_floating_point else x for x in both])
     return complex128 if wide is torch.float64 else complex64
 
 
 def result_type(tensor1, tensor2):
-    both = [x.dtype if isinstance(x, torch.Tensor) else complex64 if isinstance(x, _complex._Number) else torch.float32
+    both = [x.dtype if isinstance(x, torch.Tensor) else complex64 if isinstance(x, _complex._Number) else
+            torch.get_default_dtype()
             for x in (tensor1, tensor2)]
     return promote_types(*both)
 

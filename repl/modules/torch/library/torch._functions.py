@@ -23,7 +23,7 @@ class finfo:
     }
 
     def __init__(self, type=None):
-        type = torch.float32 if type is None else type
+        type = get_default_dtype() if type is None else type
         if type not in self._OF:
             raise TypeError(f"finfo() takes a float dtype, got {type}")
         self.bits, digits, least, most, self.resolution = self._OF[type]
@@ -172,7 +172,7 @@ def pdist(input, p=2.0):
 
 
 def scalar_tensor(s, *, dtype=None, device=None):
-    return torch.tensor(s, dtype=torch.float32 if dtype is None else dtype, device=device)
+    return torch.tensor(s, dtype=get_default_dtype() if dtype is None else dtype, device=device)
 
 
 def mvlgamma(input, p):
@@ -627,7 +627,7 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
 
 
 def logspace(start, end, steps, base=10.0, *, dtype=None, device=None):
-    return (float(base) ** torch.linspace(start, end, steps, dtype=torch.float64, device=device)).to(dtype or torch.float32)
+    return (float(base) ** torch.linspace(start, end, steps, dtype=torch.float64, device=device)).to(dtype or get_default_dtype())
 
 
 def normal(mean=0.0, std=1.0, size=None, *, generator=None, device=None):
@@ -675,12 +675,11 @@ def get_default_device():
 
 
 def set_default_dtype(d):
-    if d is not torch.float32:
-        raise NotImplementedError("the default dtype is float32: give dtype= to what makes tensors")
+    _kiln.set_default_dtype(d)
 
 
 def get_default_dtype():
-    return torch.float32
+    return _kiln.get_default_dtype()
 
 
 def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None):

@@ -136,7 +136,7 @@ class PReLU(Module):
     def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None):
         super().__init__()
         self.num_parameters, self.init = num_parameters, init
-        self.weight = Parameter(torch.full((num_parameters,), init, device=device, dtype=dtype or torch.float32))
+        self.weight = Parameter(torch.full((num_parameters,), init, device=device, dtype=dtype))
 
     def forward(self, input):
         return F.prelu(input, self.weight)

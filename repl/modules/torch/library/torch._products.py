@@ -102,7 +102,7 @@ def inner(input, other):
 def _float_of(a, b):
     """The dtype of two operands whose result is a float."""
     dtype = torch.result_type(a, b)
-    return dtype if dtype.is_floating_point else torch.float32
+    return dtype if dtype.is_floating_point else torch.get_default_dtype()
 
 
 @lazily

@@ -12,7 +12,7 @@ _along, _dim, _floats = _tensor._along, _tensor._dim, _tensor._floats
 
 def _window(n, periodic, dtype, device, what, of_turns):
     """`of_turns`: of a full turn's part, from 0 to 1 at the last element, or at the one behind it."""
-    dtype = dtype or torch.float32
+    dtype = dtype or torch.get_default_dtype()
     if n < 0 or not dtype.is_floating_point:
         raise RuntimeError(f"{what} of {n} elements of {dtype}")
     if n < 2:

@@ -138,4 +138,4 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz, device=None, dtype=None):
-        return torch.full((sz, sz), float("-inf"), device=device, dtype=dtype or torch.float32).triu(1)
+        return torch.full((sz, sz), float("-inf"), device=device, dtype=dtype).triu(1)

@@ -249,12 +249,12 @@ def _put(x, out):
 
 def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
     k = torch.arange(n, device=device)
-    made = (torch.where(k < (n + 1) // 2, k, k - n) * (1.0 / (n * d))).to(dtype or torch.float32)
+    made = (torch.where(k < (n + 1) // 2, k, k - n) * (1.0 / (n * d))).to(dtype or torch.get_default_dtype())
     return made.requires_grad_(requires_grad)
 
 
 def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
-    made = (torch.arange(n // 2 + 1, device=device) * (1.0 / (n * d))).to(dtype or torch.float32)
+    made = (torch.arange(n // 2 + 1, device=device) * (1.0 / (n * d))).to(dtype or torch.get_default_dtype())
     return made.requires_grad_(requires_grad)
 
 
