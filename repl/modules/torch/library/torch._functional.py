@@ -373,8 +373,8 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     between = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}
     if mode not in between and mode not in whole:
         raise NotImplementedError(f"interpolate(mode={mode!r}): the modes are {', '.join(whole + tuple(between))}")
-    if antialias:
-        raise NotImplementedError("interpolate(antialias=True) is not supported: F.avg_pool2d() first smooths too")
+    if antialias and mode not in ("bilinear", "bicubic"):
+        raise ValueError(f"interpolate(antialias=True) takes the modes 'bilinear' and 'bicubic', not {mode!r}")
     if rank not in (1, 2, 3) or between.get(mode, rank) != rank:
         raise NotImplementedError(f"interpolate(mode={mode!r}) of {input.ndim} dimensions")
     if mode in whole and align_corners is not None:
@@ -398,7 +398,35 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     if mode == "area":
         pool = getattr(torch.nn.functional, f"adaptive_avg_pool{rank}d")
         return pool(input, list(new))
+    if antialias:
+        return _smoothed(input, new, steps, mode, align_corners)
     return _resized(input, new, steps, mode, align_corners)
+
+
+@lazily
+def _smoothed(input, new, steps, mode, align_corners):
+    """Resized with a filter as wide as the step between results, where that is more than an element: a product with a
+    matrix of weights for each dimension."""
+    x = _wide(input)
+    for d, (m, step) in enumerate(zip(new, steps), 2):
+        n = x.shape[d]
+        if align_corners:
+            step = (n - 1) / (m - 1) if m > 1 else 0.0
+        wide = max(step, 1.0)
+        reach = wide * (2 if mode == "bicubic" else 1)
+        centres = (_kiln.iota(m, x).to(x.dtype) + 0.5) * step
+        low, high = [(centres + end + 0.5).trunc().unsqueeze(1) for end in (-reach, reach)]
+        at = _kiln.iota(n, x).to(x.dtype)
+        t = ((at - centres.unsqueeze(1) + 0.5) / wide).abs()
+        if mode == "bicubic":  # Keys' with a = -0.5
+            weights = torch.where(t < 1, (1.5 * t - 2.5) * t * t + 1,
+                                  torch.where(t < 2, ((-0.5 * t + 2.5) * t - 4) * t + 2, 0.0))
+        else:
+            weights = (1 - t).clamp(min=0)
+        weights = torch.where((at >= low) & (at < high), weights, 0.0)
+        weights = weights / weights.sum(1, True)
+        x = weights @ x if d == 2 else x @ weights.T
+    return x.to(input.dtype)
 
 
 def _cubic(t):
