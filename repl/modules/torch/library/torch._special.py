@@ -239,7 +239,8 @@ def nanmedian(input, dim=None, keepdim=False):
             return input.new_full((), float("nan"))
         return nanmedian(input.reshape(-1), 0)[0]
     dim, x, n = _elements_along(input, dim, "nanmedian")
-    return _of_sorted(input, dim, keepdim, lambda x: (((x == x).sum(dim, True) - 1) // 2).clamp(min=0))
+    return _of_sorted(torch.return_types.nanmedian, input, dim, keepdim,
+                      lambda x: (((x == x).sum(dim, True) - 1) // 2).clamp(min=0))
 
 
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
