@@ -207,17 +207,26 @@ class MultiheadAttention(Module):
         super().__init__()
         if embed_dim % num_heads:
             raise AssertionError(f"MultiheadAttention: {embed_dim} elements do not split into {num_heads} heads")
-        if add_bias_kv or add_zero_attn or kdim not in (None, embed_dim) or vdim not in (None, embed_dim):
-            raise NotImplementedError("MultiheadAttention: add_bias_kv, add_zero_attn and a kdim or vdim other than "
-                                      "embed_dim are not supported")
+        self.kdim, self.vdim = embed_dim if kdim is None else kdim, embed_dim if vdim is None else vdim
         self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
-        self.dropout, self.batch_first = dropout, batch_first
-        bound = math.sqrt(6 / (4 * embed_dim))
-        self._empty_parameter("in_proj_weight", (3 * embed_dim, embed_dim), device, dtype)
+        self.dropout, self.batch_first, self.add_zero_attn = dropout, batch_first, add_zero_attn
+        # One matrix of three parts where queries, keys and values have one width, else three.
+        same = self.kdim == embed_dim and self.vdim == embed_dim
+        widths = {"q_proj_weight": embed_dim, "k_proj_weight": self.kdim, "v_proj_weight": self.vdim}
+        for name, wide in widths.items():
+            self._empty_parameter(name, (embed_dim, wide), device, dtype, not same)
+        self._empty_parameter("in_proj_weight", (3 * embed_dim, embed_dim), device, dtype, same)
         self._empty_parameter("in_proj_bias", (3 * embed_dim,), device, dtype, bias)
         self.out_proj = Linear(embed_dim, embed_dim, bias, device, dtype)
+        for name in ("bias_k", "bias_v"):
+            self._empty_parameter(name, (1, 1, embed_dim), device, dtype, add_bias_kv)
         with torch.no_grad():
-            self.in_proj_weight.uniform_(-bound, bound)
+            for name in ("in_proj_weight", ) if same else widths:
+                weight = getattr(self, name)
+                bound = math.sqrt(6 / sum(weight.shape))
+                weight.uniform_(-bound, bound)
+            for row in (self.bias_k, self.bias_v) if add_bias_kv else ():
+                row.normal_(0, math.sqrt(1 / embed_dim))
             if bias:
                 self.in_proj_bias.zero_()
                 self.out_proj.bias.zero_()
@@ -236,20 +245,32 @@ class MultiheadAttention(Module):
             query, key, value = query.transpose(0, 1), key.transpose(0, 1), value.transpose(0, 1)
         if query.shape[-1] != self.embed_dim:
             raise AssertionError(f"MultiheadAttention takes {self.embed_dim} elements a row, got {query.shape[-1]}")
-        weights = self.in_proj_weight.chunk(3)
+        if key.shape[-1] != self.kdim or value.shape[-1] != self.vdim:
+            raise AssertionError(f"MultiheadAttention takes keys of {self.kdim} and values of {self.vdim} elements, "
+                                 f"got {key.shape[-1]} and {value.shape[-1]}")
+        weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
+        weights = weights if self.in_proj_weight is None else self.in_proj_weight.chunk(3)
         biases = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
         n, rows = query.shape[0], query.shape[1]
 
-        def heads(x, w, b):
-            return F.linear(x, w, b).reshape(n, x.shape[1], self.num_heads, self.head_dim).transpose(1, 2)
+        def heads(x, w, b, *more):
+            x = torch.cat([F.linear(x, w, b), *more], 1) if more else F.linear(x, w, b)
+            return x.reshape(n, x.shape[1], self.num_heads, self.head_dim).transpose(1, 2)
 
-        q, k, v = (heads(x, w, b) for x, w, b in zip((query, key, value), weights, biases))
+        # Rows behind the keys and values, which no mask hides: learned ones, and zeros.
+        more = [[], []]
+        if self.bias_k is not None:
+            more = [[row.expand(n, 1, self.embed_dim)] for row in (self.bias_k, self.bias_v)]
+        if self.add_zero_attn:
+            more = [rows + [query.new_zeros(n, 1, self.embed_dim)] for rows in more]
+        q, k, v = (heads(x, w, b, *m) for x, w, b, m in zip((query, key, value), weights, biases, [[]] + more))
+        columns, beside = key.shape[1], len(more[0])
         mask = None
         if attn_mask is not None:
-            mask = attn_mask if attn_mask.ndim == 2 else attn_mask.reshape(n, self.num_heads, rows, k.shape[2])
-            mask = _added(mask, q.dtype)
+            mask = attn_mask if attn_mask.ndim == 2 else attn_mask.reshape(n, self.num_heads, rows, columns)
+            mask = F.pad(_added(mask, q.dtype), (0, beside))
         if key_padding_mask is not None:
-            padding = _added(key_padding_mask, q.dtype).reshape(n, 1, 1, k.shape[2])
+            padding = F.pad(_added(key_padding_mask, q.dtype), (0, beside)).reshape(n, 1, 1, columns + beside)
             mask = padding if mask is None else mask + padding
         drop = self.dropout if self.training else 0.0
         scores = None
