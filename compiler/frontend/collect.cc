@@ -126,7 +126,9 @@ class Collector {
       if (const auto* l = ast::dyn_as<ast::For>(s.get())) visit_functions(l->body);
       if (const auto* t = ast::dyn_as<ast::Try>(s.get())) {
         visit_functions(t->body);
+        visit_functions(t->else_body);
         for (const ast::Try::Handler& h : t->handlers) visit_functions(h.body);
+        visit_functions(t->finally_body);
       }
       if (const auto* f = ast::dyn_as<ast::FunctionDef>(s.get()); f && makes_functions(*f)) {
         FileNames& inner = file_->inner.emplace_back();
@@ -179,10 +181,11 @@ class Collector {
       if (const auto* a = ast::dyn_as<ast::AnnAssign>(s.get())) annotated(*a);
       if (const auto* t = ast::dyn_as<ast::Try>(s.get())) {
         const bool all_found = imports_triton(t->body);
-        all_found ? visit(t->body) : visit_branch(t->body);
+        for (const ast::Body* reached : {&t->body, &t->else_body}) all_found ? visit(*reached) : visit_branch(*reached);
         const bool outer = std::exchange(unreached_, unreached_ || all_found);
         for (const ast::Try::Handler& h : t->handlers) visit_other(h.body);
         unreached_ = outer;
+        visit(t->finally_body);
       }
       if (const auto* c = ast::dyn_as<ast::If>(s.get())) {
         const std::optional<bool> holds = condition(*c->condition);

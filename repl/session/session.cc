@@ -55,7 +55,7 @@ class LaunchFinder {
     if (const auto* n = ast::dyn_as<ast::While>(&s)) return visit(n->body), visit(n->else_body);
     if (const auto* n = ast::dyn_as<ast::If>(&s)) return visit(n->body), visit(n->else_body);
     if (const auto* n = ast::dyn_as<ast::With>(&s)) return visit(n->body);
-    if (const auto* n = ast::dyn_as<ast::Try>(&s)) return visit(n->body);
+    if (const auto* n = ast::dyn_as<ast::Try>(&s)) return visit(n->body), visit(n->else_body), visit(n->finally_body);
     if (const auto* n = ast::dyn_as<ast::Match>(&s))
       for (const ast::Match::Case& c : n->cases) visit(c.body);
   }

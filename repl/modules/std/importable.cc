@@ -80,7 +80,10 @@ void add_definitions(const ast::Body& body, std::vector<std::string>& out) {
         if (a.name != "*") out.push_back(a.as.empty() ? a.name.substr(0, a.name.find('.')) : a.as);
     if (const auto* n = ast::dyn_as<ast::If>(s.get()))
       add_definitions(n->body, out), add_definitions(n->else_body, out);
-    if (const auto* n = ast::dyn_as<ast::Try>(s.get())) add_definitions(n->body, out);
+    if (const auto* n = ast::dyn_as<ast::Try>(s.get())) {
+      for (const ast::Body* part : {&n->body, &n->else_body, &n->finally_body}) add_definitions(*part, out);
+      for (const ast::Try::Handler& h : n->handlers) add_definitions(h.body, out);
+    }
     if (const auto* n = ast::dyn_as<ast::Match>(s.get()))
       for (const ast::Match::Case& c : n->cases) add_definitions(c.body, out);
   }

@@ -85,7 +85,9 @@ TEST_F(TuneShell, TunesALaunchOverItsAxes) {
 }
 
 TEST_F(TuneShell, AKernelAloneIsTheLaunchBefore) {
-  ASSERT_EQ(enter("if True:\n    add_kernel[grid](x, y, o, n, BLOCK=512)\n"), "");
+  ASSERT_EQ(enter("if True:\n    try:\n        pass\n    except ValueError:\n        pass\n    else:\n"
+                  "        add_kernel[grid](x, y, o, n, BLOCK=512)\n"),
+            "");
   const std::string first = enter("%tune add_kernel cache=hot budget=60s");
   for (const char* row : {"BLOCK: 128 ", "BLOCK: 256 ", "BLOCK: 512 (now)", "BLOCK: 1024 ", "BLOCK: 2048 "})
     EXPECT_NE(first.find(row), std::string::npos) << first;

@@ -186,11 +186,14 @@ TEST(Completion, ModulesBesideTheScriptAreNotRun) {
   ScratchFolder folder;
   ASSERT_TRUE(write_file_atomic(folder.path + "/helpers_of_mine.py",
                                 "import math as m\nprint('ran')\nSIZE, REST = 4, 5\ndef first(): pass\n"
-                                "if SIZE:\n    class Second: pass\n")
+                                "if SIZE:\n    class Second: pass\n"
+                                "try:\n    import none_such\nexcept ImportError:\n    missing = 1\n"
+                                "else:\n    found = 2\nfinally:\n    done = 3\n")
                   .ok());
   Typing t("import sys\nsys.path.append('" + folder.path + "')\n");
   EXPECT_EQ(candidates(t.shell, "import helpers_of"), "helpers_of_mine");
-  EXPECT_EQ(candidates(t.shell, "from helpers_of_mine import "), "REST SIZE Second first m");
+  EXPECT_EQ(candidates(t.shell, "from helpers_of_mine import "),
+            "REST SIZE Second done first found m missing none_such");
   EXPECT_EQ(t.out, "");
 }
 
