@@ -53,7 +53,8 @@ uint64_t raw_keys(PyObject* keys) {
   return v;
 }
 
-/// Looked for where two tensors, one of them negated, have what torch gives as their keys.
+/// Looked for where two tensors, one of them negated, have what torch gives as their keys: the first such place, as the
+/// keys are the last word of a tensor and nothing behind them is its own.
 NegativeBit find_negative_bit(PyObject* tensor) {
   const Ref torch = Ref::take(PyImport_ImportModule("torch")), c = Ref::take(PyObject_GetAttrString(torch.get(), "_C"));
   const Ref kinds = Ref::take(PyObject_GetAttrString(c.get(), "DispatchKey"));
@@ -61,9 +62,7 @@ NegativeBit find_negative_bit(PyObject* tensor) {
   const Ref set = Ref::take(PyObject_CallMethod(c.get(), "DispatchKeySet", "O", negative.get()));
   const Ref plain = Ref::take(PyObject_CallMethod(torch.get(), "zeros", "i", 1));
   const Ref negated = Ref::take(PyObject_CallMethod(torch.get(), "_neg_view", "O", plain.get()));
-  constexpr size_t kWords = 22;  // the keys stand behind sizes and strides, at 168 in torch 2.15
-  NegativeBit out{0, raw_keys(set.get())};
-  size_t matching = 0;
+  constexpr size_t kWords = 24;  // the keys stand behind sizes and strides, at 176 in torch 2.11 and at 168 in 2.15
   for (size_t at = sizeof(uint64_t); at < kWords * sizeof(uint64_t); at += sizeof(uint64_t)) {
     bool matches = true;
     for (PyObject* one : {tensor, plain.get(), negated.get()}) {
@@ -72,9 +71,9 @@ NegativeBit find_negative_bit(PyObject* tensor) {
       std::memcpy(&word, static_cast<const char*>(*static_cast<void**>(handle_of(one))) + at, sizeof word);
       matches &= word == raw_keys(keys.get());
     }
-    if (matches) out.offset = at, ++matching;
+    if (matches) return {at, raw_keys(set.get())};
   }
-  return matching == 1 ? out : NegativeBit{0, 0};
+  return {0, 0};
 }
 
 std::optional<TensorFunctions> find_tensor_functions(PyObject* tensor) {

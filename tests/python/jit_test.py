@@ -614,6 +614,21 @@ class Launches(unittest.TestCase):
             self.assertEqual(out.tolist(), [-2] * 4)
         with self.assertRaisesRegex(ValueError, "negative bit"): kiln.expr(x).eval(out=torch._neg_view(out))
 
+    @unittest.skipUnless(torch and (*map(int, torch.__version__.split(".")[:2]), ) >= (2, 10), "no torch from 2.10")
+    def test_launches_call_no_methods_of_tensors(self):
+        # Each call costs as much as the rest of binding the tensor.
+        x, out, called = torch.ones(4), torch.zeros(4), []
+        kernel = kiln.jit(scale.fn)
+        kernel[1](x, out, 4)
+        for name in ("is_neg", "data_ptr", "get_device"):
+            original = getattr(torch.Tensor, name)
+            method = lambda self, name=name, original=original: called.append(name) or original(self)
+            setattr(torch.Tensor, name, method)
+            self.addCleanup(delattr, torch.Tensor, name)
+        out.data_ptr()  # the test sees calls
+        kernel[1](x, out, 4)
+        self.assertEqual(called, ["data_ptr"])
+
     @unittest.skipUnless(torch, "no torch")
     def test_torch_tensors_may_change(self):
         # The same Python object each time, and neither the memory nor the dtype of the launch before.
