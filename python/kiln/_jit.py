@@ -35,6 +35,7 @@ class Kernel(_kiln.Dispatcher):
         for p in parameters:
             if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
                 raise TypeError(f"kernel '{fn.__name__}': kiln.jit takes no parameter *{p.name}")
+        _check_positions(fn.__name__, [p.name for p in parameters], do_not_specialize)
         rows = [(p.name, _is_constexpr(p.annotation), p.name not in do_not_specialize and i not in do_not_specialize,
                  _annotated(p.annotation), () if p.default is p.empty else (_plain(p.default), ))
                 for i, p in enumerate(parameters)]
@@ -90,6 +91,15 @@ class Kernel(_kiln.Dispatcher):
             except _Unknown as e:
                 raise TypeError(f"kernel '{self.__name__}': argument '{parameter}': {e}") from None
         return told
+
+
+def _check_positions(kernel: str, parameters: list[str], chosen: Any) -> None:
+    if isinstance(chosen, (str, int)):
+        raise TypeError(f"kernel '{kernel}': do_not_specialize is a list of names or positions, got {chosen!r}")
+    for one in chosen:
+        if one not in parameters and one not in range(len(parameters)):
+            raise ValueError(f"kernel '{kernel}': do_not_specialize names no parameter by {one!r}; the parameters are "
+                             f"{', '.join(parameters)}")
 
 
 def _checked_argument(names: _Names, argument: tuple) -> tuple:

@@ -96,16 +96,22 @@ PyTypeObject* bound_type = nullptr;
 
 void set_option(CodeOptions& options, const Dispatcher& kernel, PyObject* keyword, PyObject* value) {
   const std::string_view name = text_of(keyword);
-  auto chosen = [&] {
+  // What an int has no room for is refused here, the rest with its reason by the compiler.
+  auto chosen = [&](int least, int most) {
     if (!PyLong_Check(value))
       raise(PyExc_TypeError, "kernel '%s': the option %U is an int or a bool, got %R", kernel.name.c_str(), keyword,
             value);
-    return integer_of(value);
+    int overflow = 0;
+    const long long v = PyLong_AsLongLongAndOverflow(value, &overflow);
+    if (overflow || v != static_cast<int>(v))
+      raise(PyExc_OverflowError, "kernel '%s': the option %U must be from %d to %d, got %R", kernel.name.c_str(),
+            keyword, least, most, value);
+    return static_cast<int>(v);
   };
-#define KILN_LAUNCH_OPTION(NAME, TYPE, ...)                           \
-  if (name == #NAME) {                                                \
-    if (value != Py_None) options.NAME = static_cast<TYPE>(chosen()); \
-    return;                                                           \
+#define KILN_LAUNCH_OPTION(NAME, TYPE, DEFAULT, PYTHON, LEAST, MOST, ...)        \
+  if (name == #NAME) {                                                           \
+    if (value != Py_None) options.NAME = static_cast<TYPE>(chosen(LEAST, MOST)); \
+    return;                                                                      \
   }
 #include "kiln/launch_option.def"
   std::string known;
@@ -116,7 +122,14 @@ void set_option(CodeOptions& options, const Dispatcher& kernel, PyObject* keywor
 }
 
 int64_t grid_size(const Dispatcher& kernel, PyObject* object) {
-  if (PyLong_CheckExact(object)) return integer_of(object);
+  if (PyLong_CheckExact(object)) {
+    int overflow = 0;
+    const long long v = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (overflow)
+      raise(PyExc_OverflowError, "kernel '%s': a grid has at most 2147483647 programs along an axis, got %R",
+            kernel.name.c_str(), object);
+    return v;
+  }
   if (!PyIndex_Check(object) || PyBool_Check(object))
     raise(PyExc_TypeError, "kernel '%s': a grid is an int, a tuple of 1 to 3 ints or a function that gives one, got %R",
           kernel.name.c_str(), object);

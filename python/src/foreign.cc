@@ -72,7 +72,9 @@ bool is_of_numpy(PyTypeObject* type, std::string_view name) {
 Receiver find_receiver(PyTypeObject* type) {
   const ForeignWords& w = foreign_words();
   if (finds_exchange_api(type)) return Receiver::kExchange;
-  if (type_has(type, w.data_ptr) && type_has(type, w.get_device)) return Receiver::kTorch;
+  // Storages of torch have an address and a device too, and no shape.
+  static PyObject* const shape = PyUnicode_InternFromString("shape");
+  if (type_has(type, w.data_ptr) && type_has(type, w.get_device) && type_has(type, shape)) return Receiver::kTorch;
   // Scalars of numpy have an array interface too, but no DLPack.
   if (type_has(type, w.array) && type_has(type, w.dlpack))
     return is_of_numpy(type, "MaskedArray") ? Receiver::kMasked : Receiver::kNumpy;

@@ -125,6 +125,41 @@ class Torch(unittest.TestCase):
         for call in (lambda: plus_one[1](nested, out, 4), lambda: kiln.expr(nested)):
             with self.assertRaisesRegex(ValueError, "torch.jagged"): call()
 
+    def test_storages(self):
+        out = torch.zeros(4)
+        for storage in (out.untyped_storage(), torch.storage.TypedStorage(wrap_storage=out.untyped_storage(),
+                                                                          dtype=out.dtype, _internal=True)):
+            for call in (lambda: plus_one[1](storage, out, 4), lambda: kiln.expr(storage)):
+                with self.assertRaisesRegex(TypeError, "a (Unt|T)ypedStorage"): call()
+
+
+class Launches(unittest.TestCase):
+
+    def setUp(self):
+        self.out = torch.zeros(4) if torch else np.zeros(4, np.float32)
+
+    def test_options_that_do_not_fit(self):
+        # In 32 bits this would be 4.
+        for warps in (2**32 + 4, -2**32 + 4, 10**30):
+            with self.assertRaisesRegex(OverflowError, f"the option num_warps must be from 1 to 32, got {warps}"):
+                put[1](self.out, 2.0, num_warps=warps)
+
+    def test_grids_that_do_not_fit(self):
+        for grid in (10**30, (1, -10**30), lambda meta: 2**64):
+            with self.assertRaisesRegex(OverflowError, "'put': a grid has at most 2147483647 programs along an axis"):
+                put[grid](self.out, 2.0)
+
+    def test_what_is_not_specialized(self):
+        for chosen in ("v", 1):
+            with self.assertRaisesRegex(TypeError, f"'put': do_not_specialize is a list .*, got {chosen!r}"):
+                kiln.jit(put.fn, do_not_specialize=chosen)
+        for chosen in ("V", 2, -1):
+            with self.assertRaisesRegex(ValueError, f"no parameter by {chosen!r}; the parameters are out, v"):
+                kiln.jit(put.fn, do_not_specialize=[chosen])
+        kernel = kiln.jit(put.fn, do_not_specialize=["v", 0])
+        kernel[1](self.out, 3)
+        self.assertEqual(float(self.out[0]), 3)
+
 
 if __name__ == "__main__":
     unittest.main()
