@@ -15,6 +15,10 @@ def compile(fn: Callable | None = None, *, fullgraph: bool = False, dynamic: boo
     are made for each size all the same. strict: an operation without an expression raises kiln.dynamo.Unsupported.
     """
     if fn is None: return lambda f: compile(f, fullgraph=fullgraph, dynamic=dynamic, strict=strict)
+    if not callable(fn): raise TypeError(f"kiln.compile takes a function or a module, got {fn!r}")
+    for name, value in (("fullgraph", fullgraph), ("dynamic", dynamic), ("strict", strict)):
+        if not isinstance(value, bool) and not (name == "dynamic" and value is None):
+            raise TypeError(f"kiln.compile: {name} is a bool, got {value!r}")
     import torch
     from kiln import dynamo
     return torch.compile(fn, backend=dynamo.backend, fullgraph=fullgraph, dynamic=dynamic,

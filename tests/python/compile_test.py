@@ -734,8 +734,14 @@ class Interface(Case):
             compiled(lambda x: x.sort().values * 2, strict=True)(x)
 
     def test_options(self):
-        with self.assertRaisesRegex(Exception, "has no option 'fast'"):
-            torch.compile(lambda x: x * 2 + 1, backend=kiln.dynamo.backend, options={"fast": True})(inputs()[0])
+        for options, said in (({"fast": True}, "has no option 'fast'; it has strict"),
+                              ({"strict": "no"}, "strict is a bool, got 'no'")):
+            with self.assertRaisesRegex(Exception, said):
+                torch.compile(lambda x: x * 2 + 1, backend=kiln.dynamo.backend, options=options)(inputs()[0])
+        with self.assertRaisesRegex(TypeError, "takes a function or a module, got 3"): kiln.compile(3)
+        for options in ({"strict": "no"}, {"fullgraph": 1}, {"dynamic": "yes"}):
+            with self.assertRaisesRegex(TypeError, f"kiln.compile: {next(iter(options))} is a bool, got"):
+                kiln.compile(lambda x: x, **options)
 
     def test_by_name(self):
         if "kiln" not in torch._dynamo.list_backends(exclude_tags=()): self.skipTest("the package is not installed")

@@ -30,8 +30,11 @@ def backend(gm: torch.fx.GraphModule, example_inputs: list, *, options: dict | N
             **more: Any) -> Callable[..., Any]:
     """A backend for torch.compile. options: {"strict": True} raises Unsupported for what has no expression."""
     chosen = {**(options or {}), **more}
-    if unknown := set(chosen) - _OPTIONS: raise ValueError(f"the backend kiln has no option {sorted(unknown)[0]!r}")
-    compiler = functools.partial(_compile, strict=bool(chosen.get("strict")))
+    if unknown := set(chosen) - _OPTIONS:
+        raise ValueError(f"the backend kiln has no option {sorted(unknown)[0]!r}; it has {', '.join(sorted(_OPTIONS))}")
+    strict = chosen.get("strict", False)
+    if not isinstance(strict, bool): raise TypeError(f"the backend kiln: strict is a bool, got {strict!r}")
+    compiler = functools.partial(_compile, strict=strict)
     return aot_autograd(fw_compiler=compiler, bw_compiler=compiler, inference_compiler=compiler,
                         keep_inference_input_mutations=True, decompositions=_ops.decompositions(),
                         partition_fn=min_cut_rematerialization_partition)(gm, example_inputs)
