@@ -65,6 +65,8 @@ class Session:
     """
 
     def __init__(self, device: str | None = None, shell: bool = False) -> None:
+        if device is not None and not (isinstance(device, str) and device):
+            raise TypeError(f"kiln.Session: device is \"cpu\", \"cuda\" or \"cuda:N\", got {device!r}")
         # SIGINT is Python's own where another thread than the main one would take it.
         is_main = threading.current_thread() is threading.main_thread()
         told = self._told_progress = _Told()

@@ -203,6 +203,10 @@ class Sessions(unittest.TestCase):
         self.assertEqual(self.session["x"], 1)
         with self.assertRaisesRegex(kiln.CommandError, "did you mean %bench"): self.session.command("bnch 1")
 
+    def test_devices_that_are_none(self):
+        for device in ("", 0):
+            with self.assertRaisesRegex(TypeError, f"kiln.Session: device is .*, got {device!r}"): kiln.Session(device)
+
     def test_exit_ends_the_entry_alone(self):
         self.session.run("x = 1\nexit()\nx = 2")
         self.assertEqual(self.session["x"], 1)
