@@ -21,8 +21,9 @@ class Graph {
   /// current one meanwhile, are recorded and not run. No other thread may use the stream meanwhile.
   ///
   /// Addresses and numbers are recorded as they are: a replay reads what the same memory holds then. The graph keeps
-  /// `work`, the kernels, the tensors that were their arguments, and those that `work` made: their elements are there
-  /// after a replay.
+  /// `work`, the kernels, and the tensors of before that were their arguments. Tensors that `work` makes are in memory
+  /// of the graph's own: those that are still held when it ends have their elements after a replay, the others' memory
+  /// is used again by the same graph alone, and given back with it.
   ///
   /// kUnsupported: `work` waited for the device, copied to or from the host, or captured itself.
   static Result<Graph> capture(const Device& device, std::function<Status()> work, const Stream& stream = {});

@@ -29,6 +29,10 @@ int64_t segment_bytes(int64_t block_bytes) {
 // A rest smaller than this stays with the block: it would only splinter the segment.
 int64_t smallest_rest(bool small) { return small ? kGranule : kMiB; }
 
+void add(std::vector<StreamImpl*>& streams, StreamImpl* stream) {
+  if (std::ranges::find(streams, stream) == streams.end()) streams.push_back(stream);
+}
+
 }  // namespace
 
 std::string format_bytes(int64_t bytes) {
@@ -69,14 +73,14 @@ Result<Block*> Allocator::allocate(int64_t bytes, StreamImpl& stream) {
   int64_t size = round_up(std::max<int64_t>(bytes, 1), kGranule);
   bool small = size <= kSmallLimit;
   collect_pending(false);
-  Block* block = take_cached(size, small, stream.id());
+  Block* block = take_cached(size, small, stream.order());
   if (!block) {
     int64_t reserve = segment_bytes(size), given_back = 0;
     Result<DeviceAddress> address = backend_.reserve(reserve);
     if (!address.ok() && address.error().kind == ErrorKind::kMemory) {
       // Events that are still pending may free exactly what is asked for.
       collect_pending(true);
-      block = take_cached(size, small, stream.id());
+      block = take_cached(size, small, stream.order());
       if (!block) {
         given_back = release_cached();
         address = backend_.reserve(reserve);
@@ -96,7 +100,7 @@ Result<Block*> Allocator::allocate(int64_t bytes, StreamImpl& stream) {
       block->address = *address;
       block->bytes = reserve;
       block->small = small;
-      block->stream = stream.id();
+      block->order = stream.order();
       blocks_.insert(block);
       stats_.reserved += reserve;
       trace::add_memory(trace::Step::kReserve, device_name_, reserve);
@@ -114,11 +118,18 @@ void Allocator::free(Block* block) {
   std::lock_guard lock(mutex_);
   KILN_ASSERT(block->in_use, "block freed twice");
   stats_.allocated -= block->bytes;
+  if (const auto graph = graphs_.find(block->order); graph != graphs_.end()) {
+    // Where the work of other streams is part of the graph, nothing tells when it is done.
+    if (block->other_streams.empty())
+      make_free(block);
+    else
+      graph->second.held.push_back(block);
+    return;
+  }
   // Launches on the default stream do not say what they use.
   StreamImpl& main = backend_.default_stream();
   auto& others = block->other_streams;
-  if (block->stream != main.id() && std::find(others.begin(), others.end(), &main) == others.end())
-    others.push_back(&main);
+  if (block->order != main.id()) add(others, &main);
   Pending freed{block, {}};
   record_ends(freed);
   if (freed.events.empty() && others.empty())
@@ -140,23 +151,31 @@ void Allocator::record_ends(Pending& freed) {
 
 void Allocator::used_on(Block* block, StreamImpl& stream) {
   std::lock_guard lock(mutex_);
-  if (stream.id() == block->stream) return;
-  auto& others = block->other_streams;
-  if (std::find(others.begin(), others.end(), &stream) == others.end()) others.push_back(&stream);
+  if (stream.id() != block->order && stream.order() != block->order) add(block->other_streams, &stream);
+}
+
+bool Allocator::is_of(const Block* block, uint64_t order) {
+  std::lock_guard lock(mutex_);
+  return block->order == order;
 }
 
 bool Allocator::is_used_elsewhere(const Block* block, const StreamImpl& stream) {
   std::lock_guard lock(mutex_);
-  return block->stream != stream.id() || std::any_of(block->other_streams.begin(), block->other_streams.end(),
-                                                     [&](const StreamImpl* other) { return other != &stream; });
+  const auto is_another = [&](const StreamImpl* other) { return other != &stream; };
+  const auto graph = graphs_.find(block->order);
+  const bool elsewhere =
+      graph == graphs_.end() ? block->order != stream.id() : std::ranges::any_of(graph->second.launched_on, is_another);
+  return elsewhere || std::ranges::any_of(block->other_streams, is_another);
 }
 
 bool Allocator::knows(const StreamImpl& stream) {
   std::lock_guard lock(mutex_);
-  return std::any_of(blocks_.begin(), blocks_.end(), [&](const Block* block) {
-    auto& others = block->other_streams;
-    return block->stream == stream.id() || std::find(others.begin(), others.end(), &stream) != others.end();
-  });
+  const auto has = [&](const std::vector<StreamImpl*>& streams) {
+    return std::ranges::find(streams, &stream) != streams.end();
+  };
+  return std::ranges::any_of(blocks_,
+                             [&](const Block* b) { return b->order == stream.id() || has(b->other_streams); }) ||
+         std::ranges::any_of(graphs_, [&](const auto& graph) { return has(graph.second.launched_on); });
 }
 
 void Allocator::stream_closed(const StreamImpl& stream) {
@@ -165,13 +184,46 @@ void Allocator::stream_closed(const StreamImpl& stream) {
   uint64_t heir = backend_.default_stream().id();
   for (Block* block : blocks_) {
     std::erase(block->other_streams, &stream);
-    if (block->stream != stream.id()) continue;
+    if (block->order != stream.id()) continue;
     bool pooled = !block->in_use && pool(*block).erase(block);
-    block->stream = heir;
+    block->order = heir;
     if (pooled) pool(*block).insert(block);
   }
+  for (auto& [order, graph] : graphs_) std::erase(graph.launched_on, &stream);
   pools_.erase({stream.id(), false});
   pools_.erase({stream.id(), true});
+}
+
+void Allocator::open_graph(uint64_t order) {
+  std::lock_guard lock(mutex_);
+  graphs_[order];
+}
+
+void Allocator::graph_launched(uint64_t order, StreamImpl& stream) {
+  std::lock_guard lock(mutex_);
+  add(graphs_.at(order).launched_on, &stream);
+}
+
+void Allocator::close_graph(uint64_t order) {
+  std::lock_guard lock(mutex_);
+  const GraphMemory graph = std::move(graphs_.at(order));
+  graphs_.erase(order);
+  StreamImpl& heir = backend_.default_stream();
+  std::vector<Block*> freed = graph.held;
+  for (Block* block : blocks_) {
+    if (block->order != order) continue;
+    if (!block->in_use) freed.push_back(block);
+    block->order = heir.id();
+    for (StreamImpl* stream : graph.launched_on)
+      if (stream != &heir) add(block->other_streams, stream);
+  }
+  pools_.erase({order, false});
+  pools_.erase({order, true});
+  for (Block* block : freed) {
+    block->in_use = true;  // until collect_pending() finds that nobody uses it
+    pending_.push_back({block, {}});
+  }
+  collect_pending(false);
 }
 
 void Allocator::trim() {
@@ -212,8 +264,8 @@ void Allocator::collect_pending(bool wait) {
   }
 }
 
-Block* Allocator::take_cached(int64_t bytes, bool small, uint64_t stream) {
-  auto found = pools_.find({stream, small});
+Block* Allocator::take_cached(int64_t bytes, bool small, uint64_t order) {
+  auto found = pools_.find({order, small});
   if (found == pools_.end()) return nullptr;
   Block key;
   key.bytes = bytes;
@@ -232,7 +284,7 @@ void Allocator::split(Block* block, int64_t bytes) {
   rest->address = block->address + static_cast<uint64_t>(bytes);
   rest->bytes = block->bytes - bytes;
   rest->small = block->small;
-  rest->stream = block->stream;
+  rest->order = block->order;
   rest->previous = block;
   rest->next = block->next;
   if (rest->next) rest->next->previous = rest;
@@ -254,6 +306,7 @@ void Allocator::absorb_next(Block* block) {
 int64_t Allocator::release_cached() {
   int64_t released = 0;
   for (auto& [key, blocks] : pools_) {
+    if (graphs_.contains(key.first)) continue;  // a launch writes there
     for (auto it = blocks.begin(); it != blocks.end();) {
       Block* block = *it;
       // Only whole segments can be returned to the backend.

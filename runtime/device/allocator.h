@@ -5,6 +5,10 @@
 // is in exactly one pool, ordered by size. A freed block is reused at once by the stream that it was allocated for
 // (that stream's order makes it safe); a block that other streams used waits until the events recorded on them at
 // free() have passed.
+//
+// What is allocated while a stream captures a graph is used in the order of the graph (StreamImpl::order()), from
+// segments that are the graph's alone: a block that the capture frees is used again by the same capture, and by nothing
+// else while the graph can be launched. Then its blocks become the default stream's, once the launches have passed.
 #pragma once
 #include <cstdint>
 #include <list>
@@ -27,7 +31,7 @@ struct Block {
 
  private:
   friend class Allocator;
-  uint64_t stream = 0;
+  uint64_t order = 0;  // the stream's or the graph's that it is used in
   bool in_use = false;
   bool small = false;                          // of a small segment
   Block *previous = nullptr, *next = nullptr;  // neighbours in the segment
@@ -50,10 +54,19 @@ class Allocator {
   void used_on(Block* block, StreamImpl& stream);
   /// Whether another stream than that one may still work on it.
   bool is_used_elsewhere(const Block* block, const StreamImpl& stream);
-  /// Whether a block was allocated for the stream, or is in use and was used on it.
+  /// Whether it was allocated in that order.
+  bool is_of(const Block* block, uint64_t order);
+  /// Whether a block was allocated for the stream, or is in use and was used on it, or by a graph that was launched on
+  /// it.
   bool knows(const StreamImpl& stream);
   /// The stream ends (its work is done): its free blocks become the default stream's.
   void stream_closed(const StreamImpl& stream);
+  /// A graph of that order is captured: its memory is its own until close_graph().
+  void open_graph(uint64_t order);
+  /// The graph works on its memory on that stream.
+  void graph_launched(uint64_t order, StreamImpl& stream);
+  /// It is launched no more. Tensors of it that are in use stay.
+  void close_graph(uint64_t order);
   /// Gives every wholly free segment back to the device; waits for events of blocks that other streams used.
   void trim();
   MemoryStats stats() const;
@@ -72,11 +85,17 @@ class Allocator {
     std::vector<std::unique_ptr<EventImpl>> events;
   };
 
-  Pool& pool(const Block& block) { return pools_[{block.stream, block.small}]; }
+  /// What a graph that can be launched has.
+  struct GraphMemory {
+    std::vector<StreamImpl*> launched_on;
+    std::vector<Block*> held;  // freed, but other streams use them
+  };
+
+  Pool& pool(const Block& block) { return pools_[{block.order, block.small}]; }
   void record_ends(Pending& freed);
   void make_free(Block* block);
   void collect_pending(bool wait);
-  Block* take_cached(int64_t bytes, bool small, uint64_t stream);
+  Block* take_cached(int64_t bytes, bool small, uint64_t order);
   void split(Block* block, int64_t bytes);
   void absorb_next(Block* block);
   int64_t release_cached();
@@ -84,7 +103,8 @@ class Allocator {
   Backend& backend_;
   std::string device_name_;
   mutable std::mutex mutex_;
-  std::map<std::pair<uint64_t, bool>, Pool> pools_;  // by (stream, small)
+  std::map<std::pair<uint64_t, bool>, Pool> pools_;  // by (order, small)
+  std::map<uint64_t, GraphMemory> graphs_;           // by their order
   std::list<Pending> pending_;
   std::set<Block*> blocks_;  // every block, for the destructor
   MemoryStats stats_;

@@ -38,9 +38,11 @@ class StreamImpl {
   virtual ~StreamImpl() = default;
   /// Work is recorded for a graph and not run.
   bool is_capturing() const { return capturing_.load(std::memory_order_relaxed); }
-  /// While capturing: memory that the recorded work uses, for the graph to hold on to. Tensors that are made meanwhile
-  /// are held too.
-  void keep_for_graph(std::shared_ptr<Storage> storage) { graph_storages_.push_back(std::move(storage)); }
+  /// In whose order memory is used that is allocated now: the stream's id, or while it captures that of the graph,
+  /// which has memory of its own (Allocator).
+  uint64_t order() const { return is_capturing() ? graph_order_ : id_; }
+  /// While capturing: memory that the recorded work uses, for the graph to hold on to. That of its own it has anyway.
+  void keep_for_graph(std::shared_ptr<Storage> storage);
   std::vector<std::shared_ptr<Storage>> take_graph_storages() {
     graph_workspace_.reset();
     graph_turns_.reset();
@@ -61,14 +63,18 @@ class StreamImpl {
 
  protected:
   explicit StreamImpl(Backend& backend);
-  void set_capturing(bool on) { capturing_.store(on, std::memory_order_relaxed); }
+  void set_capturing(bool on) {
+    if (on) graph_order_ = new_order();
+    capturing_.store(on, std::memory_order_relaxed);
+  }
 
  private:
+  static uint64_t new_order();
   std::atomic<bool> capturing_{false};
   std::vector<std::shared_ptr<Storage>> graph_storages_;
   std::shared_ptr<Storage> graph_workspace_, graph_turns_;
   Backend* backend_;
-  uint64_t id_;
+  uint64_t id_, graph_order_ = 0;
 };
 
 class EventImpl {

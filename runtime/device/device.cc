@@ -16,10 +16,16 @@
 namespace kiln {
 namespace runtime {
 
-StreamImpl::StreamImpl(Backend& backend) : backend_(&backend) {
-  // Counts over all devices, so that a profile tells streams apart by their ids alone.
-  static std::atomic<uint64_t> next_id{1};
-  id_ = next_id.fetch_add(1);
+StreamImpl::StreamImpl(Backend& backend) : backend_(&backend), id_(new_order()) {}
+
+// Counts over all devices, so that a profile tells streams apart by their ids alone.
+uint64_t StreamImpl::new_order() {
+  static std::atomic<uint64_t> next{1};
+  return next.fetch_add(1);
+}
+
+void StreamImpl::keep_for_graph(std::shared_ptr<Storage> storage) {
+  if (!storage->is_of(order())) graph_storages_.push_back(std::move(storage));
 }
 
 Diagnostic not_in_graph(std::string_view what) {
@@ -45,6 +51,7 @@ const DeviceInfo& DeviceImpl::info() {
 }
 
 Result<Companion*> DeviceImpl::companion(const std::string& name, const MakeCompanion& make) {
+  // Held while it is made: two threads that ask for the same companion get one.
   std::lock_guard lock(companion_mutex_);
   std::unique_ptr<Companion>& slot = companions_[name];
   if (!slot) {
@@ -58,10 +65,7 @@ Result<std::shared_ptr<Storage>> allocate_storage(const Device& device, int64_t 
   StreamImpl& stream = impl.backend().current_stream();
   KILN_TRY(Block * block, impl.allocator().allocate(bytes, stream));
   trace::add_memory(trace::Step::kMemory, impl.name(), bytes);
-  auto storage = std::make_shared<Storage>(impl.shared_from_this(), block, bytes);
-  if (stream.is_capturing()) stream.keep_for_graph(storage);  // each replay writes there again
-  return storage;
-  // Held while it is made: two threads that ask for the same companion get one.
+  return std::make_shared<Storage>(impl.shared_from_this(), block, bytes);
 }
 
 Result<std::shared_ptr<Storage>> allocate_pinned(const Device& gpu, int64_t bytes) {

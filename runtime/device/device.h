@@ -108,6 +108,8 @@ struct Storage {
   void used_on(StreamImpl& stream) {
     if (block_) device->allocator().used_on(block_, stream);
   }
+  /// Whether it was allocated in that order (StreamImpl::order()).
+  bool is_of(uint64_t order) const { return block_ && device->allocator().is_of(block_, order); }
   bool is_used_elsewhere(const StreamImpl& stream) {
     return block_ && device->allocator().is_used_elsewhere(block_, stream);
   }

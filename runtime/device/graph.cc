@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
+#include <set>
 
 #include "runtime/device/device.h"
 #include "runtime/device/graph_refusal.h"
@@ -13,13 +15,36 @@ namespace runtime {
 
 class GraphImpl {
  public:
-  GraphImpl(std::shared_ptr<DeviceImpl> d, Stream s) : device(std::move(d)), stream(std::move(s)) {}
+  /// Once its capture has begun on `queue`.
+  GraphImpl(std::shared_ptr<DeviceImpl> d, Stream s, const StreamImpl& queue)
+      : device(std::move(d)), stream(std::move(s)), order(queue.order()) {
+    device->allocator().open_graph(order);
+  }
+  ~GraphImpl() {
+    captured.reset();
+    device->allocator().close_graph(order);
+  }
+  GraphImpl(const GraphImpl&) = delete;
+  GraphImpl& operator=(const GraphImpl&) = delete;
+
+  /// The queue is about to work on the graph's memory.
+  void note_launch(StreamImpl& queue) {
+    std::lock_guard lock(mutex_);
+    if (!launched_on_.insert(queue.id()).second) return;
+    device->allocator().graph_launched(order, queue);
+    for (const auto& storage : storages) storage->used_on(queue);
+  }
 
   std::shared_ptr<DeviceImpl> device;
   Stream stream;
+  const uint64_t order;          // of its memory
   std::function<Status()> work;  // of Graph::capture: for what it holds
   std::unique_ptr<CapturedWork> captured;
-  std::vector<std::shared_ptr<Storage>> storages;  // that the recorded work uses
+  std::vector<std::shared_ptr<Storage>> storages;  // that the recorded work uses, beside its own memory
+
+ private:
+  std::mutex mutex_;
+  std::set<uint64_t> launched_on_;
 };
 
 namespace {
@@ -42,9 +67,9 @@ Result<GraphCapture> GraphCapture::begin(const Device& device, const Stream& str
   DeviceImpl& impl = *device.impl();
   if (stream && &stream.impl()->backend() != &impl.backend())
     return error(ErrorKind::kValue, "the stream belongs to another device than {}", device.name());
-  auto graph = std::make_shared<GraphImpl>(impl.shared_from_this(), stream);
   Stream queue = stream ? stream : device.current_stream();
   KILN_CHECK_OK(impl.backend().begin_capture(*queue.impl()));
+  auto graph = std::make_shared<GraphImpl>(impl.shared_from_this(), stream, *queue.impl());
   return GraphCapture(std::move(graph), std::move(queue));
 }
 
@@ -85,6 +110,7 @@ Status Graph::launch(const Stream& stream) const {
   if (GraphRefusal::is_on() && impl_->device->is_cuda())
     return with_note(error(ErrorKind::kUnsupported, "a graph cannot be launched while hardware counters are read"),
                      "help: count the statements that it was captured from");
+  impl_->note_launch(queue);
   trace::Scope span(trace::kSpans, trace::Step::kGraphLaunch, "graph", 0, queue.id());
   return impl_->captured->launch(queue);
 }

@@ -83,6 +83,31 @@ TEST_F(CudaGraphTest, KeepsTheMemoryThatItUses) {
   EXPECT_LT(impl->allocator().stats().allocated, in_use);
 }
 
+TEST_F(CudaGraphTest, MemoryOfADeadGraphWaitsForItsLaunches) {
+  const Shape shape = {1 << 21};
+  Stream side = *device.new_stream();
+  auto kernel = load("kernel_a");
+  DeviceAddress inner = 0;
+  Graph graph = *Graph::capture(device, [&]() -> Status {
+    KILN_TRY(const Tensor made, Tensor::zeros(device, DType::kF32, shape));
+    inner = made.address();
+    return launch(*kernel, inner);
+  });
+  const int64_t in_use = impl->allocator().stats().allocated;
+  EXPECT_NE(Tensor::zeros(device, DType::kF32, shape)->address(), inner) << "while the graph is there";
+  ASSERT_TRUE(graph.launch(side).ok());
+  graph = Graph();
+  EXPECT_EQ(impl->allocator().stats().allocated, in_use);
+  EXPECT_GE(fake->count("cuEventRecord"), 1) << "on the stream that it was launched on";
+  std::vector<Tensor> all;
+  bool is_reused = false;
+  for (int i = 0; i < 4; ++i) {
+    all.push_back(*Tensor::zeros(device, DType::kF32, shape));
+    is_reused = is_reused || all.back().address() == inner;
+  }
+  EXPECT_TRUE(is_reused);
+}
+
 TEST_F(CudaGraphTest, RefusesWhatCannotBeRecorded) {
   Tensor x = *Tensor::zeros(device, DType::kF32, Shape{4});
   float values[4] = {};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <set>
 
 #include "runtime/host/host_backend.h"
 #include "support/diag.h"
@@ -19,6 +20,7 @@ struct FakeStream : StreamImpl {
   Status synchronize() override { return {}; }
   Status wait(const EventImpl&) override { return {}; }
   bool is_idle() override { return true; }
+  using StreamImpl::set_capturing;
 };
 
 struct FakeEvent : EventImpl {
@@ -197,6 +199,62 @@ TEST(Allocator, BlocksOfAClosedStreamAreReused) {
   EXPECT_NE(other->address, address) << "streams do not share blocks";
   allocator.stream_closed(*side);
   EXPECT_EQ((*allocator.allocate(30 * kMiB, backend.stream))->address, address);
+}
+
+TEST(Allocator, AGraphUsesItsOwnMemoryAgain) {
+  FakeBackend backend(1000 * kMiB);
+  Allocator allocator(backend, "cuda:0");
+  FakeStream captured(backend), side(backend);
+  allocator.free(*allocator.allocate(30 * kMiB, captured));
+  *backend.events.at(0) = true;
+  captured.set_capturing(true);
+  const uint64_t order = captured.order();
+  allocator.open_graph(order);
+  Block* a = *allocator.allocate(30 * kMiB, captured);
+  const DeviceAddress address = a->address;
+  EXPECT_EQ(backend.reserves, 2) << "not what the stream had before";
+  EXPECT_TRUE(allocator.is_of(a, order));
+  allocator.free(a);
+  EXPECT_EQ(backend.events.size(), 1u) << "work on other streams is no part of it";
+  Block* b = *allocator.allocate(30 * kMiB, captured);
+  EXPECT_EQ(b->address, address);
+  // What a stream beside the captured one uses is not used again.
+  Block* c = *allocator.allocate(30 * kMiB, captured);
+  const DeviceAddress beside = c->address;
+  allocator.used_on(c, side);
+  allocator.free(c);
+  EXPECT_NE((*allocator.allocate(30 * kMiB, captured))->address, beside);
+  captured.set_capturing(false);
+  allocator.free(b);
+  allocator.trim();
+  EXPECT_EQ(allocator.stats().reserved, 90 * kMiB) << "a replay writes there again";
+  EXPECT_NE((*allocator.allocate(30 * kMiB, captured))->address, address);
+  allocator.graph_launched(order, captured);
+  EXPECT_TRUE(allocator.knows(captured));
+  allocator.close_graph(order);
+  allocator.trim();  // waits for the last launch
+  EXPECT_EQ(allocator.stats().reserved, 60 * kMiB);
+}
+
+TEST(Allocator, AGraphsMemoryIsReusedOnceItsLaunchesArePassed) {
+  FakeBackend backend(1000 * kMiB);
+  Allocator allocator(backend, "cuda:0");
+  FakeStream captured(backend);
+  captured.set_capturing(true);
+  const uint64_t order = captured.order();
+  allocator.open_graph(order);
+  Block *freed = *allocator.allocate(30 * kMiB, captured), *kept = *allocator.allocate(30 * kMiB, captured);
+  const DeviceAddress first = freed->address, second = kept->address;
+  allocator.free(freed);
+  captured.set_capturing(false);
+  allocator.graph_launched(order, captured);
+  allocator.close_graph(order);
+  EXPECT_NE((*allocator.allocate(30 * kMiB, backend.stream))->address, first) << "a launch may still run";
+  allocator.free(kept);
+  for (auto& done : backend.events) *done = true;
+  const DeviceAddress reused[] = {(*allocator.allocate(30 * kMiB, backend.stream))->address,
+                                  (*allocator.allocate(30 * kMiB, backend.stream))->address};
+  EXPECT_EQ(std::set(std::begin(reused), std::end(reused)), (std::set{first, second}));
 }
 
 // Random allocations and frees: blocks in use never overlap, lie inside what was reserved, and everything merges back.

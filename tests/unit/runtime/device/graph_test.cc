@@ -62,6 +62,59 @@ TEST(HostGraph, KeepsTheTensorsThatItsWorkMade) {
   EXPECT_EQ(y.to_doubles()->at(0), 4);
 }
 
+TEST(HostGraph, UsesItsMemoryAgainAndGivesItBack) {
+  Device cpu = *open_device("cpu");
+  const Shape shape = {1 << 20};
+  constexpr int64_t kBytes = 4 << 20;
+  const int64_t before = cpu.memory().allocated;
+  Tensor x = *Tensor::full(cpu, DType::kF32, shape, 1);
+  std::vector<Tensor> kept(2);
+  // y = x + 2 by many temporaries, of which one is alive at a time.
+  auto work = [&](Tensor& y, double add) -> Status {
+    KILN_TRY(y, Tensor::empty(cpu, DType::kF32, shape));
+    KILN_CHECK_OK(y.copy_from(x));
+    for (int i = 0; i < 16; ++i) {
+      KILN_TRY(Tensor inner, Tensor::empty(cpu, DType::kF32, shape));
+      KILN_CHECK_OK(inner.copy_from(y));
+      KILN_CHECK_OK(y.fill(-1));
+      KILN_CHECK_OK(y.copy_from(inner));
+    }
+    return x.fill(add);
+  };
+  std::vector<Graph> graphs;
+  for (size_t g = 0; g < 2; ++g) {
+    GraphCapture capture = *GraphCapture::begin(cpu);
+    ASSERT_TRUE(work(kept[g], static_cast<double>(g) + 5).ok());
+    graphs.push_back(*capture.end());
+  }
+  EXPECT_EQ(cpu.memory().allocated, before + 3 * kBytes);
+  EXPECT_LE(cpu.memory().peak, before + 4 * kBytes);
+  // In another order than they were captured in, and with other work between them.
+  ASSERT_TRUE(graphs[1].launch().ok());
+  EXPECT_EQ(kept[1].to_doubles()->at(7), 1);
+  Tensor other = *Tensor::full(cpu, DType::kF32, shape, 9);
+  ASSERT_TRUE(graphs[0].launch().ok());
+  EXPECT_EQ(kept[0].to_doubles()->at(7), 6);
+  EXPECT_EQ(kept[1].to_doubles()->at(7), 1);
+  EXPECT_EQ(other.to_doubles()->at(7), 9);
+  // A tensor outlives its graph, and what the graph had beside it is anybody's.
+  graphs.clear();
+  const int64_t reserved = cpu.memory().reserved;
+  Tensor late = *Tensor::full(cpu, DType::kF32, shape, 8);
+  EXPECT_EQ(cpu.memory().reserved, reserved);
+  EXPECT_EQ(kept[0].to_doubles()->at(7), 6);
+  EXPECT_EQ(kept[1].to_doubles()->at(7), 1);
+  EXPECT_EQ(other.to_doubles()->at(7), 9);
+  // A capture that fails leaves nothing.
+  Tensor made;
+  EXPECT_FALSE(Graph::capture(cpu, [&]() -> Status {
+                 KILN_CHECK_OK(work(made, 1));
+                 return cpu.synchronize();
+               }).ok());
+  made = Tensor();
+  EXPECT_EQ(cpu.memory().allocated, before + 5 * kBytes);
+}
+
 TEST(HostGraph, IsCapturedInTwoSteps) {
   Device cpu = *open_device("cpu");
   Tensor x = *Tensor::zeros(cpu, DType::kF32, Shape{8});
