@@ -17,6 +17,7 @@ constexpr int64_t kElements = (int64_t{1} << 26) + 1;
 std::optional<Graph> flat(const Graph& graph) {
   Graph out = graph;
   const Shape* shape = nullptr;
+  const bool has_dimensions = std::ranges::any_of(graph.nodes, [](const Node& n) { return !n.shape.empty(); });
   for (Node& n : out.nodes) {
     if (n.op == ExprOp::kScalar) continue;
     const bool keeps_shape = n.op == ExprOp::kExpand || n.op == ExprOp::kReshape;  // else they have another one
@@ -25,6 +26,7 @@ std::optional<Graph> flat(const Graph& graph) {
     if (!is_of_elements || (n.op == ExprOp::kInput && (n.strides != row_major(n.shape) || n.alignment < 16)))
       return std::nullopt;
     const Shape& own = graph.nodes[static_cast<size_t>(&n - out.nodes.data())].shape;
+    if (own.empty() && has_dimensions) continue;  // all tuples share it
     if (!shape) shape = &own;
     if (own != *shape) return std::nullopt;
     n.shape = {kElements};
@@ -85,10 +87,17 @@ Result<std::optional<MultiTensor>> multi_tensor(const Graph& graph, const PlanOp
     call += ", ";
     if (const auto* tensor = std::get_if<TensorArg>(&a.value)) {
       if (tensor->offset != 0) return none;
+      const Value& value = out.of_one.values[at(tensor->value)];
+      if (value.shape.empty()) {
+        if (value.input < 0) return none;
+        parameters.push_back(a);
+        out.arguments.push_back(a);
+        call += a.name;
+        continue;
+      }
       out.columns.push_back(*tensor);
-      const DType dtype = out.of_one.values[at(tensor->value)].dtype;
       body += fmt::format("\n    {} = tl.multiple_of(tl.load({} + {}).to({}), 16)", a.name, row, out.columns.size(),
-                          pointer_type(dtype));
+                          pointer_type(value.dtype));
     } else if (const auto* number = std::get_if<int64_t>(&a.value); number && a.scalar < 0 && !a.is_constexpr) {
       if (*number != kElements) return none;  // another size
       call += fmt::format("tl.load({})", row);

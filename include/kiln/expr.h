@@ -151,8 +151,8 @@ struct ExprStore {
 Status run_into(std::span<const ExprStore> stores, ExprVariant variant = ExprVariant::kFused);
 /// Runs the stores, which are made of the first tuple's tensors, for each of the tuples: with its tensors in their
 /// places, in one launch. False where it does not, and nothing was done: the stores are no computation on elements of
-/// tensors of one shape alone, the tuples' tensors differ in more than their shapes, are not row-major or share memory,
-/// or a graph is recorded.
+/// tensors of one shape and on tensors of no dimension that all tuples share, or the tuples' tensors differ in more
+/// than their shapes, are not row-major or share memory.
 Result<bool> run_each_into(std::span<const ExprStore> stores, std::span<const std::vector<Tensor>> tuples);
 /// Runs an operation kPut: each element of its first operand where that of the second says in `to`, counted in elements
 /// from its first, for whichever the third is true. Places lie in the memory of `to`; which of two elements with one

@@ -32,6 +32,7 @@ class DeviceTables {
     constexpr size_t kMostKept = 4;
     DeviceImpl& impl = *device.impl();
     StreamImpl& stream = impl.backend().current_stream();
+    if (stream.is_capturing()) return for_graph(device, words);
     const auto known =
         std::ranges::find_if(kept_, [&](const DeviceTable& t) { return t.stream == stream.id() && t.words == words; });
     if (known != kept_.end()) {
@@ -49,6 +50,17 @@ class DeviceTables {
   }
 
  private:
+  /// The launch keeps it for the graph. It is there before the first replay, on whichever stream: copied on one that
+  /// nobody captures, and waited for.
+  static Result<Tensor> for_graph(const Device& device, std::span<const int64_t> words) {
+    KILN_TRY(const Stream copies, device.new_stream());
+    const StreamGuard guard(copies);
+    const int64_t shape[] = {std::ssize(words)};
+    KILN_TRY(Tensor tensor, Tensor::empty(device, DType::kI64, shape));
+    KILN_CHECK_OK(device.impl()->backend().copy_in(tensor.address(), words.data(), words.size_bytes(), *copies.impl()));
+    return tensor;
+  }
+
   std::vector<DeviceTable> kept_;  // the last one first
 };
 
@@ -143,6 +155,14 @@ bool is_alike(std::span<const Tensor> tuple, std::span<const Tensor> first) {
   return true;
 }
 
+/// The tensor of no dimension behind an argument of the kernel; null: it is a number.
+const Tensor* shared_tensor(const MultiTensorPlan& prepared, const ExprWalk& walk, const fusion::Argument& a) {
+  const auto* tensor = std::get_if<fusion::TensorArg>(&a.value);
+  if (!tensor) return nullptr;
+  const int node = prepared.planned->of_one.values[static_cast<size_t>(tensor->value)].input;
+  return &walk.leaves[static_cast<size_t>(prepared.leaf_of_node[static_cast<size_t>(node)])]->value;
+}
+
 /// Whether what is written shares no memory with anything else of the tuples.
 bool are_apart(std::span<const std::vector<Tensor>> tuples, std::span<const size_t> written) {
   std::vector<const Storage*> targets, all;
@@ -173,7 +193,10 @@ Status launch(MultiTensorPlan& prepared, const ExprWalk& walk, std::span<const s
   KILN_TRY(Tensor of_programs, prepared.programs.of(device, std::move(programs)));
   KILN_TRY(Tensor of_rows, prepared.rows.of(device, std::move(rows)));
   std::vector<std::optional<Arg>> args = {Arg(std::move(of_programs)), Arg(std::move(of_rows))};
-  for (const fusion::Argument& a : planned.arguments) args.emplace_back(number_argument(a, &walk));
+  for (const fusion::Argument& a : planned.arguments) {
+    const Tensor* shared = shared_tensor(prepared, walk, a);
+    args.emplace_back(shared ? Arg(shared) : number_argument(a, &walk));
+  }
   return prepared.kernel.launch({count, 1, 1}, args, launch_options(planned.options, false));
 }
 
@@ -190,8 +213,6 @@ Result<bool> run_each_into(std::span<const ExprStore> stores, std::span<const st
   }
   const std::vector<Tensor>& first = tuples[0];
   const Device& device = roots[0]->device;
-  // The tables are copied from the host.
-  if (device.impl()->backend().current_stream().is_capturing()) return false;
   if (!std::ranges::all_of(tuples, [&](const auto& tuple) { return is_alike(tuple, first); })) return false;
   const ExprWalk walk(roots);
   if (has_scatters(walk)) return false;
@@ -203,6 +224,11 @@ Result<bool> run_each_into(std::span<const ExprStore> stores, std::span<const st
   std::vector<size_t> written;
   for (const Tensor& home : homes) written.push_back(static_cast<size_t>(position_of(home, first)));
   if (!are_apart(tuples, written)) return false;
+  for (const fusion::Argument& a : prepared->planned->arguments)
+    if (const Tensor* shared = shared_tensor(*prepared, walk, a))
+      for (const std::vector<Tensor>& tuple : tuples)
+        for (const size_t i : written)
+          if (tuple[i].storage() == shared->storage()) return false;
   KILN_CHECK_OK(launch(*prepared, walk, tuples, *columns, device));
   for (size_t i = 0; i < stores.size(); ++i) stores[i].value.node()->set_value(homes[i]);
   return true;

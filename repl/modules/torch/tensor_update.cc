@@ -25,12 +25,15 @@ Updated updated(Interp& in, const Value& row) {
   return u;
 }
 
-/// The tensors of an update: the parameter, its gradient, and what is kept.
+/// A number of several parameters, as that of their step where it is a tensor.
+bool is_shared(const Updated& u, const TensorObject& t) { return t.shape().empty() && !u.parameter->shape().empty(); }
+
+/// The tensors of an update: the parameter, its gradient, and what is kept of it alone.
 std::vector<TensorObject*> tensors_of(const Updated& u) {
   std::vector<TensorObject*> out = {u.parameter, u.parameter->grad.get<TensorObject>()};
   for (const Table::Entry& e : u.state->table.entries())
     if (!e.key.missing())
-      if (auto* t = e.value.get<TensorObject>()) out.push_back(t);
+      if (auto* t = e.value.get<TensorObject>(); t && !is_shared(u, *t)) out.push_back(t);
   return out;
 }
 
@@ -50,7 +53,10 @@ std::optional<std::string> form_of(Interp& in, const Updated& u) {
   for (const Table::Entry& e : u.state->table.entries()) {
     if (e.key.missing()) continue;
     form += in.repr(e.key);
-    if (e.value.get<TensorObject>()) continue;
+    if (auto* t = e.value.get<TensorObject>()) {
+      if (is_shared(u, *t)) add_bits('t', reinterpret_cast<uintptr_t>(t));
+      continue;
+    }
     if (e.value.is_float())
       add_bits('f', std::bit_cast<uint64_t>(e.value.real()));
     else if (e.value.small_int_or_bool())

@@ -1,4 +1,5 @@
 // Values that go into tensors that are there: what is read is the old elements, wherever they are written.
+#include "kiln/graph.h"
 #include "tests/unit/runtime/expr/expr_test_util.h"
 
 namespace kiln {
@@ -189,6 +190,45 @@ TEST(ExprStore, RunsTheSameOfManyTensors) {
     }
     EXPECT_EQ(numbers(tuples[t][0]), x[t]);
   }
+}
+
+/// As an optimizer whose step's number is a tensor: each replay reads what it is then.
+TEST(ExprStore, RunsTheSameOfManyTensorsInAGraph) {
+  std::vector<std::vector<Tensor>> tuples;
+  std::vector<std::vector<double>> x;
+  for (const Shape& shape : {Shape{70, 81}, Shape{5, 7, 9}, Shape{1}, Shape{33, 1031}}) {
+    tuples.push_back({random_tensor(shape, tuples.size()), *Tensor::zeros(cpu(), DType::kF32, shape)});
+    x.push_back(numbers(tuples.back()[0]));
+  }
+  const Tensor factor = *Tensor::full(cpu(), DType::kF32, {}, 2.0);
+  auto run = [&]() -> Status {
+    const Expr sum = op(ExprOp::kAdd, {tuples[0][1], op(ExprOp::kMul, {tuples[0][0], factor})});
+    const ExprStore store = {sum, tuples[0][1]};
+    const auto done = run_each_into({&store, 1}, tuples);
+    EXPECT_TRUE(done.ok() && *done);
+    return done.ok() ? Status() : Status(done.error());
+  };
+  ASSERT_TRUE(run().ok());
+  const auto graph = Graph::capture(cpu(), run);
+  ASSERT_TRUE(graph.ok()) << graph.error().message;
+  EXPECT_EQ(graph->size(), 1);
+  double expected = 2;
+  for (const double f : {3.0, 5.0}) {
+    ASSERT_TRUE(factor.fill(f).ok());
+    ASSERT_TRUE(graph->launch().ok());
+    expected += f;
+    for (size_t t = 0; t < tuples.size(); ++t) {
+      const std::vector<double> sums = numbers(tuples[t][1]);
+      for (size_t i = 0; i < sums.size(); ++i) ASSERT_NEAR(sums[i], expected * x[t][i], 1e-4) << t << " " << i;
+    }
+  }
+  // What is written is read as the factor of all others.
+  const Tensor sum = *Tensor::zeros(cpu(), DType::kF32, Shape{1});
+  const Tensor of_sum = *sum.view({});
+  const std::vector<std::vector<Tensor>> aliased = {{tuples[0][0], tuples[0][1]}, {tuples[2][0], sum}};
+  const ExprStore store = {op(ExprOp::kMul, {aliased[0][0], of_sum}), aliased[0][1]};
+  const auto refused = run_each_into({&store, 1}, aliased);
+  EXPECT_TRUE(refused.ok() && !*refused);
 }
 
 TEST(ExprStore, LeavesAloneWhatIsNotTheSameOfManyTensors) {
