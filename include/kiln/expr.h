@@ -175,8 +175,8 @@ ExprCacheStats expr_cache_stats(const Device& device);
 
 // --- gradients ------------------------------------------------------------------------------------------------------
 
-/// Gets each gradient that is complete, and behind it all others that are found or under way.
-using SettleGradients = std::function<Status(std::span<const Expr>)>;
+/// Gets each gradient that is complete; `all` gives it and all others that are found or under way.
+using SettleGradients = std::function<Status(const Expr& gradient, const std::function<std::vector<Expr>()>& all)>;
 
 /// The gradients of Σ seeds[i] · values[i] to each input: expressions of its dtype and shape, which share operations
 /// with the values, and so a plan with them. An input is a leaf or an operation of the values; one that they do not

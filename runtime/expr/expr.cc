@@ -399,17 +399,17 @@ bool Expr::reads(std::span<const Storage* const> storages) const {
 
 bool Expr::is_cheap_again() const {
   constexpr int kCheapFlop = 16;  // per element: no kernel notices them beside its memory
+  const auto is_costly = [](const ExprNode& n) {
+    const ExprOp op = n.node.op;
+    const ExprKind kind = info(op).kind;
+    return n.is_pending() && kind != ExprKind::kPointwise && kind != ExprKind::kView && op != ExprOp::kIota &&
+           op != ExprOp::kFull;
+  };
+  if (has_node(*node_, is_costly)) return false;
   ExprWalk walk(*node_);
   int64_t bytes = 0;
   int flop = 0;
-  for (const ExprNode* n : walk.order) {
-    if (!n->is_pending()) continue;
-    const ExprKind kind = info(n->node.op).kind;
-    if (kind != ExprKind::kPointwise && kind != ExprKind::kView && n->node.op != ExprOp::kIota &&
-        n->node.op != ExprOp::kFull)
-      return false;
-    flop += info(n->node.op).flop;
-  }
+  for (const ExprNode* n : walk.order) flop += n->is_pending() ? info(n->node.op).flop : 0;
   for (const ExprNode* leaf : walk.leaves) bytes += leaf->value.numel() * size_of(leaf->value.dtype());
   return flop <= kCheapFlop && bytes <= numel() * size_of(dtype());
 }

@@ -135,24 +135,18 @@ Diagnostic refused(const ExprNode& n) {
                    "help: detach() its operands, if it is a constant here");
 }
 
-/// What is pending in the roots, but what is in `without` and behind it; users before their operands, in an order that
-/// the structure alone decides, as plans are kept by it.
-Nodes pending_in(const Nodes& roots, const std::unordered_set<const ExprNode*>& without = {}) {
+/// What is pending in the roots, but what the visit has seen before and is behind that; users before their operands, in
+/// an order that the structure alone decides, as plans are kept by it.
+Nodes pending_in(const Nodes& roots, uint64_t visit) {
   Nodes found, work(roots.rbegin(), roots.rend());
-  std::unordered_set<const ExprNode*> seen;
   while (!work.empty()) {
-    const std::shared_ptr<ExprNode> n = std::move(work.back());
+    std::shared_ptr<ExprNode> n = std::move(work.back());
     work.pop_back();
-    if (!n->is_pending() || without.contains(n.get()) || !seen.insert(n.get()).second) continue;
-    found.push_back(n);
+    if (!n->is_pending() || n->visit == visit) continue;
+    n->visit = visit;
     work.insert(work.end(), n->operands.rbegin(), n->operands.rend());
+    found.push_back(std::move(n));
   }
-  return found;
-}
-
-std::unordered_set<const ExprNode*> set_of(const Nodes& nodes) {
-  std::unordered_set<const ExprNode*> found;
-  for (const auto& n : nodes) found.insert(n.get());
   return found;
 }
 
@@ -160,7 +154,14 @@ class Sweep {
  public:
   Sweep(std::span<const Expr> values, std::span<const Expr> seeds, std::span<const Expr> inputs,
         const SettleGradients& settle, bool are_constant)
-      : values_(values), seeds_(seeds), inputs_(inputs), settle_(settle), are_constant_(are_constant) {}
+      : values_(values), seeds_(seeds), inputs_(inputs), settle_(settle), are_constant_(are_constant) {
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      if (!inputs[k]) continue;
+      const ExprNode& n = *inputs[k].node();
+      inputs_at_[&n].push_back(k);
+      if (is_plain_leaf(n)) plain_inputs_.push_back(k);
+    }
+  }
 
   Result<std::vector<Expr>> run() {
     KILN_CHECK_OK(check());
@@ -176,7 +177,7 @@ class Sweep {
           "help: make the inputs by GradScope::variable()");
     Nodes seeds;
     for (const Expr& seed : seeds_) seeds.push_back(seed.shared());
-    of_seeds_ = set_of(pending_in(seeds));
+    for (const auto& n : pending_in(seeds, next_visit())) of_seeds_.insert(n.get());
     for (size_t i = 0; i < values_.size(); ++i) KILN_CHECK_OK(add(values_[i].node(), seeds_[i]));
     std::vector<Expr> out(inputs_.size());
     for (size_t i = order_.size(); i-- > 0;) {
@@ -187,14 +188,15 @@ class Sweep {
       const Expr g = std::move(found->second);
       gradients_.erase(found);
       if (settle_) {
-        std::vector<Expr> all = {g};
-        for (const Expr& e : out)
-          if (e) all.push_back(e);
-        for (const auto& [node, e] : gradients_) all.push_back(e);
-        KILN_CHECK_OK(settle_(all));
+        KILN_CHECK_OK(settle_(g, [&] {
+          std::vector<Expr> all = {g};
+          for (const Expr& e : out)
+            if (e) all.push_back(e);
+          for (const auto& [node, e] : gradients_) all.push_back(e);
+          return all;
+        }));
       }
-      for (size_t k = 0; k < inputs_.size(); ++k)
-        if (is_input(*n, inputs_[k])) out[k] = g;
+      for (const size_t k : inputs_that_are(*n)) out[k] = g;
       if (n->gradient) KILN_CHECK_OK(compute(g, out));
       KILN_CHECK_OK(step(n, g));
     }
@@ -220,11 +222,15 @@ class Sweep {
   }
 
   /// A variable is itself alone; a leaf without a scope is every leaf of the same tensor.
-  static bool is_input(const ExprNode& n, const Expr& input) {
-    const ExprNode& in = *input.node();
-    return &n == &in ||
-           (n.value && in.value && n.recordings.empty() && in.recordings.empty() && same_tensor(n.value, in.value));
+  std::vector<size_t> inputs_that_are(const ExprNode& n) const {
+    std::vector<size_t> found;
+    if (const auto known = inputs_at_.find(&n); known != inputs_at_.end()) found = known->second;
+    if (is_plain_leaf(n))
+      for (const size_t k : plain_inputs_)
+        if (const ExprNode& in = *inputs_[k].node(); &in != &n && same_tensor(n.value, in.value)) found.push_back(k);
+    return found;
   }
+  static bool is_plain_leaf(const ExprNode& n) { return n.value && n.recordings.empty(); }
 
   /// Post-order, by an explicit stack: histories are long. Only what depends on an input is in the order.
   void visit(const std::shared_ptr<ExprNode>& root) {
@@ -239,8 +245,8 @@ class Sweep {
         stack.emplace_back(n->operands[next++], 0);  // which ends the life of the reference n
         continue;
       }
-      bool here = false, is_one = false;
-      for (const Expr& in : inputs_) is_one = is_one || is_input(*n, in);
+      bool here = false;
+      const bool is_one = !inputs_that_are(*n).empty();
       if (!n->constant && is_float(n->node.dtype)) {
         for (const auto& operand : n->operands) here = here || depends_[operand.get()];
         if (n->released) released_ = n.get();
@@ -318,19 +324,22 @@ class Sweep {
   /// operations that others are made of too: they would else be done again with those, which stay pending and share
   /// kernels with what is made of them.
   Status compute(const Expr& g, const std::vector<Expr>& out) const {
-    const Nodes own = pending_in({g.shared()});
+    const uint64_t visit = next_visit();
+    const Nodes own = pending_in({g.shared()}, visit);
     if (own.empty()) return {};
     Nodes others;
     for (const auto& exprs : {std::span<const Expr>(out), values_})
       for (const Expr& e : exprs)
         if (e) others.push_back(e.shared());
     for (const auto& [node, e] : gradients_) others.push_back(e.shared());
-    std::unordered_set<const ExprNode*> read = set_of(others);
-    for (const auto& n : pending_in(others, set_of(own)))
-      for (const auto& operand : n->operands) read.insert(operand.get());
+    constexpr int kNotRead = 0, kRead = 1;
+    for (const auto& n : own) n->position = kNotRead;
+    for (const auto& n : others) n->position = kRead;
+    for (const auto& n : pending_in(others, visit))
+      for (const auto& operand : n->operands) operand->position = kRead;
     Nodes shared;
     for (const auto& n : own)
-      if (read.contains(n.get())) shared.push_back(n);
+      if (n->position == kRead) shared.push_back(n);
     std::vector<Expr> wanted = {g};
     // Gradients of inputs that are complete: until they are asked for, they would hold all that they are made of.
     for (const Expr& e : out)
@@ -376,6 +385,8 @@ class Sweep {
   const std::span<const Expr> values_, seeds_, inputs_;
   const SettleGradients& settle_;
   const bool are_constant_;
+  std::unordered_map<const ExprNode*, std::vector<size_t>> inputs_at_;
+  std::vector<size_t> plain_inputs_;
   std::vector<std::shared_ptr<ExprNode>> order_;
   std::unordered_map<const ExprNode*, bool> depends_;
   std::unordered_set<const ExprNode*> of_seeds_;

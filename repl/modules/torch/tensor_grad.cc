@@ -170,12 +170,12 @@ Value gradients_found(Interp& in, NativeArgs& a, bool constant) {
     return e.tensor() || e.device().is_cuda() || !is_small(e) ? Status() : on_host(e);
   };
   int calls = 0;
-  auto settle = [&](std::span<const Expr> exprs) -> Status {
+  auto settle = [&](const Expr& gradient, const std::function<std::vector<Expr>()>& all) -> Status {
     constexpr int kBetweenLooks = 32;
     in.check_interrupt();
-    KILN_CHECK_OK(settle_small(exprs[0]));
-    if (always_lazy || ++calls % kBetweenLooks != 0 || !exprs[0].has_operations(kMostGradientOperations)) return {};
-    return is_small(exprs[0]) ? on_host(exprs[0]) : run_together(exprs);
+    KILN_CHECK_OK(settle_small(gradient));
+    if (always_lazy || ++calls % kBetweenLooks != 0 || !gradient.has_operations(kMostGradientOperations)) return {};
+    return is_small(gradient) ? on_host(gradient) : run_together(all());
   };
   std::vector<Value> out;
   for (const Expr& e : taken(in, gradients(values, seeds, inputs, settle, constant))) {
