@@ -192,7 +192,10 @@ class Sweep {
           std::vector<Expr> all = {g};
           for (const Expr& e : out)
             if (e) all.push_back(e);
-          for (const auto& [node, e] : gradients_) all.push_back(e);
+          // In the order of the nodes, not of their addresses: plans are kept by it.
+          for (size_t k = i; k-- > 0;)
+            if (const auto later = gradients_.find(order_[k].get()); later != gradients_.end())
+              all.push_back(later->second);
           return all;
         }));
       }

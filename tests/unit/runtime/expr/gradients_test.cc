@@ -572,6 +572,30 @@ TEST(Gradients, LongChainsAreWalked) {
   EXPECT_NEAR(elements((*found)[0])[0], std::exp(20000 * std::log(1.0001)), 0.01);
 }
 
+/// What is computed on the way has one order, so that its plan is found again in the next step.
+TEST(Gradients, GiveWhatIsUnderWayInOneOrder) {
+  auto order = [&] {
+    std::vector<Expr> inputs;
+    Expr sum;
+    for (int64_t i = 1; i <= 40; ++i) {
+      inputs.emplace_back(random_tensor({i}, static_cast<uint64_t>(i)));
+      const Expr part = total(op(ExprOp::kMul, {inputs.back(), inputs.back()}));
+      sum = sum ? op(ExprOp::kAdd, {sum, part}) : part;
+    }
+    const Expr one(*Tensor::full(cpu(), DType::kF32, Shape{}, 1.0));
+    std::vector<std::vector<int64_t>> sizes;
+    EXPECT_TRUE(gradients({&sum, 1}, {&one, 1}, inputs, [&](const Expr&, const auto& all) {
+                  for (const Expr& e : all()) sizes.emplace_back(1, e.numel());
+                  return Status();
+                }).ok());
+    return sizes;
+  };
+  const auto first = order();
+  std::vector<std::unique_ptr<char[]>> between;  // the nodes lie elsewhere then
+  for (size_t i = 1; i < 200; ++i) between.push_back(std::make_unique<char[]>(8 * i));
+  EXPECT_EQ(order(), first);
+}
+
 /// The forward and the backward of a layer are planned together.
 TEST(Gradients, ShareAPlanWithTheValue) {
   const Expr in[] = {Expr(random_tensor({67, 40}, 1)), Expr(random_tensor({40, 30}, 2)), Expr(random_tensor({30}, 3))};
