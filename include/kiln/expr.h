@@ -107,6 +107,12 @@ class Expr {
   std::shared_ptr<runtime::ExprNode> node_;
 };
 
+/// Which of them has reads(storages), in one walk through all of them.
+std::vector<bool> which_read(std::span<const Expr> exprs, std::span<const runtime::Storage* const> storages);
+/// What is pending in any of them, operands before their users, each once. Its position (ExprNode::position) is that in
+/// the list until the next walk on this thread.
+std::vector<const runtime::ExprNode*> pending_operations(std::span<const Expr> exprs);
+
 /// The expression of one operation, with torch's rules for dtypes and shapes. kType: shapes, dtypes or devices that do
 /// not match (both are named); kValue: an axis outside of the range.
 Result<Expr> apply(ExprOp op, std::span<const Expr> operands, ExprAttributes attributes = {});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <unordered_map>
 
 #include "compiler/fusion/infer.h"
 #include "runtime/device/device.h"
@@ -34,20 +35,42 @@ bool same_number(const fusion::Number& a, const fusion::Number& b) {
   return a.index() == b.index() && bits_of(a) == bits_of(b);
 }
 
-void collect(const ExprNode& n, uint64_t visit, ExprWalk& out) {
+/// The leaves of a walk by their memory. While they are few, comparing with each costs less than hashing.
+class LeavesByMemory {
+ public:
+  /// The leaf with the same tensor, or null: then `n` is it from now on.
+  const ExprNode* find_or_add(const ExprNode& n, std::vector<const ExprNode*>& leaves) {
+    constexpr size_t kFew = 16;
+    const auto is_same = [&](const ExprNode* leaf) { return same_tensor(leaf->value, n.value); };
+    const ExprNode* found = nullptr;
+    if (leaves.size() <= kFew) {
+      if (const auto known = std::ranges::find_if(leaves, is_same); known != leaves.end()) found = *known;
+    } else {
+      if (by_memory_.empty())
+        for (const ExprNode* leaf : leaves) by_memory_.emplace(leaf->value.storage().get(), leaf);
+      const auto [first, last] = by_memory_.equal_range(n.value.storage().get());
+      for (auto it = first; it != last && !found; ++it)
+        if (is_same(it->second)) found = it->second;
+      if (!found) by_memory_.emplace(n.value.storage().get(), &n);
+    }
+    if (!found) leaves.push_back(&n);
+    return found;
+  }
+
+ private:
+  std::unordered_multimap<const Storage*, const ExprNode*> by_memory_;
+};
+
+void collect(const ExprNode& n, uint64_t visit, LeavesByMemory& leaves, ExprWalk& out) {
   if (n.visit == visit) return;
   n.visit = visit;
   if (n.is_pending())
-    for (const auto& operand : n.operands) collect(*operand, visit, out);
-  if (n.value) {
-    // Leaves are few: comparing with each costs less than hashing tensors.
-    for (const ExprNode* leaf : out.leaves)
-      if (same_tensor(leaf->value, n.value)) {
-        n.position = leaf->position;
-        return;
-      }
-    out.leaves.push_back(&n);
-  }
+    for (const auto& operand : n.operands) collect(*operand, visit, leaves, out);
+  if (n.value)
+    if (const ExprNode* leaf = leaves.find_or_add(n, out.leaves)) {
+      n.position = leaf->position;
+      return;
+    }
   if (n.is_scalar()) {
     for (const ExprNode* known : out.scalars)
       if (same_number(known->node.attributes.value, n.node.attributes.value)) {
@@ -152,7 +175,8 @@ ExprWalk::ExprWalk(std::span<const ExprNode* const> wanted, std::vector<bool> or
   const uint64_t visit = next_visit();
   constexpr size_t kFew = 8;  // nodes of most expressions
   order.reserve(kFew), leaves.reserve(kFew), is_argument.reserve(kFew), is_of_places.reserve(kFew);
-  for (const ExprNode* root : wanted) collect(*root, visit, *this);
+  LeavesByMemory by_memory;
+  for (const ExprNode* root : wanted) collect(*root, visit, by_memory, *this);
   for (const ExprNode* root : wanted) roots.push_back(root->position);
 }
 
@@ -355,10 +379,7 @@ bool has_node(const ExprNode& root, Test&& is_so) {
 
 int Expr::operations() const {
   if (is_first_operation(*node_)) return 1;
-  int n = 0;
-  for (const ExprNode* node : ExprWalk(*node_).order) n += node->is_pending();
-  node_->most_operations = n;
-  return n;
+  return node_->most_operations = static_cast<int>(pending_operations({this, 1}).size());
 }
 
 bool Expr::has_operations(int at_least) const { return node_->most_operations >= at_least && operations() >= at_least; }
@@ -431,14 +452,8 @@ bool Expr::is_of_counts() const {
 
 std::vector<Expr::Part> Expr::pending_parts() const {
   if (is_first_operation(*node_)) return {{node_.get(), false}};
-  ExprWalk walk(*node_);
   std::vector<Part> parts;
-  std::vector<int> part_at(walk.order.size(), -1);
-  for (size_t i = 0; i < walk.order.size(); ++i) {
-    if (!walk.order[i]->is_pending()) continue;
-    part_at[i] = static_cast<int>(parts.size());
-    parts.push_back({walk.order[i], false});
-  }
+  for (const ExprNode* n : pending_operations({this, 1})) parts.push_back({n, false});
   // Users come after their operands: what a product reads through views is a factor too.
   for (size_t i = parts.size(); i-- > 0;) {
     const ExprNode* n = parts[i].node;
@@ -446,10 +461,61 @@ std::vector<Expr::Part> Expr::pending_parts() const {
         n->node.op == ExprOp::kMatMul || (parts[i].is_factor && info(n->node.op).kind == ExprKind::kView);
     if (!passes) continue;
     for (const auto& operand : n->operands)
-      if (const int p = operand->is_pending() ? part_at[static_cast<size_t>(operand->position)] : -1; p >= 0)
-        parts[static_cast<size_t>(p)].is_factor = true;
+      if (operand->is_pending()) parts[static_cast<size_t>(operand->position)].is_factor = true;
   }
   return parts;
+}
+
+std::vector<bool> which_read(std::span<const Expr> exprs, std::span<const Storage* const> storages) {
+  std::vector<bool> found;
+  const uint64_t visit = next_visit();
+  // Post-order by a stack: a node knows of its operands whether they read.
+  constexpr int kReads = 1, kReadsNot = 0;
+  std::vector<std::pair<const ExprNode*, size_t>> stack;
+  auto enter = [&](const ExprNode& n) {
+    if (n.visit == visit) return;
+    n.visit = visit;
+    n.position = n.value && std::ranges::find(storages, n.value.storage().get()) != storages.end() ? kReads : kReadsNot;
+    if (n.is_pending()) stack.emplace_back(&n, 0);
+  };
+  for (const Expr& e : exprs) {
+    enter(*e.node());
+    while (!stack.empty()) {
+      auto& [n, next] = stack.back();
+      if (next > 0 && n->operands[next - 1]->position == kReads) n->position = kReads;
+      if (next == n->operands.size() || n->position == kReads)
+        stack.pop_back();
+      else
+        enter(*n->operands[next++]);  // which ends the life of the references
+    }
+    found.push_back(e.node()->is_pending() && e.node()->position == kReads);
+  }
+  return found;
+}
+
+std::vector<const ExprNode*> pending_operations(std::span<const Expr> exprs) {
+  std::vector<const ExprNode*> order;
+  const uint64_t visit = next_visit();
+  std::vector<std::pair<const ExprNode*, size_t>> stack;
+  auto enter = [&](const ExprNode& n) {
+    if (n.visit == visit || !n.is_pending()) return;
+    n.visit = visit;
+    stack.emplace_back(&n, 0);
+  };
+  for (const Expr& e : exprs) {
+    enter(*e.node());
+    while (!stack.empty()) {
+      auto& [n, next] = stack.back();
+      if (next < n->operands.size()) {
+        enter(*n->operands[next++]);
+        continue;
+      }
+      n->position = static_cast<int>(order.size());
+      order.push_back(n);
+      stack.pop_back();
+    }
+  }
+  return order;
 }
 
 std::vector<const Storage*> Expr::all_read() const {

@@ -47,14 +47,13 @@ void PendingTensors::run_readers(Interp& in, const runtime::Storage* storage) {
   if (std::any_of(dropped_.begin(), dropped_.end(), [&](const Dropped& d) { return Expr(d.result).reads(storage); }))
     run_dropped(in);
   // Computing one takes it out of the list, and may make others leaves of what is left.
-  for (size_t i = 0; i < tensors_.size();) {
-    Ref<TensorObject> t(tensors_[i]);
-    if (!t->expr().reads(storage)) {
-      ++i;
-      continue;
-    }
-    t->tensor(in);
-    i = 0;
+  for (;;) {
+    std::vector<Expr> exprs;
+    for (const TensorObject* t : tensors_) exprs.push_back(t->pending_expr());
+    const std::vector<bool> reads = which_read(exprs, {&storage, 1});
+    const auto first = std::ranges::find(reads, true);
+    if (first == reads.end()) return;
+    Ref<TensorObject>(tensors_[static_cast<size_t>(first - reads.begin())])->tensor(in);
   }
 }
 
@@ -132,17 +131,26 @@ void PendingTensors::store(Interp& in, std::vector<Ref<TensorObject>> together,
   // overwrite something itself.
   for (size_t homes_before = homes.size() + 1; homes_before != homes.size();) {
     homes_before = homes.size();
-    for (TensorObject* t : tensors_)
-      if (!known.contains(t) && t->expr().reads(homes)) {
-        together.emplace_back(t);
-        note(*t);
-      }
+    std::vector<TensorObject*> others;
+    std::vector<Expr> exprs;
+    for (TensorObject* t : tensors_) {
+      if (known.contains(t)) continue;
+      others.push_back(t);
+      exprs.push_back(t->pending_expr());
+    }
+    const std::vector<bool> reads = which_read(exprs, homes);
+    for (size_t i = 0; i < others.size(); ++i) {
+      if (!reads[i]) continue;
+      together.emplace_back(others[i]);
+      note(*others[i]);
+    }
   }
   // What they are made of and somebody holds is stored as well: pending, as the sums of an optimizer that began with
   // zeros, it would grow with each step, and keep all that it is made of.
-  std::unordered_set<const runtime::ExprNode*> parts;
-  for (const auto& t : together)
-    for (const Expr::Part& part : t->expr().pending_parts()) parts.insert(part.node);
+  std::vector<Expr> whole;
+  for (const auto& t : together) whole.push_back(t->expr());
+  const std::vector<const runtime::ExprNode*> operations = pending_operations(whole);
+  const std::unordered_set<const runtime::ExprNode*> parts(operations.begin(), operations.end());
   for (TensorObject* t : tensors_)
     if (!known.contains(t) && parts.contains(t->expr().node()) && !t->expr().is_cheap_again()) together.emplace_back(t);
   if (together.empty()) return;
