@@ -59,8 +59,9 @@ void PendingTensors::run_readers(Interp& in, const runtime::Storage* storage) {
 
 namespace {
 
-Tensor computed(Interp& in, const Expr& expr) {
-  const bool on_host = is_for_host(in, expr);
+Tensor computed(Interp& in, const Expr& expr, bool is_read = true) {
+  // Of what a GPU made and nobody reads, nothing comes to the host, which would wait for it.
+  const bool on_host = is_for_host(in, expr) && (is_read || !expr.device().is_cuda());
   // A block of a model reads again what the one before it added to, and gradients read operands of products again.
   if (!on_host && run_and_keep({&expr, 1}, torch_state(in).expects_gradients()).ok() && expr.tensor())
     return *expr.tensor();
@@ -94,7 +95,7 @@ void PendingTensors::run_dropped(Interp& in) {
     return std::ranges::find(all, node.lock(), &Dropped::result) != all.end();
   };
   for (const Dropped& d : all)
-    if (!d.other_half || is_dropped(*d.other_half)) computed(in, Expr(d.result));
+    if (!d.other_half || is_dropped(*d.other_half)) computed(in, Expr(d.result), /*is_read=*/false);
 }
 
 bool PendingTensors::has_view_of(const TensorObject& t) const {

@@ -175,6 +175,15 @@ TEST_F(FakeGpuTest, OnlyAnAnswerIsReadOfAComparison) {
   }
 }
 
+// Nobody reads it, so that it need not go to the host, however small it is.
+TEST_F(FakeGpuTest, DroppedResultsAreComputedWithoutAWait) {
+  run("import time, torch\nx = torch.ones(64, 10)\nstart = time.time()\n");
+  const int copies = fake->count("cuMemcpyDtoHAsync"), before = launches();
+  run("for _ in range(3):\n    loss = (x * 2).mean()\n    del loss\ntorch.cuda.synchronize()\n");
+  EXPECT_EQ(fake->count("cuMemcpyDtoHAsync") - copies, 0);
+  EXPECT_GE(launches() - before, 3);
+}
+
 // What is assigned to rows is computed there, without a copy.
 TEST_F(FakeGpuTest, PendingValuesAreStoredWhereTheyAreAssigned) {
   run("import torch\nx, y = torch.ones(300, 400), torch.ones(300, 400)\ntorch.cuda.synchronize()\n");
