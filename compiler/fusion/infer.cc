@@ -73,7 +73,7 @@ Diagnostic needs_float(ExprOp op, DType got) {
                    "help: convert first, with .float()");
 }
 
-Result<Node> view(ExprOp op, const Node& x, Node out) {
+Status view(ExprOp op, const Node& x, Node& out) {
   ExprAttributes& a = out.attributes;
   const size_t rank = x.shape.size();
   out.dtype = x.dtype;
@@ -89,7 +89,7 @@ Result<Node> view(ExprOp op, const Node& x, Node out) {
       seen[static_cast<size_t>(d)] = true;
       out.shape.push_back(x.shape[static_cast<size_t>(d)]);
     }
-    return out;
+    return {};
   }
   if (op == ExprOp::kExpand) {
     if (a.shape.size() < rank)
@@ -104,7 +104,7 @@ Result<Node> view(ExprOp op, const Node& x, Node out) {
                      to_string(a.shape), d, own, a.shape[d]);
     }
     out.shape = a.shape;
-    return out;
+    return {};
   }
   if (op == ExprOp::kReshape) {
     int64_t known = 1, unknown = -1;
@@ -124,7 +124,7 @@ Result<Node> view(ExprOp op, const Node& x, Node out) {
       return error(ErrorKind::kType, "reshape: {} has {} elements and cannot become {}", to_string(x.shape), n,
                    to_string(a.shape));
     out.shape = a.shape;
-    return out;
+    return {};
   }
   KILN_ASSERT(op == ExprOp::kSlice, "view {}", name(op));
   if (a.steps.empty()) a.steps.assign(rank, 1);
@@ -140,10 +140,10 @@ Result<Node> view(ExprOp op, const Node& x, Node out) {
                    a.shape[d], a.starts[d], a.steps[d], d, x.shape[d]);
   }
   out.shape = a.shape;
-  return out;
+  return {};
 }
 
-Result<Node> reduce(ExprOp op, const Node& x, Node out) {
+Status reduce(ExprOp op, const Node& x, Node& out) {
   ExprAttributes& a = out.attributes;
   KILN_TRY(a.axes, axes_of(op, x, a.axes, a.axes.empty()));
   int64_t n = 1;
@@ -167,10 +167,10 @@ Result<Node> reduce(ExprOp op, const Node& x, Node out) {
                        "help: reshape, so that the dimensions are one");
     out.dtype = DType::kI64;
   }
-  return out;
+  return {};
 }
 
-Result<Node> row(ExprOp op, Operands in, Node out) {
+Status row(ExprOp op, Operands in, Node& out) {
   ExprAttributes& a = out.attributes;
   const Node& x = *in[0];
   out.shape = x.shape;
@@ -180,7 +180,7 @@ Result<Node> row(ExprOp op, Operands in, Node out) {
     if (in.size() != 1 || a.axes.size() != 1)
       return error(ErrorKind::kType, "{} takes one tensor and one dimension", name(op));
     KILN_TRY(a.axes, axes_of(op, x, a.axes, false));
-    return out;
+    return {};
   }
   out.dtype = a.dtype.value_or(x.dtype);
   if (!is_float(out.dtype)) return needs_float(op, out.dtype);
@@ -188,7 +188,7 @@ Result<Node> row(ExprOp op, Operands in, Node out) {
   if (op == ExprOp::kSoftmax || op == ExprOp::kLogSoftmax) {
     if (in.size() != 1 || a.axes.size() > 1)
       return error(ErrorKind::kType, "{} takes one tensor and one dimension", name(op));
-    return out;
+    return {};
   }
   const size_t most = op == ExprOp::kLayerNorm ? 3 : 2;
   if (in.empty() || in.size() > most)
@@ -202,10 +202,10 @@ Result<Node> row(ExprOp op, Operands in, Node out) {
     if (in[i]->shape != want)
       return error(ErrorKind::kType, "{} of {}: the {} has the shape {} and must have {}", name(op), to_string(x.shape),
                    i == 1 ? "weight" : "bias", to_string(in[i]->shape), to_string(want));
-  return out;
+  return {};
 }
 
-Result<Node> matmul(Operands in, Node out) {
+Status matmul(Operands in, Node& out) {
   const Node &a = *in[0], &b = *in[1];
   auto fail = [&](std::string_view why) {
     return error(ErrorKind::kType, "matmul of {} and {}: {}", to_string(a.shape), to_string(b.shape), why);
@@ -231,36 +231,37 @@ Result<Node> matmul(Operands in, Node out) {
                      "help: multiply floats or int8, converting with .to(dtype)");
   const DType usual = is_int(a.dtype) ? DType::kI32 : is_fp8(a.dtype) ? DType::kBF16 : a.dtype;
   out.dtype = out.attributes.dtype.value_or(usual);
-  return out;
+  return {};
 }
 
-Result<Node> iota(Node out) {
+Status iota(Node& out) {
   const ExprAttributes& a = out.attributes;
   out.dtype = a.dtype.value_or(DType::kI64);
   if (a.shape.size() != 1 || a.shape[0] < 0 || !is_int(out.dtype) || out.dtype == DType::kI1)
     return error(ErrorKind::kType, "iota has one dimension, of integers");
   out.shape = a.shape;
-  return out;
+  return {};
 }
 
-Result<Node> full(Node out) {
+Status full(Node& out) {
   const ExprAttributes& a = out.attributes;
   out.dtype = a.dtype.value_or(DType::kF32);
   if (std::ranges::any_of(a.shape, [](int64_t d) { return d < 0; }))
     return error(ErrorKind::kType, "full of negative dimensions");
   out.shape = a.shape;
-  return out;
+  return {};
 }
 
 /// The result has the dimensions of the first operand, along some of which the others say where to look.
-Result<Node> take(Operands in, Node out) {
+Status take(Operands in, Node& out) {
   ExprAttributes& a = out.attributes;
   const Node& x = *in[0];
   if (in.size() != a.axes.size() + 1)
     return error(ErrorKind::kType, "take along {} dimensions needs as many tensors of places, got {}", a.axes.size(),
                  in.size() - 1);
   const int rank = static_cast<int>(x.shape.size());
-  Node rest = x;  // with one element where places are looked up
+  Node rest;
+  rest.shape = x.shape;  // with one element where places are looked up
   std::vector<bool> seen(x.shape.size());
   for (int& d : a.axes) {
     if (d < -rank || d >= rank) return error(ErrorKind::kValue, "take: dimension {} of a tensor that has {}", d, rank);
@@ -283,12 +284,12 @@ Result<Node> take(Operands in, Node out) {
     if (x.shape[at(d)] == 0 && numel(out.shape) > 0 && !a.any_outside)
       return error(ErrorKind::kValue, "take: dimension {} has no elements", d);
   out.dtype = x.dtype;
-  return out;
+  return {};
 }
 
 /// What a take read, added up where it came from: the result has its operand's shape, whose dimensions of one element
 /// the values may repeat.
-Result<Node> scatter_add(Operands in, Node out) {
+Status scatter_add(Operands in, Node& out) {
   ExprAttributes& a = out.attributes;
   const Node& x = *in[0];
   const size_t rank = x.shape.size();
@@ -315,18 +316,18 @@ Result<Node> scatter_add(Operands in, Node out) {
   if (both != x.shape) return error(ErrorKind::kType, "scatter_add: places do not broadcast to {}", to_string(x.shape));
   out.shape = a.shape;
   out.dtype = x.dtype;
-  return out;
+  return {};
 }
 
 /// Values, where each goes, and whether it does.
-Result<Node> put(Operands in, Node out) {
+Status put(Operands in, Node& out) {
   if (in[0]->op == ExprOp::kScalar || !is_int(in[1]->dtype) || in[1]->dtype == DType::kI1 ||
       in[1]->op == ExprOp::kScalar || in[2]->dtype != DType::kI1)
     return error(ErrorKind::kType, "put takes a tensor, a tensor of integers and one of bools, got {}, {} and {}",
                  info(in[0]->dtype).torch, info(in[1]->dtype).torch, info(in[2]->dtype).torch);
   KILN_TRY(out.shape, broadcast(ExprOp::kPut, in));
   out.dtype = in[0]->dtype;
-  return out;
+  return {};
 }
 
 /// Refuses what torch refuses of bools and floats, and gives the dtype.
@@ -423,14 +424,13 @@ DType operand_dtype(ExprOp op, Operands inputs) {
 
 namespace {
 
-Result<Node> infer_any(ExprOp op, Operands in, std::span<const int> positions, ExprAttributes attributes) {
+Status infer_any(ExprOp op, Operands in, std::span<const int> positions, ExprAttributes attributes, Node& out) {
   const ExprOpInfo& row_of = info(op);
   if (row_of.arity != ExprOpInfo::kAnyNumber && static_cast<size_t>(row_of.arity) != in.size())
     return error(ErrorKind::kType, "{} takes {} operands, got {}", name(op), row_of.arity, in.size());
   if (in.empty() && op != ExprOp::kIota && op != ExprOp::kFull)
     return error(ErrorKind::kType, "{} needs an operand", name(op));
   KILN_ASSERT(in.size() == positions.size(), "{}: {} operands at {} positions", name(op), in.size(), positions.size());
-  Node out;
   out.op = op;
   out.inputs.assign(positions.begin(), positions.end());
   out.attributes = std::move(attributes);
@@ -439,18 +439,18 @@ Result<Node> infer_any(ExprOp op, Operands in, std::span<const int> positions, E
     case ExprKind::kScalar:
       break;
     case ExprKind::kView:
-      return view(op, *in[0], std::move(out));
+      return view(op, *in[0], out);
     case ExprKind::kPlace:
-      if (op == ExprOp::kScatterAdd) return scatter_add(in, std::move(out));
-      if (op == ExprOp::kPut) return put(in, std::move(out));
-      if (op == ExprOp::kFull) return full(std::move(out));
-      return op == ExprOp::kIota ? iota(std::move(out)) : take(in, std::move(out));
+      if (op == ExprOp::kScatterAdd) return scatter_add(in, out);
+      if (op == ExprOp::kPut) return put(in, out);
+      if (op == ExprOp::kFull) return full(out);
+      return op == ExprOp::kIota ? iota(out) : take(in, out);
     case ExprKind::kReduce:
-      return reduce(op, *in[0], std::move(out));
+      return reduce(op, *in[0], out);
     case ExprKind::kRow:
-      return row(op, in, std::move(out));
+      return row(op, in, out);
     case ExprKind::kMatmul:
-      return matmul(in, std::move(out));
+      return matmul(in, out);
     case ExprKind::kCall:
       if (!out.attributes.function) return error(ErrorKind::kType, "call needs a jit function");
       [[fallthrough]];
@@ -458,7 +458,7 @@ Result<Node> infer_any(ExprOp op, Operands in, std::span<const int> positions, E
       KILN_TRY(out.dtype, pointwise_dtype(op, in, out.attributes));
       KILN_CHECK_OK(check_number(op, in, out.dtype));
       KILN_TRY(out.shape, broadcast(op, in));
-      return out;
+      return {};
     }
   }
   KILN_UNREACHABLE("{} is a leaf", name(op));
@@ -466,13 +466,19 @@ Result<Node> infer_any(ExprOp op, Operands in, std::span<const int> positions, E
 
 }  // namespace
 
-Result<Node> infer(ExprOp op, Operands in, std::span<const int> positions, ExprAttributes attributes) {
-  KILN_TRY(Node out, infer_any(op, in, positions, std::move(attributes)));
+Status infer_into(Node& out, ExprOp op, Operands in, std::span<const int> positions, ExprAttributes attributes) {
+  KILN_CHECK_OK(infer_any(op, in, positions, std::move(attributes), out));
   double elements = 1;
   for (int64_t d : out.shape) elements *= static_cast<double>(d);
   if (elements > 0x1p60)
     return error(ErrorKind::kMemory, "{}: a result of {} would have {:.3g} elements", name(op), to_string(out.shape),
                  elements);
+  return {};
+}
+
+Result<Node> infer(ExprOp op, Operands in, std::span<const int> positions, ExprAttributes attributes) {
+  Node out;
+  KILN_CHECK_OK(infer_into(out, op, in, positions, std::move(attributes)));
   return out;
 }
 

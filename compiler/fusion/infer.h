@@ -15,6 +15,10 @@ namespace kiln::fusion {
 Result<Node> infer(ExprOp op, std::span<const Node* const> inputs, std::span<const int> positions,
                    ExprAttributes attributes = {});
 
+/// The same into a node that is as it was made: expressions make thousands of them a step, each where it stays.
+Status infer_into(Node& out, ExprOp op, std::span<const Node* const> inputs, std::span<const int> positions,
+                  ExprAttributes attributes = {});
+
 /// Appends infer()'s node to the graph and gives its position.
 Result<int> append(Graph& graph, ExprOp op, std::span<const int> inputs, ExprAttributes attributes = {});
 
