@@ -13,10 +13,10 @@
 namespace kiln::fusion {
 
 bool takes_argument(ExprOp op) {
-  constexpr ExprOp kTake[] = {ExprOp::kAdd,     ExprOp::kSub,   ExprOp::kMul, ExprOp::kDiv,   ExprOp::kMaximum,
-                              ExprOp::kMinimum, ExprOp::kClamp, ExprOp::kEq,  ExprOp::kNe,    ExprOp::kLt,
-                              ExprOp::kLe,      ExprOp::kGt,    ExprOp::kGe,  ExprOp::kWhere, ExprOp::kRandomWord};
-  return std::find(std::begin(kTake), std::end(kTake), op) != std::end(kTake);
+  using enum ExprOp;
+  return op == kAdd || op == kSub || op == kMul || op == kDiv || op == kMaximum || op == kMinimum || op == kClamp ||
+         op == kEq || op == kNe || op == kLt || op == kLe || op == kGt || op == kGe || op == kWhere ||
+         op == kRandomWord;
 }
 
 std::optional<ExprOp> reduction_of_scan(ExprOp op) {

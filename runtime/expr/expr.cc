@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstring>
 #include <unordered_map>
 
 #include "compiler/fusion/infer.h"
@@ -102,14 +103,31 @@ void collect(const ExprNode& n, uint64_t visit, LeavesByMemory& leaves, ExprWalk
 /// next.
 class KeyText {
  public:
-  void byte(int v) { text_.push_back(static_cast<char>(v)); }
-  void word(int64_t v) { text_.append(reinterpret_cast<const char*>(&v), sizeof v); }
+  void reserve(size_t bytes) { text_.resize(bytes); }
+  void byte(int v) { *room(1) = static_cast<char>(v); }
+  void word(int64_t v) { std::memcpy(room(sizeof v), &v, sizeof v); }
   template <class Range>
   void words(const Range& values) {
     byte(static_cast<int>(values.size()));
     for (auto v : values) word(static_cast<int64_t>(v));
   }
+  void text(std::string_view v) { std::memcpy(room(v.size()), v.data(), v.size()); }
+  std::string take() {
+    text_.resize(used_);
+    return std::move(text_);
+  }
+
+ private:
+  /// Grows by doubling: keys are long, and made of single bytes and words.
+  char* room(size_t bytes) {
+    if (used_ + bytes > text_.size()) text_.resize(2 * (used_ + bytes));
+    char* at = text_.data() + used_;
+    used_ += bytes;
+    return at;
+  }
+
   std::string text_;
+  size_t used_ = 0;
 };
 
 void append_attributes(const fusion::Node& n, bool is_argument, KeyText& key) {
@@ -131,7 +149,7 @@ void append_attributes(const fusion::Node& n, bool is_argument, KeyText& key) {
   key.word(std::bit_cast<int64_t>(a.eps));
   if (!a.function) return;
   key.word(static_cast<int64_t>(a.function->text.size()));
-  key.text_ += a.function->name + '\n' + a.function->text;
+  key.text(a.function->name + '\n' + a.function->text);
 }
 
 }  // namespace
@@ -205,7 +223,8 @@ fusion::Graph ExprWalk::graph(std::span<const ExprName> names) const {
 
 std::string ExprWalk::key() const {
   KeyText key;
-  key.text_.reserve(64 * order.size());
+  constexpr size_t kBytesOfMost = 96;
+  key.reserve(kBytesOfMost * order.size());
   for (const ExprNode* n : order) {
     if (n->value) {
       const Tensor& t = n->value;
@@ -227,7 +246,7 @@ std::string ExprWalk::key() const {
   if (roots.size() > 1) key.words(roots);
   if (std::ranges::find(any_order, true) != any_order.end())
     for (const bool any : any_order) key.byte(any);
-  return std::move(key.text_);
+  return key.take();
 }
 
 Result<Tensor> fill(ExprNode& n) {
@@ -539,6 +558,7 @@ Result<Expr> apply(ExprOp op, std::span<const Expr> operands, ExprAttributes att
   auto node = std::make_shared<ExprNode>();
   std::vector<const fusion::Node*> nodes;
   std::vector<int> positions;
+  nodes.reserve(operands.size()), positions.reserve(operands.size()), node->operands.reserve(operands.size());
   const ExprNode* first = nullptr;
   for (const Expr& e : operands) {
     if (!e) return error(ErrorKind::kValue, "{} of an empty expression", name(op));
@@ -549,6 +569,7 @@ Result<Expr> apply(ExprOp op, std::span<const Expr> operands, ExprAttributes att
     node->operands.push_back(e.shared());
     node->record_with(n);
     if (n.is_pending()) {
+      node->may_scatter = node->may_scatter || n.may_scatter;
       node->gradient_operations = std::max(node->gradient_operations, n.gradient_operations);
       // What several operands have in common is counted for each, twice as many with each operation x + x: no overflow.
       constexpr int kCountless = 1 << 24;
@@ -563,7 +584,8 @@ Result<Expr> apply(ExprOp op, std::span<const Expr> operands, ExprAttributes att
   }
   if (!first) return error(ErrorKind::kType, "{} needs a tensor among its operands", name(op));
   node->device = first->device;
-  KILN_TRY(node->node, fusion::infer(op, nodes, positions, std::move(attributes)));
+  node->may_scatter = node->may_scatter || op == ExprOp::kScatterAdd;
+  KILN_CHECK_OK(fusion::infer_into(node->node, op, nodes, positions, std::move(attributes)));
   if (!is_float(node->node.dtype)) node->recordings.clear();  // integers have no gradient
   if (info(op).kind == ExprKind::kView && node->operands[0]->records()) node->operands[0]->views.push_back(node);
   return Expr(std::move(node));

@@ -7,11 +7,12 @@
 
 namespace kiln::runtime {
 
-Term GradientTerms::op(ExprOp which, const std::vector<Term>& operands, ExprAttributes attributes) {
-  std::vector<Expr> exprs;
-  for (const Term& t : operands) exprs.push_back(t.expr);
+Term GradientTerms::op(ExprOp which, std::span<const Term> operands, ExprAttributes attributes) {
   // The first problem stays, and terms made after it are empty: rules are formulas without checks in between.
   if (!problem.ok()) return term({});
+  std::vector<Expr> exprs;
+  exprs.reserve(operands.size());
+  for (const Term& t : operands) exprs.push_back(t.expr);
   auto made = apply(which, exprs, std::move(attributes));
   if (made.ok()) return term(*std::move(made));
   problem = std::move(made.error());
@@ -19,7 +20,7 @@ Term GradientTerms::op(ExprOp which, const std::vector<Term>& operands, ExprAttr
 }
 
 Term GradientTerms::op(ExprOp which, std::initializer_list<Term> operands, ExprAttributes attributes) {
-  return op(which, std::vector<Term>(operands), std::move(attributes));
+  return op(which, std::span<const Term>(operands.begin(), operands.size()), std::move(attributes));
 }
 
 Term GradientTerms::cast(const Term& x, DType dtype) {

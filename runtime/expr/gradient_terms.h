@@ -1,5 +1,7 @@
 // Formulas of gradients in few words: operators on expressions, of which the first that fails keeps its error.
 #pragma once
+#include <initializer_list>
+#include <span>
 #include <vector>
 
 #include "runtime/expr/node.h"
@@ -27,7 +29,7 @@ class GradientTerms {
   Term term(Expr e) { return Term(*this, std::move(e)); }
   Term number(double v) { return term(Expr::scalar(v)); }
   Term op(ExprOp op, std::initializer_list<Term> operands, ExprAttributes attributes = {});
-  Term op(ExprOp op, const std::vector<Term>& operands, ExprAttributes attributes = {});
+  Term op(ExprOp op, std::span<const Term> operands, ExprAttributes attributes = {});
 
   Term cast(const Term& x, DType dtype);
   /// Halves in float32, in which their gradients are computed.

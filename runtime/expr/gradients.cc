@@ -505,6 +505,7 @@ Expr detached(const Expr& of) {
   n->operands = {of.shared()};
   n->device = of.device();
   n->constant = true;
+  n->may_scatter = of.node()->may_scatter;
   n->gradient_operations = of.node()->gradient_operations;
   return Expr(std::move(n));
 }

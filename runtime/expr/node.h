@@ -31,6 +31,7 @@ struct ExprNode {
   bool released = false;                                     // by release(): they go once it is computed
   mutable bool was_part = false;                             // of what was computed
   mutable int most_operations = 1;                           // that are pending in it: a bound, or as counted last
+  bool may_scatter = false;                                  // something pending in it was kScatterAdd when it was made
   int gradient_operations = 0;                               // of what gradients() made in it, or it is part of
 
   // Of the walk that visited it last.

@@ -199,6 +199,9 @@ bool has_scatters(const ExprWalk& walk) {
 }
 
 Status run_scatters(std::span<const Expr> exprs, ExprVariant variant, bool with_others) {
+  // Most have none, and need no walk to know it.
+  if (std::ranges::none_of(exprs, [](const Expr& e) { return e.node()->is_pending() && e.node()->may_scatter; }))
+    return {};
   for (;;) {
     std::vector<const ExprNode*> roots;
     for (const Expr& e : exprs) roots.push_back(e.node());
