@@ -116,6 +116,8 @@ Value update_alike(Interp& in, NativeArgs& a) {
   for (const Value& row : in.to_vector(a[0])) updates.push_back(updated(in, row));
   if (updates.empty()) in.fail(ErrorKind::kValue, "update_alike() needs the rows of some parameters");
   const std::vector<TensorObject*> first = tensors_of(updates[0]);
+  // A step changes every parameter: where that is not to be stored any more, something had it computed in between.
+  if (!first[0]->is_store()) return Value::boolean(false);
   std::vector<ExprStore> stores;
   std::vector<size_t> written;
   for (size_t i = 0; i < first.size(); ++i) {

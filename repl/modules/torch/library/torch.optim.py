@@ -71,7 +71,8 @@ class Optimizer:
         with torch.no_grad():
             self._made = {}
             groups = [self._stepped(group) for group in self.param_groups]
-            for group, lists in zip(self.param_groups, _kiln.alike(groups)):
+            alike = (_kiln.alike(groups) if self._of_elements else [[[row] for row in rows] for rows in groups])
+            for group, lists in zip(self.param_groups, alike):
                 for rows in lists:
                     self._step_of(rows[0], group)
                     if len(rows) > 1 and not _kiln.update_alike(rows):
@@ -95,6 +96,8 @@ class Optimizer:
         """Whether a step reads tensors that the one before has left."""
         return bool(self._sums(group))
 
+    _of_elements = True  # a step changes each element by what it has of it, whatever the parameter's shape
+
     def _stepped(self, group):
         """The parameters that have a gradient, with their states at the next step."""
         rows = [(p, self.state.setdefault(p, {})) for p in group["params"] if p.grad is not None]
@@ -104,10 +107,10 @@ class Optimizer:
             for p, state in rows:
                 self._count(state, group)
         for p, state in rows:
-            for name, first in self._sums(group).items():
+            for name, first in self._sums_of(p, group).items():
                 # In memory at first, so that no step is unlike others.
                 if name not in state:
-                    state[name] = torch.full_like(p, first).run()
+                    state[name] = (first if isinstance(first, torch.Tensor) else torch.full_like(p, first)).run()
         return rows
 
     def _count(self, state, group):
@@ -171,6 +174,9 @@ class Optimizer:
     def _sums(self, group):
         """The tensors that are kept of each parameter, with the number that they start as."""
         return {}
+
+    def _sums_of(self, p, group):
+        return self._sums(group)
 
     def _update(self, p, g, state, group):
         raise NotImplementedError(f"{type(self).__name__} has no step()")
@@ -468,4 +474,125 @@ class Adadelta(Optimizer):
         _add(p, -group["lr"], step)
 
 
+class RAdam(Optimizer):
+    """Liu and others, 2019: the adaptive step is rectified, and left out of the first steps."""
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, decoupled_weight_decay=False, *,
+                 foreach=None, maximize=False, capturable=False, differentiable=False):
+        _checked("learning rate", lr)
+        _checked("epsilon value", eps)
+        _checked("beta parameter at index 0", betas[0], below=1.0)
+        _checked("beta parameter at index 1", betas[1], below=1.0)
+        _checked("weight_decay value", weight_decay)
+        super().__init__(params, dict(lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay, maximize=maximize,
+                                      foreach=foreach, capturable=capturable,
+                                      decoupled_weight_decay=decoupled_weight_decay, differentiable=differentiable))
+
+    def _sums(self, group):
+        return {"exp_avg": 0, "exp_avg_sq": 0}
+
+    def _update(self, p, g, state, group):
+        lr, (beta1, beta2), g = group["lr"], group["betas"], _decayed(p, g, group)
+        mean = state["exp_avg"].mul_(beta1).add_(g, alpha=1 - beta1)
+        square = state["exp_avg_sq"].mul_(beta2).addcmul_(g, g, value=1 - beta2)
+        step = state["step"]
+        size = self._once(step, ("size", id(group)), lambda: -lr / self._bias_correction(beta1, step))
+        by = self._once(step, ("rectified", beta2), lambda: self._rectified(beta2, step))
+        if isinstance(by, torch.Tensor):
+            adaptive = by / (square.to(_wide(p)).sqrt() + group["eps"])
+            p.copy_(p.to(_wide(p)) + size * mean.to(_wide(p)) * torch.where(by > 0, adaptive, 1.0))
+        elif by > 0:
+            _add_quotient(p, size * by, mean, square.sqrt() + group["eps"])
+        else:
+            _add(p, size, mean)
+
+    def _rectified(self, beta2, step):
+        """What the adaptive step is multiplied by, with the bias of its squares; 0 while too few are known."""
+        most = 2 / (1 - beta2) - 1
+        bias = self._bias_correction(beta2, step)
+        length = most - 2 * step * beta2**step / bias
+        if isinstance(step, torch.Tensor):
+            known = length.clamp(min=5)
+            by = (bias * (known - 4) * (known - 2) * most / ((most - 4) * (most - 2) * known)).sqrt()
+            return torch.where(length > 5, by, 0.0)
+        if length <= 5:
+            return 0.0
+        return (bias * (length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length))**0.5
+
+
+class Rprop(Optimizer):
+    """Riedmiller and Braun, 1993: each element has a step of its own, which grows while the gradient keeps its sign."""
+
+    def __init__(self, params, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable=False, foreach=None,
+                 maximize=False, differentiable=False):
+        _checked("learning rate", lr)
+        if not 0.0 < etas[0] < 1.0 < etas[1]:
+            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
+        super().__init__(params, dict(lr=lr, etas=tuple(etas), step_sizes=tuple(step_sizes), foreach=foreach,
+                                      maximize=maximize, differentiable=differentiable, capturable=capturable))
+
+    def _sums(self, group):
+        return {"prev": 0, "step_size": group["lr"]}
+
+    def _sums_of(self, p, group):
+        lr = group["lr"]
+        if isinstance(lr, torch.Tensor) and "step_size" not in self.state[p]:
+            return {"prev": 0, "step_size": torch.zeros_like(p) + lr.to(p.dtype)}
+        return self._sums(group)
+
+    def _update(self, p, g, state, group):
+        (shrink, grow), (least, most) = group["etas"], group["step_sizes"]
+        along = (g * state["prev"]).sign()
+        factor = torch.where(along > 0, grow, torch.where(along < 0, shrink, 1.0)).to(p.dtype)
+        size = state["step_size"]
+        size.copy_((size * factor).clamp(least, most))
+        g = torch.where(along < 0, 0.0, g)
+        p.addcmul_(g.sign(), size, value=-1)
+        state["prev"].copy_(g)
+
+
+class ASGD(Optimizer):
+    """Polyak and Juditsky, 1992: `ax` of the state is the mean of the parameters from step t0 on."""
+
+    def __init__(self, params, lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0, foreach=None, maximize=False,
+                 differentiable=False, capturable=False):
+        _checked("learning rate", lr)
+        _checked("weight_decay value", weight_decay)
+        super().__init__(params, dict(lr=lr, lambd=lambd, alpha=alpha, t0=t0, weight_decay=weight_decay,
+                                      foreach=foreach, maximize=maximize, differentiable=differentiable,
+                                      capturable=capturable))
+
+    def _sums(self, group):
+        return {"ax": 0}
+
+    # `eta` and `mu` are those of the next step, which is what PyTorch keeps; those of this one are beside them.
+    _counters = {"step": 0, "eta": 0.0, "mu": 1.0, "_eta": 0.0, "_mu": 1.0}
+
+    def _counted(self, counters, group):
+        lr, before, step = group["lr"], counters["step"], counters["step"] + 1
+        eta, next = counters["eta"], lr / (1 + group["lambd"] * lr * step)**group["alpha"]
+        late = step - group["t0"]
+        if isinstance(step, torch.Tensor):
+            eta, mu = torch.where(before == 0, lr, eta), 1 / late.clamp(min=1)
+        else:
+            eta, mu = lr if before == 0 else eta, 1 / max(1, late)
+        # Copies: what is counted in memory is changed one after the other.
+        copied = [x.clone().run() if isinstance(x, torch.Tensor) else x for x in (eta, counters["mu"])]
+        return {"_eta": copied[0], "_mu": copied[1], "step": step, "eta": next, "mu": mu}
+
+    def _update(self, p, g, state, group):
+        g, eta, mu, mean = _decayed(p, g, group), state["_eta"], state["_mu"], state["ax"]
+        _scale(p, 1 - group["lambd"] * eta)
+        _add(p, -eta, g)
+        if isinstance(mu, torch.Tensor):
+            away = (p - mean).to(_wide(p)) * mu
+            mean.copy_(torch.where(mu == 1, p.to(_wide(p)), mean.to(_wide(p)) + away))
+        elif mu == 1:
+            mean.copy_(p)
+        else:
+            mean.add_((p - mean) * mu)
+
+
 from torch.optim import lr_scheduler  # noqa: E402
+from torch.optim._factored import Adafactor, Muon  # noqa: E402
+from torch.optim.lbfgs import LBFGS  # noqa: E402

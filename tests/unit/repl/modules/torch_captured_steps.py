@@ -12,6 +12,9 @@ MAKERS = dict(
     rmsprop=lambda p, **kw: optim.RMSprop(p, centered=True, momentum=0.5, **kw),
     adagrad=lambda p, **kw: optim.Adagrad(p, initial_accumulator_value=0.1),
     adadelta=lambda p, **kw: optim.Adadelta(p, **kw),
+    radam=lambda p, **kw: optim.RAdam(p, betas=(0.5, 0.8), weight_decay=1e-2, **kw),
+    rprop=lambda p, **kw: optim.Rprop(p, **kw),
+    asgd=lambda p, **kw: optim.ASGD(p, t0=3, lambd=1e-2, **kw),
 )
 
 

@@ -1,4 +1,4 @@
-// The names of torch against what PyTorch gave for them (torch_names.py), on the host and as kernels.
+// The names of torch against what PyTorch gave for them (torch_names.py, torch_library.py), on the host and as kernels.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -31,12 +31,12 @@ Status run(std::string_view script, const char* file, std::string* out) {
 }
 
 /// What differs: a line each.
-std::string differences(bool lazy, size_t step) {
+std::string differences(const char* rows_file, size_t least, bool lazy, size_t step) {
   std::stringstream check;
   check << std::ifstream(kFolder + "torch_names_check.py").rdbuf();
   std::string variables, script = check.str();
   if (lazy) script += "torch._kiln.stay_lazy(True)\n";
-  std::ifstream file(kFolder + "torch_names.txt");
+  std::ifstream file(kFolder + rows_file);
   size_t rows = 0;
   for (std::string line; std::getline(file, line);) {
     const size_t tab = line.find('\t');
@@ -50,15 +50,17 @@ std::string differences(bool lazy, size_t step) {
         fmt::format("def one():\n{}    return {}\ncheck({}, one, (lambda inf, nan: {})(float('inf'), float('nan')))\n",
                     variables, text, quoted(text), wanted == "error" ? "'error'" : wanted);
   }
-  EXPECT_GT(rows, 1000u);
+  EXPECT_GT(rows, least);
   std::string out;
   Status status = run(script, "names.py", &out);
   if (!status.ok()) out += render(status.error());
   return out;
 }
 
-TEST(TorchNames, OnTheHost) { EXPECT_EQ(differences(false, 1), ""); }
-TEST(TorchNames, AsKernels) { EXPECT_EQ(differences(true, 3), ""); }
+TEST(TorchNames, OnTheHost) { EXPECT_EQ(differences("torch_names.txt", 1000, false, 1), ""); }
+TEST(TorchNames, AsKernels) { EXPECT_EQ(differences("torch_names.txt", 1000, true, 3), ""); }
+TEST(TorchLibrary, OnTheHost) { EXPECT_EQ(differences("torch_library.txt", 30, false, 1), ""); }
+TEST(TorchLibrary, AsKernels) { EXPECT_EQ(differences("torch_library.txt", 30, true, 2), ""); }
 
 /// Where each name is computed, as its rows show it: part of an expression, in memory at once, by kernels of its own,
 /// or on the host. One row that is on the host, or else one that runs kernels, decides for a name.

@@ -13,6 +13,11 @@ MAKERS = dict(
     rmsprop=lambda p: optim.RMSprop(p, centered=True, momentum=0.5),
     adagrad=lambda p: optim.Adagrad(p, initial_accumulator_value=0.1),
     adadelta=lambda p: optim.Adadelta(p),
+    radam=lambda p: optim.RAdam(p, betas=(0.5, 0.6), weight_decay=1e-2),
+    rprop=lambda p: optim.Rprop(p, lr=1e-3),
+    asgd=lambda p: optim.ASGD(p, t0=-1),
+    copying=lambda p: optim.ASGD(p),
+    adafactor=lambda p: optim.Adafactor(p),
 )
 
 
@@ -54,7 +59,7 @@ for name, make in MAKERS.items():
         _kiln.update_alike, calls = counted, []
         together, _ = trained(make, dtype)
         # The first step of a momentum makes its tensors.
-        assert calls.count(True) == (3 if name == "momentum" else 4), (name, calls)
+        assert calls.count(True) == {"momentum": 3, "asgd": 3, "copying": 0, "adafactor": 0}.get(name, 4), (name, calls)
         _kiln.update_alike = refused
         assert same(together, trained(make, dtype)[0]), (name, dtype)
 

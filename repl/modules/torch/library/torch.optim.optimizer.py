@@ -1,0 +1,2 @@
+"""torch.optim.optimizer."""
+from torch.optim import Optimizer
