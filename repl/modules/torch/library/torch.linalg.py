@@ -1,4 +1,7 @@
 """torch.linalg: norms, products, and small matrices solved."""
+import math
+from collections import namedtuple
+
 import torch
 from torch import _kiln, _tensor, return_types
 from torch._special import cross as _cross
@@ -81,7 +84,7 @@ def matrix_power(A, n):
     if A.ndim < 2 or A.shape[-1] != A.shape[-2] or not A.is_floating_point():
         raise RuntimeError(f"matrix_power() of {A.dtype} {tuple(A.shape)}: it takes square matrices of floats")
     if n < 0:
-        raise NotImplementedError("matrix_power() of a negative power is not supported")
+        return matrix_power(inv(A), -n)
     if n == 0:
         return torch.eye(A.shape[-1], dtype=A.dtype, device=A.device).expand(A.shape).contiguous()
     if n == 1:
@@ -123,6 +126,11 @@ def _ruled(value, rule, *operands):
     return _kiln.with_gradient(value, operands, rule)
 
 
+def _summed_to(g, shape):
+    """The gradient of a tensor that was broadcast."""
+    return g if g.shape == shape else g.sum_to_size(shape)
+
+
 # Gradients of det, solve and cholesky: Giles, 2008, "Collected matrix derivative results for forward and reverse mode
 # algorithmic differentiation". They are made of the functions themselves, so that they have gradients too.
 
@@ -144,9 +152,13 @@ def slogdet(A):
 
 
 def solve(A, B, *, left=True):
+    return _solved(A, B, left, True)
+
+
+def _solved(A, B, left, checks):
     from torch import _small_matrices
     if not left:
-        return solve(A.mT, B.mT).mT
+        return _solved(A.mT, B.mT, True, checks).mT
     vector = B.ndim == 1 or A.ndim - 1 == B.ndim and B.shape == A.shape[:-1]
     b = B.unsqueeze(-1) if vector else B
     if A.dtype != B.dtype or A.ndim < 2 or b.shape[-2] != A.shape[-1]:
@@ -154,7 +166,7 @@ def solve(A, B, *, left=True):
     lead = list(torch.broadcast_shapes(A.shape[:-2], b.shape[:-2]))
     A, b = A.expand(lead + list(A.shape[-2:])), b.expand(lead + list(b.shape[-2:]))
     x, dets = _small_matrices.eliminated(A.detach(), b.detach(), "solve()")
-    if not A.is_cuda and bool((dets == 0).any()):  # what a GPU holds is not looked at
+    if checks and not A.is_cuda and bool((dets == 0).any()):  # what a GPU holds is not looked at
         raise LinAlgError("solve(): the matrix is singular")
     x = _ruled(x, _solve_rule, A, b)
     return x.squeeze(-1) if vector else x
@@ -325,3 +337,204 @@ def lstsq(A, B, rcond=None, *, driver=None):
     full = m > n
     residuals = (A @ X - B).square().sum(-2) if full else A.new_empty(0)
     return return_types.linalg_lstsq((X, residuals, matrix_rank(A, rtol=rcond), A.new_empty(0)))
+
+
+# --- triangles
+
+
+_LUFactor = namedtuple("linalg_lu_factor", ("LU", "pivots"))
+_LUFactorEx = namedtuple("linalg_lu_factor_ex", ("LU", "pivots", "info"))
+_LU = namedtuple("linalg_lu", ("P", "L", "U"))
+_CholeskyEx = namedtuple("linalg_cholesky_ex", ("L", "info"))
+_InvEx = namedtuple("linalg_inv_ex", ("inverse", "info"))
+_SolveEx = namedtuple("linalg_solve_ex", ("result", "info"))
+
+
+def solve_triangular(A, B, *, upper, left=True, unitriangular=False):
+    """The X with A X = B, or X A = B where not `left`: the other triangle of A is not read."""
+    from torch import _triangles
+    if A.ndim < 2 or B.ndim < 2 or A.shape[-1] != A.shape[-2] or A.dtype not in (torch.float32, torch.float64):
+        raise RuntimeError(f"solve_triangular() of {A.dtype} {tuple(A.shape)} and {tuple(B.shape)}: it takes square "
+                           "matrices of float32 or float64 and a matrix")
+    if A.dtype != B.dtype:
+        raise RuntimeError(f"linalg.solve_triangular: Expected A and B to have the same dtype, got {A.dtype} and "
+                           f"{B.dtype}")
+    if not left:
+        return solve_triangular(A.mT, B.mT, upper=not upper, unitriangular=unitriangular).mT
+    if A.shape[-1] != B.shape[-2]:
+        raise RuntimeError(f"linalg.solve_triangular: Incompatible shapes of A and B for the equation AX = B "
+                           f"({A.shape[-1]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})")
+    lead = list(torch.broadcast_shapes(A.shape[:-2], B.shape[:-2]))
+    A, B = A.expand(lead + list(A.shape[-2:])), B.expand(lead + list(B.shape[-2:]))
+
+    def rule(g, A, B):
+        back = solve_triangular(A.mT, g, upper=not upper, unitriangular=unitriangular)
+        of_a = -(back @ solve_triangular(A, B, upper=upper, unitriangular=unitriangular).mT)
+        own = 1 if unitriangular else 0
+        return of_a.triu(own) if upper else of_a.tril(-own), back
+
+    return _ruled(_triangles.substituted(A.detach(), B.detach(), bool(upper), bool(unitriangular)), rule, A, B)
+
+
+def _lower(LU, m, k):
+    """The unit lower triangle of factors in one matrix."""
+    return LU[..., :k].tril(-1) + torch.eye(m, k, dtype=LU.dtype, device=LU.device)
+
+
+def _permuted(pivots, m, dtype):
+    """The P of A = P L U."""
+    from torch import _triangles
+    order = _triangles.permutation(pivots, m)
+    return (order.unsqueeze(-2) == torch.arange(m, device=order.device).unsqueeze(-1)).to(dtype)
+
+
+def lu_factor_ex(A, *, pivot=True, check_errors=False):
+    from torch import _triangles
+    if not pivot:
+        raise NotImplementedError("lu_factor(pivot=False) is not supported: rows are exchanged")
+    LU, pivots, info = _triangles.lu(A.detach())
+    m, n = A.shape[-2:]
+
+    def rule(g, A):
+        if m != n:
+            raise NotImplementedError("lu_factor() has a gradient of square matrices alone")
+        LU = lu_factor_ex(A).LU
+        L, U = _lower(LU, n, n), LU.triu()
+        inner = (L.mT @ g.tril(-1)).tril(-1) + (g.triu() @ U.mT).triu()
+        inner = solve_triangular(L.mT, inner, upper=True, unitriangular=True)
+        return _permuted(pivots, n, A.dtype) @ solve_triangular(U.mT, inner, upper=False, left=False),
+
+    if check_errors:
+        _check_pivots(info, "lu_factor_ex")
+    return _LUFactorEx(_ruled(LU, rule, A), pivots, info)
+
+
+def _check_pivots(info, what):
+    if not info.is_cuda and bool((info != 0).any()):  # what a GPU holds is not looked at
+        k = int(info.max())
+        raise RuntimeError(f"torch.linalg.{what}: U[{k},{k}] is zero and using it on lu_solve would result in a "
+                           "division by zero. If you still want to perform the factorization, consider calling "
+                           "linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)")
+
+
+def lu_factor(A, *, pivot=True):
+    LU, pivots, info = lu_factor_ex(A, pivot=pivot)
+    _check_pivots(info, "lu_factor")
+    return _LUFactor(LU, pivots)
+
+
+def _unpacked(LU, pivots):
+    m, n = LU.shape[-2:]
+    k = min(m, n)
+    return _LU(_permuted(pivots, m, LU.dtype), _lower(LU, m, k), LU[..., :k, :].triu())
+
+
+def lu(A, *, pivot=True):
+    """(P, L, U) with A = P L U."""
+    LU, pivots, _ = lu_factor_ex(A, pivot=pivot)
+    return _unpacked(LU, pivots)
+
+
+def lu_solve(LU, pivots, B, *, left=True, adjoint=False):
+    """The X with A X = B of the A that lu_factor() got; of its transpose where `adjoint`."""
+    if LU.ndim < 2 or LU.shape[-1] != LU.shape[-2] or B.ndim < 2:
+        raise RuntimeError(f"lu_solve() of {tuple(LU.shape)} and {tuple(B.shape)}: it takes factors of square matrices "
+                           "and a matrix")
+    if not left:
+        return lu_solve(LU, pivots, B.mT, adjoint=not adjoint).mT
+    P = _permuted(pivots, LU.shape[-1], LU.dtype)
+    if adjoint:
+        y = solve_triangular(LU.mT, solve_triangular(LU.mT, B, upper=False), upper=True, unitriangular=True)
+        return P @ y
+    return solve_triangular(LU, solve_triangular(LU, P.mT @ B, upper=False, unitriangular=True), upper=True)
+
+
+def cholesky_ex(A, *, upper=False, check_errors=False):
+    """Without an error for a matrix that is not positive-definite: `info` has the order of the minor that is not."""
+    from torch import _small_matrices
+    if check_errors:
+        L = cholesky(A, upper=upper)
+        return _CholeskyEx(L, torch.zeros(A.shape[:-2], dtype=torch.int32, device=A.device))
+    L = _ruled(_small_matrices.factor(A.detach())[0], _cholesky_rule, A)
+    n = A.shape[-1]
+    # The first root that is none: what follows it is NaN too.
+    wrong = torch.diagonal(L.detach(), 0, -2, -1).isnan().sum(-1)
+    info = torch.where(wrong > 0, n + 1 - wrong, 0).to(torch.int32)
+    return _CholeskyEx(L.mT if upper else L, info)
+
+
+def inv_ex(A, *, check_errors=False):
+    result, info = solve_ex(A, torch.eye(A.shape[-1], dtype=A.dtype, device=A.device), check_errors=check_errors)
+    return _InvEx(result, info)
+
+
+def solve_ex(A, B, *, left=True, check_errors=False):
+    """Without an error for a singular matrix: `info` has the first pivot that is 0."""
+    info = lu_factor_ex(A.detach()).info
+    if check_errors and not A.is_cuda and bool((info != 0).any()):
+        raise LinAlgError("torch.linalg.solve: The solver failed because the input matrix is singular.")
+    return _SolveEx(_solved(A, B, left, False), info)
+
+
+def matrix_exp(A):
+    from torch import _triangles
+
+    def rule(g, A):
+        if _kiln.count_scopes(g, A) > 1:
+            raise NotImplementedError("matrix_exp() has no gradient of its gradient")
+        return _triangles.exponential(A.detach().mT, g.detach()),
+
+    return _ruled(_triangles.exponential(A.detach()), rule, A)
+
+
+@_lazily
+def _reflected(A, tau, columns):
+    m, k = A.shape[-2], tau.shape[-1]
+    Q = torch.eye(m, columns, dtype=A.dtype, device=A.device).expand(list(A.shape[:-2]) + [m, columns])
+    row = torch.arange(m, device=A.device)
+    for i in reversed(range(k)):
+        v = torch.where(row == i, 1.0, torch.where(row > i, A[..., i], 0.0)).to(A.dtype).unsqueeze(-1)
+        Q = Q - tau[..., i, None, None] * v * (v * Q).sum(-2, True)
+    return Q
+
+
+def householder_product(A, tau):
+    """The first columns of the product of reflections, whose vectors are below the diagonal of A."""
+    if A.ndim < 2 or A.shape[-2] < A.shape[-1] or tau.shape[-1] > A.shape[-1] or tau.shape[:-1] != A.shape[:-2]:
+        raise RuntimeError(f"householder_product() of {tuple(A.shape)} and {tuple(tau.shape)}: it takes matrices with as "
+                           "many rows as columns or more, and a number for each of the first columns")
+    return _reflected(A, tau, A.shape[-1])
+
+
+@_lazily
+def vander(x, N=None):
+    """Powers of the elements, from 0 on, as columns."""
+    if x.ndim < 1 or N is not None and N <= 1:
+        raise RuntimeError(f"linalg.vander: N must be greater than 1 and x have dimensions, got {N} and {tuple(x.shape)}")
+    count = x.shape[-1] if N is None else N
+    x = x.long() if x.dtype is torch.bool or not x.is_floating_point() else x
+    return x.unsqueeze(-1) ** torch.arange(count, dtype=x.dtype, device=x.device)
+
+
+def tensorinv(A, ind=2):
+    """The inverse of A as a map from its last dimensions to its first `ind`."""
+    if ind <= 0:
+        raise RuntimeError("Expected a strictly positive integer for 'ind'")
+    rows, columns = list(A.shape[:ind]), list(A.shape[ind:])
+    n = math.prod(rows)
+    if n != math.prod(columns):
+        raise RuntimeError(f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), "
+                           f"but got {math.prod(columns)} != {n}")
+    return inv(A.reshape(n, n)).reshape(columns + rows)
+
+
+def tensorsolve(A, B, dims=None):
+    """The X for which tensordot(A, X, X.ndim) is B."""
+    if dims is not None:
+        A = torch.movedim(A, list(dims), list(range(A.ndim - len(dims), A.ndim)))
+    shape = list(A.shape[B.ndim:])
+    n = B.numel()
+    if math.prod(shape) != n:
+        raise RuntimeError(f"Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+                           f"prod(self.shape[:other.ndim]), but got {math.prod(shape)} != {n}")
+    return solve(A.reshape(n, n), B.reshape(n)).reshape(shape)
