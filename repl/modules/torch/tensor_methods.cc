@@ -8,6 +8,7 @@
 #include "repl/modules/torch/stream_object.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/torch/torch_complex.h"
+#include "repl/modules/torch/torch_formats.h"
 
 namespace kiln::script {
 
@@ -44,9 +45,13 @@ Value numel(Interp&, NativeArgs& a) { return Value::integer(self_object(a).numel
 Value dim(Interp&, NativeArgs& a) { return Value::integer(self_object(a).rank()); }
 Value element_size(Interp&, NativeArgs& a) { return Value::integer(size_of(self_object(a).dtype())); }
 Value data_ptr(Interp& in, NativeArgs& a) { return Value::wide(static_cast<ast::Int>(seen_self(in, a).address())); }
-Value is_contiguous(Interp& in, NativeArgs& a) { return Value::boolean(seen_self(in, a).is_contiguous()); }
+Value is_contiguous(Interp& in, NativeArgs& a) {
+  if (given(a[0])) return Value::boolean(has_memory_format(in, *a.self, a[0]));
+  return Value::boolean(seen_self(in, a).is_contiguous());
+}
 Value is_floating_point(Interp&, NativeArgs& a) { return Value::boolean(is_float(self_object(a).dtype())); }
 Value contiguous(Interp& in, NativeArgs& a) {
+  if (given(a[0])) return in_memory_format(in, *a.self, a[0]);
   if (self_object(a).is_pending()) {
     if (self_object(a).expr().is_row_major()) return *a.self;  // once it is computed
   } else if (seen_self(in, a).is_contiguous()) {
@@ -253,10 +258,20 @@ Value to(Interp& in, NativeArgs& a) {
       out = moved(in, out, device_of(in, v), non_blocking);
     }
   };
-  for (const Value& v : rest_of(a[0])) apply(v);
+  std::vector<Value> target = rest_of(a[0]);
+  bool copies = is_true(in, a[4]);
+  if (target.size() > 1 && target.back().is_bool()) {  // non_blocking and copy without their names
+    if (target.size() > 2 && target[target.size() - 2].is_bool()) {
+      copies = copies || target.back().boolean();
+      target.pop_back();
+    }
+    target.pop_back();
+  }
+  for (const Value& v : target) apply(v);
   apply(a[1]);
   apply(a[2]);
-  return out;
+  if (copies && out.get<TensorObject>() == a.self->get<TensorObject>()) out = in.call(in.attribute(out, "clone"), {});
+  return in_memory_format(in, out, a[5]);
 }
 /// torch's old names of the types of tensors, without "Tensor" at the end.
 struct LegacyType {
@@ -358,6 +373,10 @@ Tensor copy(Interp& in, const Tensor& t) {
   });
 }
 Value clone(Interp& in, NativeArgs& a) {
+  if (given(a[0])) {
+    const Value copied = in.call(in.attribute(*a.self, "clone"), {});
+    return in_memory_format(in, copied, a[0]);
+  }
   TensorObject& t = self_object(a);
   // Of a tensor in memory, a product with 1 is the same bits, and part of what is made of it. (A conversion to its own
   // dtype would share the memory.)
@@ -504,8 +523,8 @@ constexpr NativeDef kMethods[] = {
     {"bool()", convert<DType::kI1>, "as bool: is it other than 0?"},
     {"byte()", convert<DType::kU8>, "as uint8"},
     {"char()", convert<DType::kI8>, "as int8"},
-    {"clone()", clone, "a copy"},
-    {"contiguous()", contiguous, "in row-major order; itself when it is already"},
+    {"clone(*, memory_format=None)", clone, "a copy"},
+    {"contiguous(memory_format=None)", contiguous, "in row-major order; itself when it is already"},
     {"copy_(other, non_blocking=False)", copy_in, "takes the other's elements"},
     {"cpu(non_blocking=False)", cpu, "on the CPU"},
     {"cuda(device=None, non_blocking=False)", cuda, "on the GPU, or on that one"},
@@ -519,7 +538,7 @@ constexpr NativeDef kMethods[] = {
     {"float()", convert<DType::kF32>, "as float32"},
     {"half()", convert<DType::kF16>, "as float16"},
     {"int()", convert<DType::kI32>, "as int32"},
-    {"is_contiguous()", is_contiguous, "is it in row-major order without gaps?"},
+    {"is_contiguous(memory_format=None)", is_contiguous, "is it in row-major order without gaps?"},
     {"is_floating_point()", is_floating_point, "does it hold floats?"},
     {"is_pinned()", is_pinned, "is it in memory that the GPU copies by itself?"},
     {"item()", item, "the one element as a number"},
@@ -542,7 +561,8 @@ constexpr NativeDef kMethods[] = {
     {"storage_offset()", storage_offset, "elements from the start of its storage"},
     {"stride(dim=None)", stride, "the strides in elements, or one of them"},
     {"t()", t, "transposed"},
-    {"to(*target, dtype=None, device=None, non_blocking=False)", to, "as another dtype or on another device"},
+    {"to(*target, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None)", to,
+     "as another dtype or on another device"},
     {"tolist()", tolist, "as nested lists"},
     {"transpose(dim0, dim1)", transpose, "two dimensions swapped, without a copy"},
     {"type(dtype=None)", type, "as another dtype; without one the name of the type"},

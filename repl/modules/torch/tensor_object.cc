@@ -1,5 +1,6 @@
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/torch/torch_complex.h"
+#include "repl/modules/torch/torch_formats.h"
 
 #include <fmt/format.h>
 
@@ -386,6 +387,7 @@ void TensorObject::retain_grad(Interp& in) {
   if (!records()) in.fail_as("RuntimeError", "can't retain_grad on Tensor that has requires_grad=False");
   tape_ = torch_state(in).tape;
   tape_->retain(*this);
+  retains_grad = true;
 }
 
 const Tensor& TensorObject::launched_with(Interp& in, std::string_view kernel) {
@@ -616,9 +618,15 @@ class GradientFunction : public Object {
   std::string name_;
 };
 
-constexpr std::string_view kAttributes[] = {"shape",    "dtype",  "device",  "ndim",          "T",    "mT",
-                                            "H",        "mH",     "is_cuda", "requires_grad", "data", "grad",
-                                            "itemsize", "nbytes", "is_leaf", "grad_fn"};
+constexpr std::string_view kAttributes[] = {"shape",    "dtype",  "device",    "ndim",          "T",      "mT",
+                                            "H",        "mH",     "is_cuda",   "requires_grad", "data",   "grad",
+                                            "itemsize", "nbytes", "is_leaf",   "grad_fn",       "layout", "is_cpu",
+                                            "names",    "name",   "output_nr", "retains_grad"};
+
+/// What no tensor here is.
+constexpr std::string_view kNever[] = {"is_sparse", "is_sparse_csr", "is_quantized", "is_mkldnn", "is_nested",
+                                       "is_meta",   "is_mps",        "is_xpu",       "is_xla",    "is_ipu",
+                                       "is_vulkan", "is_maia",       "is_mtia"};
 
 }  // namespace
 
@@ -637,6 +645,14 @@ std::optional<Value> TensorObject::attribute(Interp& in, std::string_view name) 
   if (name == "data") return detached_value(in, *this);
   if (name == "grad") return grad;
   if (name == "_backward_hooks") return hooks;
+  if (name == "_post_accumulate_grad_hooks") return later_hooks;
+  if (name == "layout") return strided_layout(in);
+  if (name == "is_cpu") return Value::boolean(!device().is_cuda());
+  if (name == "names") return Value(make<Tuple>(std::vector<Value>(static_cast<size_t>(rank()), Value::none())));
+  if (name == "name") return Value::none();
+  if (name == "output_nr") return Value::integer(0);
+  if (name == "retains_grad") return Value::boolean(retains_grad);
+  if (std::ranges::find(kNever, name) != std::end(kNever)) return Value::boolean(false);
   if (name == "itemsize") return Value::integer(size_of(dtype()));
   if (name == "nbytes") return Value::integer(numel() * size_of(dtype()));
   if (name == "T" || name == "mT" || name == "H" || name == "mH") {  // no tensor is complex
@@ -660,6 +676,7 @@ std::optional<Value> TensorObject::attribute(Interp& in, std::string_view name) 
 void TensorObject::set_attribute(Interp& in, std::string_view name, Value value) {
   if (name == "grad") return set_grad(in, std::move(value));
   if (name == "_backward_hooks") return void(hooks = std::move(value));
+  if (name == "_post_accumulate_grad_hooks") return void(later_hooks = std::move(value));
   if (name == "is_parameter") {
     is_parameter = in.truth(value);
     return;

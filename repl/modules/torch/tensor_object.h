@@ -114,7 +114,9 @@ class TensorObject : public Object {
   bool requires_grad = false, is_parameter = false;  // what a script set
   /// What backward() has added up; none before.
   Value grad = Value::none();
-  Value hooks = Value::none();  // of a leaf: what register_hook() was given
+  Value hooks = Value::none();        // of a leaf: what register_hook() was given
+  Value later_hooks = Value::none();  // of a leaf: called once its gradient is added up
+  bool retains_grad = false;          // of what is no leaf
   /// Of what is computed and records: backward() gives its gradient to this expression of the same elements.
   void pass_gradient_to(const Expr& with);
 

@@ -324,6 +324,22 @@ Value runs_kernels_(Interp& in, NativeArgs& a) {
   }
   return Value::boolean(does);
 }
+/// rng_state(generator=None, to=None): the seed and how many draws there were of it; `to` sets both.
+Value rng_state(Interp& in, NativeArgs& a) {
+  SeedStream* of = &torch_state(in).seeds();
+  if (given(a[0])) {
+    auto* g = a[0].get<GeneratorObject>();
+    if (!g) in.fail(ErrorKind::kType, "a torch.Generator has a state, not '{}'", in.type_name(a[0]));
+    of = &g->seeds;
+  }
+  if (given(a[1])) {
+    const std::vector<Value> to = in.to_vector(a[1]);
+    if (to.size() != 2) in.fail(ErrorKind::kValue, "a state is a seed and a number of draws");
+    *of = {static_cast<uint64_t>(in.to_int(to[0], "the seed")), static_cast<uint64_t>(in.to_int(to[1], "the draws"))};
+  }
+  return make<Tuple>(std::vector<Value>{Value::integer(static_cast<int64_t>(of->seed)),
+                                        Value::integer(static_cast<int64_t>(of->draws))});
+}
 Value host_reads(Interp& in, NativeArgs&) { return Value::integer(torch_state(in).host_reads); }
 Value kernel_runs(Interp& in, NativeArgs&) { return Value::integer(torch_state(in).kernel_runs); }
 /// For tests: all that follows is an expression, however small its tensors are.
@@ -360,6 +376,7 @@ constexpr NativeDef kLibrary[] = {
     {"promoted(type1, type2)", promoted, "the dtype that numbers of both become"},
     {"put(input, places, values, how)", put, "stores values at row-major positions (on the host)"},
     {"put_items(input, index, values, how)", put_items, "combines values with the elements of an index (on the host)"},
+    {"rng_state(generator=None, to=None)", rng_state, "a seed and how many draws there were of it"},
     {"runs_kernels(input, *others)", runs_kernels_,
      "do operations that are no expressions run as kernels on its device?"},
     {"set_default_device(device)", set_default_device, "where tensors are made"},
@@ -397,7 +414,8 @@ namespace {
 
 /// Whose functions are methods of tensors.
 constexpr std::string_view kMethodModules[] = {"torch._tensor",  "torch._elementwise", "torch._products",
-                                               "torch._sorting", "torch._methods",     "torch._special"};
+                                               "torch._sorting", "torch._methods",     "torch._special",
+                                               "torch._algebra", "torch._in_place",    "torch._slices"};
 
 }  // namespace
 

@@ -13,6 +13,7 @@
 #include "repl/modules/torch/tensor_sort.h"
 #include "repl/modules/torch/tolerance.h"
 #include "repl/modules/torch/torch_complex.h"
+#include "repl/modules/torch/torch_formats.h"
 #include "repl/script/builtins/builtins.h"
 #include "repl/script/value/classes.h"
 
@@ -170,7 +171,7 @@ Value like(Interp& in, NativeArgs& a, size_t options,
     made = wrap(taken(in, make(device, dtype, t->shape())));
   else
     made = wrap(in_memory_order(in, t->tensor(in), [&](const Tensor& of) { return make(device, dtype, of.shape()); }));
-  return grad_flag(in, std::move(made), a[options + 2]);
+  return grad_flag(in, in_memory_format(in, made, a[options + 3]), a[options + 2]);
 }
 Value empty_like(Interp& in, NativeArgs& a) { return like(in, a, 1, &Tensor::empty); }
 Value filled_like(Interp& in, NativeArgs& a, size_t options, FillValue value) {
@@ -542,33 +543,35 @@ constexpr NativeDef kTorch[] = {
     {"arange(*bounds, start=, end=, step=, dtype=None, device=None, requires_grad=False)", arange,
      "numbers from start to below end"},
     {"empty(*shape, size=, dtype=None, device=None, requires_grad=False)", empty, "uninitialised"},
-    {"empty_like(input, *, dtype=None, device=None, requires_grad=False)", empty_like,
+    {"empty_like(input, *, dtype=None, device=None, requires_grad=False, memory_format=None)", empty_like,
      "uninitialised, with another tensor's shape, dtype and device"},
     {"empty_strided(size, stride, *, dtype=None, device=None)", empty_strided, "uninitialised, with the given strides"},
     {"equal(input, other)", equal, "same shape and same elements?"},
     {"eye(n, m=None, *, dtype=None, device=None, requires_grad=False)", eye, "ones on the diagonal"},
     {"full(size, fill_value, *, dtype=None, device=None, requires_grad=False)", full, "one value everywhere"},
-    {"full_like(input, fill_value, *, dtype=None, device=None, requires_grad=False)", full_like,
+    {"full_like(input, fill_value, *, dtype=None, device=None, requires_grad=False, memory_format=None)", full_like,
      "one value everywhere, as another tensor"},
     {"is_tensor(obj)", is_tensor, "is it a tensor?"},
     {"linspace(start, end, steps, *, dtype=None, device=None, requires_grad=False)", linspace,
      "evenly spaced floats, both ends included"},
     {"manual_seed(seed)", manual_seed, "restarts the random numbers"},
     {"ones(*shape, size=, dtype=None, device=None, requires_grad=False)", ones, "ones"},
-    {"ones_like(input, *, dtype=None, device=None, requires_grad=False)", ones_like, "ones, as another tensor"},
+    {"ones_like(input, *, dtype=None, device=None, requires_grad=False, memory_format=None)", ones_like,
+     "ones, as another tensor"},
     {"rand(*shape, size=, dtype=None, device=None, requires_grad=False, generator=None)", rand_, "uniform in [0, 1)"},
-    {"rand_like(input, *, dtype=None, device=None, requires_grad=False)", rand_like,
+    {"rand_like(input, *, dtype=None, device=None, requires_grad=False, memory_format=None)", rand_like,
      "uniform in [0, 1), as another tensor"},
     {"randint(*bounds, size=, dtype=None, device=None, low=, high=, generator=None)", randint_,
      "integers from low to below high"},
     {"randn(*shape, size=, dtype=None, device=None, requires_grad=False, generator=None)", randn_,
      "normally distributed"},
-    {"randn_like(input, *, dtype=None, device=None, requires_grad=False)", randn_like,
+    {"randn_like(input, *, dtype=None, device=None, requires_grad=False, memory_format=None)", randn_like,
      "normally distributed, as another tensor"},
     {"randperm(n, *, dtype=None, device=None, generator=None)", randperm, "0 to n-1 in random order"},
     {"tensor(data, *, dtype=None, device=None, requires_grad=False)", tensor, "a tensor of numbers or nested lists"},
     {"zeros(*shape, size=, dtype=None, device=None, requires_grad=False)", zeros, "zeros"},
-    {"zeros_like(input, *, dtype=None, device=None, requires_grad=False)", zeros_like, "zeros, as another tensor"},
+    {"zeros_like(input, *, dtype=None, device=None, requires_grad=False, memory_format=None)", zeros_like,
+     "zeros, as another tensor"},
 };
 
 /// Methods that torch also offers as functions: torch.exp(x) is x.exp().
@@ -718,12 +721,17 @@ void fill_torch(Interp& in, ModuleObject& m) {
   m.members.set("Size", size_type(in));
   m.texts = {library_module("torch._tensor"),  library_module("torch._elementwise"), library_module("torch._products"),
              library_module("torch._sorting"), library_module("torch._functions"),   library_module("torch._special"),
-             library_module("torch._series"),  library_module("torch._amp")};
+             library_module("torch._series"),  library_module("torch._amp"),         library_module("torch._algebra"),
+             library_module("torch._slices"),  library_module("torch._generators"),  library_module("torch._aliases")};
   add_out(m);
   add_complex(in, m);
   ModuleObject::Text& complex = m.texts.emplace_back(library_module("torch._complex"));
   complex.names.assign(std::begin(kComplexNames), std::end(kComplexNames));
   m.texts.push_back(library_module("torch._spectra"));
+  add_constants(in, m);
+  for (std::string_view name : {"Event", "Stream"})
+    m.members.set(name, *in.import_module("torch.cuda")->members.find(name));
+  m.members.set("e", Value::real(M_E));
   m.members.set("inf", Value::real(INFINITY));
   m.members.set("nan", Value::real(NAN));
   m.members.set("pi", Value::real(M_PI));

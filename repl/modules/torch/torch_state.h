@@ -55,6 +55,7 @@ class TorchState {
 
   uint64_t next_seed() { return seeds_.next(); }
   void set_seed(uint64_t seed) { seeds_ = {seed}; }
+  SeedStream& seeds() { return seeds_; }
 
   const std::shared_ptr<PendingTensors>& pending() const { return pending_; }
   /// Operations stay pending however small their tensors are, because the caller needs the expression.

@@ -481,7 +481,7 @@ std::optional<Value> Interp::find_attribute(const Value& base, std::string_view 
     const DTypeInfo& t = info(base.dtype());
     if (name == "itemsize") return Value::integer(size_of(base.dtype()));
     if (name == "is_floating_point") return Value::boolean(is_float(base.dtype()));
-    if (name == "is_signed") return Value::boolean(is_signed(base.dtype()));
+    if (name == "is_signed") return Value::boolean(is_signed(base.dtype()) || is_float(base.dtype()));
     if (name == "name") return Value::str(std::string(t.triton));
     if (name == "primitive_bitwidth") return Value::integer(t.bits);
   }

@@ -1,7 +1,7 @@
 """torch.autograd.Function: functions with a backward of their own, as kernels have that their authors differentiated.
 Under torch.func (torch._grad) backward() is what gradients ask."""
 import torch
-from torch import _kiln
+from torch import _kiln, _tape
 
 
 class FunctionCtx:
@@ -81,3 +81,130 @@ class Function:
 
         made = [recorded_result(i) for i in range(len(outs))]
         return type(out)(made) if isinstance(out, (tuple, list)) else made[0]
+
+
+class no_grad(torch.no_grad):
+    pass
+
+
+class enable_grad(torch.enable_grad):
+    pass
+
+
+class inference_mode(torch.inference_mode):
+    pass
+
+
+class set_grad_enabled(torch.set_grad_enabled):
+    pass
+
+
+def Variable(data, requires_grad=False, volatile=False):
+    """The tensor itself: since PyTorch 0.4 they are the same."""
+    if requires_grad:
+        data.requires_grad = True
+    return data
+
+
+class set_detect_anomaly:
+    """Whether backward() looks for gradients that are NaN, for which it waits; `with` restores what was before."""
+
+    def __init__(self, mode, check_nan=True):
+        self.before = _tape.anomaly.checks
+        _tape.anomaly.checks = bool(mode) and check_nan
+
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *args):
+        _tape.anomaly.checks = self.before
+        return False
+
+
+class detect_anomaly(set_detect_anomaly):
+    def __init__(self, check_nan=True):
+        super().__init__(True, check_nan)
+        self.wanted, _tape.anomaly.checks = _tape.anomaly.checks, self.before
+
+    def __enter__(self):
+        _tape.anomaly.checks = self.wanted
+
+
+def is_anomaly_enabled():
+    return _tape.anomaly.checks
+
+
+# --- gradients against differences
+
+
+class GradcheckError(RuntimeError):
+    pass
+
+
+def _listed_results(out):
+    return [t for t in (out if isinstance(out, (tuple, list)) else [out]) if t.is_floating_point()]
+
+
+def _wrong_gradient(func, inputs, eps, atol, rtol):
+    """What is said of the first gradient that differs; None."""
+    given = [x.detach().clone().requires_grad_() if i in inputs[1] else x for i, x in enumerate(inputs[0])]
+    outs = _listed_results(func(*given))
+    for place in inputs[1]:
+        x = given[place]
+        slopes = []
+        for k in range(x.numel()):
+            moved = []
+            for step in (eps, -eps):
+                shifted = x.detach().clone()
+                shifted.view(-1)[k] += step
+                with torch.no_grad():
+                    moved.append(_listed_results(func(*[shifted if i == place else g for i, g in enumerate(given)])))
+            slopes.append([((a - b) / (2 * eps)).reshape(-1) for a, b in zip(*moved)])
+        for o, out in enumerate(outs):
+            numerical = torch.stack([s[o] for s in slopes])
+            columns = []
+            for k in range(out.numel()):
+                g, = torch.autograd.grad(out.reshape(-1)[k], [x], retain_graph=True, allow_unused=True)
+                columns.append(torch.zeros_like(x).reshape(-1) if g is None else g.reshape(-1))
+            analytical = torch.stack(columns, 1)
+            if not torch.allclose(analytical, numerical, rtol=rtol, atol=atol):
+                return (f"Jacobian mismatch for output {o} with respect to input {place},\nnumerical:{numerical}\n"
+                        f"analytical:{analytical}\n")
+    return None
+
+
+def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True, nondet_tol=0.0,
+              check_undefined_grad=True, check_grad_dtypes=False, check_batched_grad=False,
+              check_batched_forward_grad=False, check_forward_ad=False, check_backward_ad=True, fast_mode=False,
+              masked=None):
+    """Whether gradients are what differences of the function are, for inputs of float64 that require them."""
+    inputs = (inputs,) if isinstance(inputs, torch.Tensor) else tuple(inputs)
+    places = [i for i, x in enumerate(inputs) if isinstance(x, torch.Tensor) and x.requires_grad]
+    if not places:
+        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of the them have "
+                         "requires_grad=True.")
+    wrong = _wrong_gradient(func, (inputs, places), eps, atol, rtol)
+    if wrong is not None and raise_exception:
+        raise GradcheckError(wrong)
+    return wrong is None
+
+
+def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=1e-3, gen_non_contig_grad_outputs=False,
+                  raise_exception=True, **options):
+    """The same for the gradients of gradients."""
+    inputs = (inputs,) if isinstance(inputs, torch.Tensor) else tuple(inputs)
+    places = [i for i, x in enumerate(inputs) if isinstance(x, torch.Tensor) and x.requires_grad]
+
+    def gradients(*given):
+        with torch.enable_grad():
+            of = [given[i] if given[i].requires_grad else given[i].detach().clone().requires_grad_() for i in places]
+            whole = [of[places.index(i)] if i in places else x for i, x in enumerate(given)]
+            outs = _listed_results(func(*whole))
+            seeds = grad_outputs
+            if seeds is None:
+                seeds = [torch.arange(1, o.numel() + 1, dtype=o.dtype, device=o.device).reshape(o.shape) / o.numel()
+                         for o in outs]
+            found = torch.autograd.grad(outs, of, seeds, create_graph=True, allow_unused=True)
+        return tuple(g for g in found if g is not None)
+
+    return gradcheck(gradients, inputs, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)

@@ -52,6 +52,15 @@ def register_hook(self, hook):
     return Handle(self._backward_hooks, hook)
 
 
+def register_post_accumulate_grad_hook(self, hook):
+    """hook(leaf) is called by backward() once `.grad` has all of it."""
+    if not self.requires_grad or not self.is_leaf:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    if self._post_accumulate_grad_hooks is None:
+        self._post_accumulate_grad_hooks = {}
+    return Handle(self._post_accumulate_grad_hooks, hook)
+
+
 def without_kwargs(hook):
     return lambda module, args, kwargs, out: hook(module, args, out)
 

@@ -368,114 +368,6 @@ def fill_diagonal_(self, fill_value, wrap=False):
     return self
 
 
-def clamp_(self, min=None, max=None):
-    return _into(self, self.clamp(min, max))
-
-
-def clamp_min_(self, min):
-    return _into(self, self.clamp(min=min))
-
-
-def clamp_max_(self, max):
-    return _into(self, self.clamp(max=max))
-
-
-def pow_(self, exponent):
-    return _into(self, self ** exponent)
-
-
-def lerp_(self, end, weight):
-    return _into(self, self.lerp(end, weight))
-
-
-def addcmul_(self, tensor1, tensor2, *, value=1):
-    return _into(self, self.addcmul(tensor1, tensor2, value=value))
-
-
-def addcdiv_(self, tensor1, tensor2, *, value=1):
-    return _into(self, self.addcdiv(tensor1, tensor2, value=value))
-
-
-def addmm_(self, mat1, mat2, *, beta=1, alpha=1):
-    return _into(self, self.addmm(mat1, mat2, beta=beta, alpha=alpha))
-
-
-def tril_(self, diagonal=0):
-    return _into(self, self.tril(diagonal))
-
-
-def triu_(self, diagonal=0):
-    return _into(self, self.triu(diagonal))
-
-
-def abs_(self):
-    return _into(self, self.abs())
-
-
-def ceil_(self):
-    return _into(self, self.ceil())
-
-
-def cos_(self):
-    return _into(self, self.cos())
-
-
-def exp_(self):
-    return _into(self, self.exp())
-
-
-def floor_(self):
-    return _into(self, self.floor())
-
-
-def log_(self):
-    return _into(self, self.log())
-
-
-def neg_(self):
-    return _into(self, -self)
-
-
-def reciprocal_(self):
-    return _into(self, self.reciprocal())
-
-
-def relu_(self):
-    return _into(self, self.relu())
-
-
-def round_(self, *, decimals=0):
-    return _into(self, self.round(decimals=decimals))
-
-
-def rsqrt_(self):
-    return _into(self, self.rsqrt())
-
-
-def sigmoid_(self):
-    return _into(self, self.sigmoid())
-
-
-def sin_(self):
-    return _into(self, self.sin())
-
-
-def sqrt_(self):
-    return _into(self, self.sqrt())
-
-
-def square_(self):
-    return _into(self, self.square())
-
-
-def tanh_(self):
-    return _into(self, self.tanh())
-
-
-def trunc_(self):
-    return _into(self, self.trunc())
-
-
 def bernoulli_(self, p=0.5):
     return self.copy_(_kiln.uniform(self.shape, self) < _tensor._probability(p))
 
@@ -500,220 +392,12 @@ def _most_random(dtype):
     return 2 if dtype is torch.bool else min(torch.iinfo(dtype).max + 1, 2**63 - 1)
 
 
-def acos_(self):
-    return _into(self, self.acos())
-
-
-def acosh_(self):
-    return _into(self, self.acosh())
-
-
-def asin_(self):
-    return _into(self, self.asin())
-
-
-def asinh_(self):
-    return _into(self, self.asinh())
-
-
-def atan_(self):
-    return _into(self, self.atan())
-
-
-def atanh_(self):
-    return _into(self, self.atanh())
-
-
-def bitwise_not_(self):
-    return _into(self, self.bitwise_not())
-
-
-def cosh_(self):
-    return _into(self, self.cosh())
-
-
-def erf_(self):
-    return _into(self, self.erf())
-
-
-def erfc_(self):
-    return _into(self, self.erfc())
-
-
-def exp2_(self):
-    return _into(self, self.exp2())
-
-
-def expm1_(self):
-    return _into(self, self.expm1())
-
-
-def frac_(self):
-    return _into(self, self.frac())
-
-
-def log10_(self):
-    return _into(self, self.log10())
-
-
-def log1p_(self):
-    return _into(self, self.log1p())
-
-
-def log2_(self):
-    return _into(self, self.log2())
-
-
-def logical_not_(self):
-    return _into(self, self.logical_not())
-
-
-def sgn_(self):
-    return _into(self, self.sgn())
-
-
-def sign_(self):
-    return _into(self, self.sign())
-
-
-def sinh_(self):
-    return _into(self, self.sinh())
-
-
-def tan_(self):
-    return _into(self, self.tan())
-
-
-def atan2_(self, other):
-    return _into(self, self.atan2(other))
-
-
-def bitwise_and_(self, other):
-    return _into(self, self.bitwise_and(other))
-
-
-def bitwise_left_shift_(self, other):
-    return _into(self, self.bitwise_left_shift(other))
-
-
-def bitwise_or_(self, other):
-    return _into(self, self.bitwise_or(other))
-
-
-def bitwise_right_shift_(self, other):
-    return _into(self, self.bitwise_right_shift(other))
-
-
-def bitwise_xor_(self, other):
-    return _into(self, self.bitwise_xor(other))
-
-
-def copysign_(self, other):
-    return _into(self, self.copysign(other))
-
-
-def eq_(self, other):
-    return _into(self, self.eq(other))
-
-
-def floor_divide_(self, other):
-    return _into(self, self.floor_divide(other))
-
-
-def fmod_(self, other):
-    return _into(self, self.fmod(other))
-
-
-def gcd_(self, other):
-    return _into(self, self.gcd(other))
-
-
-def ge_(self, other):
-    return _into(self, self.ge(other))
-
-
-def gt_(self, other):
-    return _into(self, self.gt(other))
-
-
-def hypot_(self, other):
-    return _into(self, self.hypot(other))
-
-
-def lcm_(self, other):
-    return _into(self, self.lcm(other))
-
-
-def le_(self, other):
-    return _into(self, self.le(other))
-
-
-def logical_and_(self, other):
-    return _into(self, self.logical_and(other))
-
-
-def logical_or_(self, other):
-    return _into(self, self.logical_or(other))
-
-
-def logical_xor_(self, other):
-    return _into(self, self.logical_xor(other))
-
-
-def lt_(self, other):
-    return _into(self, self.lt(other))
-
-
-def multiply_(self, other):
-    return _into(self, self.multiply(other))
-
-
-def ne_(self, other):
-    return _into(self, self.ne(other))
-
-
-def remainder_(self, other):
-    return _into(self, self.remainder(other))
-
-
-def true_divide_(self, other):
-    return _into(self, self.true_divide(other))
-
-
-def xlogy_(self, other):
-    return _into(self, self.xlogy(other))
-
-
 def subtract_(self, other, *, alpha=1):
     return self.sub_(other, alpha=alpha)
 
 
-def divide_(self, other, *, rounding_mode=None):
-    return _into(self, self.divide(other, rounding_mode=rounding_mode))
-
-
 def clip_(self, min=None, max=None):
     return self.clamp_(min, max)
-
-
-def nan_to_num_(self, nan=None, posinf=None, neginf=None):
-    return _into(self, self.nan_to_num(nan, posinf, neginf))
-
-
-def cumsum_(self, dim):
-    return _into(self, self.cumsum(dim))
-
-
-def cumprod_(self, dim):
-    return _into(self, self.cumprod(dim))
-
-
-def addmv_(self, mat, vec, *, beta=1, alpha=1):
-    return _into(self, self.addmv(mat, vec, beta=beta, alpha=alpha))
-
-
-def baddbmm_(self, batch1, batch2, *, beta=1, alpha=1):
-    return _into(self, self.baddbmm(batch1, batch2, beta=beta, alpha=alpha))
 
 
 def squeeze_(self, dim=None, *more):
@@ -795,3 +479,104 @@ def angle(self):
 
 def isreal(self):
     return torch.isreal(self)
+
+
+# --- what other libraries' tensors have
+
+
+def register_post_accumulate_grad_hook(self, hook):
+    """hook(leaf) is called by backward() once `.grad` has all of it."""
+    return _hooks.register_post_accumulate_grad_hook(self, hook)
+
+
+def sum_to_size(self, *size):
+    """The sum over the dimensions that were broadcast from that shape."""
+    shape = list(_tensor._rest(size))
+    more = self.ndim - len(shape)
+    if more < 0 or any(n != m and n != 1 for n, m in zip(shape, self.shape[max(more, 0):])):
+        raise RuntimeError(f"size {{{shape}}} is not expandable to size {{{list(self.shape)}}}.")
+    dims = list(range(more)) + [more + d for d, n in enumerate(shape) if n == 1 and self.shape[more + d] != 1]
+    return (self.sum(dims, True) if dims else self).reshape(shape) if dims or more else self
+
+
+def new_empty_strided(self, size, stride, *, dtype=None, device=None, requires_grad=False):
+    return torch.empty_strided(size, stride, dtype=dtype or self.dtype, device=device or self.device)
+
+
+def dim_order(self, *, ambiguity_check=False):
+    """The dimensions from the outermost in memory on."""
+    strides, order = self.stride(), list(range(self.ndim))
+    return tuple(sorted(order, key=lambda d: (-strides[d], d)))
+
+
+def get_device(self):
+    return torch.get_device(self)
+
+
+def is_nonzero(self):
+    return torch.is_nonzero(self)
+
+
+def is_signed(self):
+    return torch.is_signed(self)
+
+
+def is_same_size(self, other):
+    return self.shape == other.shape
+
+
+def is_set_to(self, tensor):
+    """Is it the same memory in the same order?"""
+    return (self.data_ptr() == tensor.data_ptr() and self.shape == tensor.shape and self.stride() == tensor.stride()
+            and self.dtype == tensor.dtype)
+
+
+def is_inference(self):
+    return False
+
+
+def is_neg(self):
+    return False
+
+
+def is_shared(self):
+    return self.is_cuda
+
+
+def is_distributed(self):
+    return False
+
+
+def has_names(self):
+    return False
+
+
+def to_dense(self, dtype=None):
+    return self if dtype is None else self.to(dtype)
+
+
+def ipu(self):
+    raise RuntimeError("tensors are on the CPU or on GPUs of CUDA")
+
+
+def xpu(self):
+    raise RuntimeError("tensors are on the CPU or on GPUs of CUDA")
+
+
+def numpy(self, *, force=False):
+    raise RuntimeError("numpy() needs Python and numpy; a script has x.tolist(), and torch.save(x, 'file.npy') writes a "
+                       "file that numpy.load() reads")
+
+
+def storage(self):
+    raise RuntimeError("storages are no values of their own: x.untyped_storage().nbytes() is x.nbytes for a tensor of "
+                       "its own, x.data_ptr() the address of a tensor, x.as_strided() other views of its memory")
+
+
+def untyped_storage(self):
+    storage(self)
+
+
+def to_sparse(self, *args, **kwargs):
+    raise NotImplementedError("tensors are dense: x.nonzero() has the places of elements that are not 0, and "
+                              "index_add_() and scatter_add_() add at places")

@@ -238,8 +238,11 @@ class Module:
         fn(self)
         return self
 
-    def to(self, *args, **kwargs):
+    def to(self, *args, memory_format=None, **options):
         def moved(t):
+            kwargs = dict(options)
+            if t.ndim in (4, 5) and memory_format is not None:
+                kwargs["memory_format"] = memory_format
             dtypes = [a for a in args if isinstance(a, torch.dtype)] + [v for k, v in kwargs.items() if k == "dtype"]
             # Integers, as the count of batches, go to the device and keep their type.
             if not t.is_floating_point() and dtypes:

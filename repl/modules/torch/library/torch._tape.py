@@ -6,6 +6,15 @@ import torch
 from torch import _hooks, _kiln
 
 
+class _Anomaly:
+    """torch.autograd.set_detect_anomaly()"""
+
+    checks = False
+
+
+anomaly = _Anomaly()
+
+
 def _listed(tensors, what):
     tensors = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
     for t in tensors:
@@ -41,6 +50,10 @@ def _found(values, seeds, inputs, retain_graph, create_graph):
         # Others than leaves are hooked where their gradient is made.
         if x.is_leaf and x._backward_hooks and found[i] is not None:
             found[i] = _hooks.changed(list(x._backward_hooks.values()), found[i])
+    if anomaly.checks:
+        for i, g in enumerate(found):
+            if g is not None and bool(g.isnan().any()):
+                raise RuntimeError(f"the gradient of tensor {i}, of shape {tuple(inputs[i].shape)}, has nan values")
     if not (create_graph if retain_graph is None else retain_graph):
         _kiln.release(*values)
     return found
@@ -65,6 +78,9 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         else:
             with torch.no_grad():
                 leaf.grad.add_(g)
+        if leaf._post_accumulate_grad_hooks is not None:
+            for hook in list(leaf._post_accumulate_grad_hooks.values()):
+                hook(leaf)
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True,
