@@ -664,14 +664,16 @@ void fill_functional(Interp& in, ModuleObject& m) {
   add_functions(m, softmax_functions());
   add_functions(m, kActivations);
   for (std::string_view name : kFunctional) m.members.set(name, forwarded(name));
-  m.texts = {library_module("torch._activations"), library_module("torch._functional"), library_module("torch._pools"),
-             library_module("torch._layers"), library_module("torch._margins")};
+  m.texts = {library_module("torch._activations"), library_module("torch._functional"),
+             library_module("torch._pools"),       library_module("torch._layers"),
+             library_module("torch._margins"),     library_module("torch._losses")};
   add_complex(in, m);
 }
 void fill_nn(Interp& in, ModuleObject& m) {
   m.members.set("functional", in.import_module("torch.nn.functional"));
-  m.texts = {library_module("torch._nn"), library_module("torch._nn_functions"), library_module("torch._nn_layers"),
-             library_module("torch._nn_recurrent"), library_module("torch._transformer")};
+  m.texts = {library_module("torch._nn"),          library_module("torch._nn_functions"),
+             library_module("torch._nn_layers"),   library_module("torch._nn_recurrent"),
+             library_module("torch._transformer"), library_module("torch._nn_more")};
 }
 
 constexpr NativeDef kTesting[] = {

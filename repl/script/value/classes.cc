@@ -444,7 +444,26 @@ Dict* fields_of(const Value& v) {
   return with_fields(o, [](Dict& d) { return &d; });
 }
 
+namespace {
+
+/// The class of an object becomes another, for objects that have nothing but fields.
+void set_class(Interp& in, Object* self, const Value& value) {
+  auto* to = value.get<TypeObject>();
+  if (!to) in.fail(ErrorKind::kType, "__class__ must be set to a class, not '{}' object", in.type_name(value));
+  auto* instance = Value(self).get<Instance>();
+  auto is_plain = [&](TypeObject* t) {
+    return t->def && !t->base_kind && !t->of_kind && !t->slots && !is_exception(in, t);
+  };
+  if (!instance || !is_plain(instance->type.get()) || !is_plain(to))
+    in.fail(ErrorKind::kType, "__class__ assignment: '{}' object layout differs from '{}'", to->name,
+            (*self->own_type())->name);
+  instance->type = Ref<TypeObject>(to);
+}
+
+}  // namespace
+
 void set_field(Interp& in, Object* self, std::string_view name, Value value) {
+  if (name == "__class__") return set_class(in, self, value);
   // A data descriptor comes before the fields, as in Python.
   const Ref<TypeObject>& type = *self->own_type();
   if (Value* found = type->find(name)) {

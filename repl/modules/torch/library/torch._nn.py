@@ -13,6 +13,13 @@ def Parameter(data=None, requires_grad=True):
     return data
 
 
+class Buffer:
+    """A tensor that becomes a buffer of the module that gets it as an attribute."""
+
+    def __init__(self, data=None, *, persistent=True):
+        self.data, self.persistent = torch.empty((0,)) if data is None else data.detach(), persistent
+
+
 class _Keys(tuple):
     # Properties over a tuple, as torch's named tuple is unpacked and read by name.
     missing_keys = property(lambda self: self[0])
@@ -39,6 +46,11 @@ class Module:
 
     def __setattr__(self, name, value):
         self._made()
+        if isinstance(value, Buffer):
+            for other in (self._parameters, self._modules, self.__dict__):
+                other.pop(name, None)
+            self.register_buffer(name, value.data, value.persistent)
+            return
         groups = self._parameters, self._buffers, self._modules
         parameter = isinstance(value, torch.Tensor) and value.is_parameter
         # A name moves between the groups with the kind of its value, so that a layer never counts twice.
@@ -59,6 +71,9 @@ class Module:
                                     "expected)")
                 group[name] = value
                 return
+        if name == "__class__":
+            object.__setattr__(self, name, value)
+            return
         self.__dict__[name] = value
 
     def __getattr__(self, name):
