@@ -413,9 +413,9 @@ std::span<const ModuleDef> torch_library_modules() { return kModules; }
 namespace {
 
 /// Whose functions are methods of tensors.
-constexpr std::string_view kMethodModules[] = {"torch._tensor",  "torch._elementwise", "torch._products",
-                                               "torch._sorting", "torch._methods",     "torch._special",
-                                               "torch._algebra", "torch._in_place",    "torch._slices"};
+constexpr std::string_view kMethodModules[] = {
+    "torch._tensor",  "torch._elementwise", "torch._products", "torch._sorting", "torch._methods",
+    "torch._special", "torch._algebra",     "torch._in_place", "torch._slices",  "torch._gammas"};
 
 }  // namespace
 

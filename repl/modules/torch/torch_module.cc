@@ -721,10 +721,12 @@ void fill_torch(Interp& in, ModuleObject& m) {
   m.members.set("device", in.type_of(DeviceObject::kKind));
   m.members.set("dtype", in.type_of(Kind::kDType));
   m.members.set("Size", size_type(in));
-  m.texts = {library_module("torch._tensor"),  library_module("torch._elementwise"), library_module("torch._products"),
-             library_module("torch._sorting"), library_module("torch._functions"),   library_module("torch._special"),
-             library_module("torch._series"),  library_module("torch._amp"),         library_module("torch._algebra"),
-             library_module("torch._slices"),  library_module("torch._generators"),  library_module("torch._aliases")};
+  m.texts = {
+      library_module("torch._tensor"),  library_module("torch._elementwise"), library_module("torch._products"),
+      library_module("torch._sorting"), library_module("torch._functions"),   library_module("torch._special"),
+      library_module("torch._series"),  library_module("torch._amp"),         library_module("torch._algebra"),
+      library_module("torch._slices"),  library_module("torch._gammas"),      library_module("torch._generators"),
+      library_module("torch._aliases")};
   add_out(m);
   add_complex(in, m);
   ModuleObject::Text& complex = m.texts.emplace_back(library_module("torch._complex"));

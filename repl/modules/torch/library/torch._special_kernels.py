@@ -1,0 +1,179 @@
+"""Special functions whose series end when they are precise enough: elementwise kernels in float64."""
+import torch
+import triton
+import triton.language as tl
+
+_MOST_TERMS = 20000
+
+
+@triton.jit
+def _gammas_kernel(a_ptr, x_ptr, log_gamma_ptr, out_ptr, elements, MOST: tl.constexpr, UPPER: tl.constexpr,
+                   BLOCK: tl.constexpr):
+    """The regularised incomplete gamma functions: the series of the lower one up to x = a + 1, beyond the continued
+    fraction of the upper one (Abramowitz and Stegun, 6.5.29 and 6.5.31)."""
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    a = tl.load(a_ptr + at, mask=at < elements, other=1.0)
+    x = tl.load(x_ptr + at, mask=at < elements, other=0.0)
+    log_gamma = tl.load(log_gamma_ptr + at, mask=at < elements, other=0.0)
+    plain = (a > 0) & (x > 0) & (a < float("inf")) & (x < float("inf"))
+    b, y = tl.where(plain, a, 1.0), tl.where(plain, x, 1.0)
+    by_series = y <= b + 1
+    factor = tl.exp(b * tl.log(y) - y - log_gamma)
+    term, total, n, going = 1 / b, 1 / b, b, 1
+    k = 0
+    while (going > 0) & (k < MOST):
+        n += 1
+        term *= tl.where(by_series, y / n, 0.0)
+        total += term
+        going = tl.max((term > total * 1e-17).to(tl.int32), 0)
+        k += 1
+    lower = total * factor
+    # Lentz's method
+    tiny = 1e-300
+    c = y + 1 - b
+    c = tl.where(c == 0, tiny, c)
+    d = 1 / c
+    e, h = tl.full((BLOCK,), 1 / tiny, tl.float64), d
+    k, going = 1, 1
+    while (going > 0) & (k < MOST):
+        w = -k * (k - b)
+        c += 2
+        d = w * d + c
+        d = 1 / tl.where(tl.abs(d) < tiny, tiny, d)
+        e = c + w / e
+        e = tl.where(tl.abs(e) < tiny, tiny, e)
+        step = d * e
+        h *= tl.where(by_series, 1.0, step)
+        going = tl.max(((tl.abs(step - 1) > 1e-16) & (by_series == 0)).to(tl.int32), 0)
+        k += 1
+    upper = h * factor
+    lower = tl.where(by_series, lower, 1 - upper)
+    upper = tl.where(by_series, 1 - lower, upper)
+    # At the ends; NaN where there is no value.
+    nan = float("nan")
+    zero = (x == 0) & (a > 0) | (a == float("inf")) & (x >= 0) & (x < float("inf"))
+    one = (a == 0) & (x > 0) | (x == float("inf")) & (a >= 0) & (a < float("inf"))
+    lower = tl.where(plain, lower, tl.where(zero, 0.0, tl.where(one, 1.0, nan)))
+    upper = tl.where(plain, upper, tl.where(zero, 1.0, tl.where(one, 0.0, nan)))
+    if UPPER:
+        lower = upper
+    tl.store(out_ptr + at, lower, mask=at < elements)
+
+
+@triton.jit
+def _power(q, x):
+    """q to the power -x, where q may be negative and x a whole number."""
+    size = tl.exp(-x * tl.log(tl.abs(q)))
+    odd = (x - 2 * tl.floor(x * 0.5)) == 1
+    return tl.where((q < 0) & odd, -size, size)
+
+
+@triton.jit
+def _zeta_kernel(x_ptr, q_ptr, out_ptr, elements, BLOCK: tl.constexpr):
+    """Hurwitz' function by the sum of Euler and Maclaurin, whose first terms reach beyond 9."""
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < elements, other=2.0)
+    q = tl.load(q_ptr + at, mask=at < elements, other=1.0)
+    whole = q == tl.floor(q)
+    plain = (x > 1) & ((q > 0) | ~whole & (x == tl.floor(x))) & (tl.abs(q) < float("inf"))
+    y, a = tl.where(plain, x, 2.0), tl.where(plain, q, 1.0)
+    b = _power(a, y)
+    s, k, going = b, 0, 1
+    while going > 0:
+        more = (k < 9) | (a <= 9)
+        a = tl.where(more, a + 1, a)
+        b = tl.where(more, _power(a, y), b)
+        s = tl.where(more, s + b, s)
+        k += 1
+        going = tl.max(((k < 9) | (a <= 9)).to(tl.int32), 0)
+    s += b * a / (y - 1) - 0.5 * b
+    factor, w = y, a
+    b = b / w
+    # Bernoulli's numbers over factorials: (2 k)! / B(2 k)
+    s += factor * b / 12.0
+    factor *= (y + 1) * (y + 2)
+    b = b / (w * w)
+    s += factor * b / -720.0
+    factor *= (y + 3) * (y + 4)
+    b = b / (w * w)
+    s += factor * b / 30240.0
+    factor *= (y + 5) * (y + 6)
+    b = b / (w * w)
+    s += factor * b / -1209600.0
+    factor *= (y + 7) * (y + 8)
+    b = b / (w * w)
+    s += factor * b / 47900160.0
+    factor *= (y + 9) * (y + 10)
+    b = b / (w * w)
+    s += factor * b / -1.8924375803183791606e9
+    factor *= (y + 11) * (y + 12)
+    b = b / (w * w)
+    s += factor * b / 7.47242496e10
+    factor *= (y + 13) * (y + 14)
+    b = b / (w * w)
+    s += factor * b / -2.950130727918164224e12
+    nan, inf = float("nan"), float("inf")
+    other = tl.where((x == 1) | (x > 1) & (q <= 0) & whole, inf, nan)
+    other = tl.where((x > 1) & (q == inf), 0.0, other)
+    tl.store(out_ptr + at, tl.where(plain, s, other), mask=at < elements)
+
+
+@triton.jit
+def _polynomial_kernel(x_ptr, n_ptr, out_ptr, elements, KIND: tl.constexpr, BLOCK: tl.constexpr):
+    """By the recurrence of three terms. KIND: 0 to 3 Chebyshev's T, U, V, W, 4 and 5 Hermite's H, He, 6 Laguerre's,
+    7 Legendre's."""
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < elements, other=0.0)
+    n = tl.load(n_ptr + at, mask=at < elements, other=0.0)
+    n = tl.where(n < 0, tl.ceil(n), tl.floor(n))
+    p, q = tl.full((BLOCK,), 1.0, tl.float64), x
+    if (KIND == 1) | (KIND == 4):
+        q = x + x
+    elif KIND == 2:
+        q = x + x - 1
+    elif KIND == 3:
+        q = x + x + 1
+    elif KIND == 6:
+        q = 1 - x
+    out = tl.where(n == 0, p, q)
+    most, k = tl.max(n, 0), 1.0
+    while k < most:
+        if KIND < 4:
+            r = (x + x) * q - p
+        elif KIND == 4:
+            r = (x + x) * q - 2 * k * p
+        elif KIND == 5:
+            r = x * q - k * p
+        elif KIND == 6:
+            r = ((2 * k + 1 - x) * q - k * p) / (k + 1)
+        else:
+            r = ((2 * k + 1) * x * q - k * p) / (k + 1)
+        p, q = q, r
+        k += 1
+        out = tl.where(n == k, q, out)
+    tl.store(out_ptr + at, tl.where(n < 0, 0.0, out), mask=at < elements)
+
+
+def _wide(*tensors):
+    return [t.detach().double().contiguous() for t in torch.broadcast_tensors(*tensors)]
+
+
+def _run(kernel, operands, **options):
+    out = torch.empty_like(operands[0])
+    if out.numel() > 0:
+        kernel[(triton.cdiv(out.numel(), 128),)](*operands, out, out.numel(), BLOCK=128, **options)
+    return out
+
+
+def gammas(a, x, upper):
+    a, x = _wide(a, x)
+    log_gamma = torch.lgamma(torch.where(a > 0, a, 1.0)).contiguous().run()
+    return _run(_gammas_kernel, [a, x, log_gamma], MOST=_MOST_TERMS, UPPER=upper)
+
+
+def zeta(x, q):
+    return _run(_zeta_kernel, _wide(x, q))
+
+
+def polynomial(x, n, kind):
+    return _run(_polynomial_kernel, _wide(x, n), KIND=kind)
