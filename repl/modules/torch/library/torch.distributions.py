@@ -72,6 +72,18 @@ class Distribution:
     def sample_n(self, n):
         return self.sample((n,))
 
+    def expand(self, batch_shape):
+        """The same, of parameters that are expanded to a batch."""
+        shown = self._shown()
+        if not shown:
+            self._missing("expand()")
+        events = len(self._event_shape)
+        given = {}
+        for name, value in shown.items():
+            own = value.shape[len(value.shape) - events:] if events else ()
+            given[name] = value.expand(_size(batch_shape) + torch.Size(own))
+        return type(self)(**given)
+
     def prob(self, value):
         return torch.exp(self.log_prob(value))
 
@@ -84,6 +96,10 @@ class Distribution:
     def __repr__(self):
         parts = [f"{k}: {v if v.numel() == 1 else v.size()}" for k, v in self._shown().items()]
         return f"{type(self).__name__}({', '.join(parts)})"
+
+
+class ExponentialFamily(Distribution):
+    """Of densities exp(⟨t(x), θ⟩ - F(θ) + k(x))."""
 
 
 class _LocScale(Distribution):
@@ -105,7 +121,7 @@ class _LocScale(Distribution):
         return self.loc + self.scale * self._draw(self._extended_shape(sample_shape))
 
 
-class Normal(_LocScale):
+class Normal(_LocScale, ExponentialFamily):
     stddev = property(lambda self: self.scale)
     variance = property(lambda self: self.scale.square())
 
@@ -171,7 +187,7 @@ class Uniform(Distribution):
         return self.low + value * (self.high - self.low)
 
 
-class Exponential(Distribution):
+class Exponential(ExponentialFamily):
     has_rsample, arg_constraints = True, {"rate": "positive"}
 
     def __init__(self, rate, validate_args=None):
@@ -222,7 +238,7 @@ class _Given(Distribution):
         return {self._given: self._value}
 
 
-class Bernoulli(_Given):
+class Bernoulli(_Given, ExponentialFamily):
     def __init__(self, probs=None, logits=None, validate_args=None):
         self._value = self._take(probs, logits)
         super().__init__(self._value.shape)
@@ -329,7 +345,7 @@ def _drawn_gamma(shape):
     return torch.where(shape < 1, out * (1 - torch.rand_like(shape)) ** (1 / shape), out)
 
 
-class Gamma(Distribution):
+class Gamma(ExponentialFamily):
     arg_constraints = {"concentration": "positive", "rate": "positive"}
 
     def __init__(self, concentration, rate, validate_args=None):
@@ -353,7 +369,7 @@ class Gamma(Distribution):
         return a - self.rate.log() + torch.lgamma(a) + (1 - a) * torch.digamma(a)
 
 
-class Dirichlet(Distribution):
+class Dirichlet(ExponentialFamily):
     arg_constraints = {"concentration": "positive"}
 
     def __init__(self, concentration, validate_args=None):
@@ -383,7 +399,7 @@ class Dirichlet(Distribution):
                 - ((a - 1) * torch.digamma(a)).sum(-1))
 
 
-class Beta(Distribution):
+class Beta(ExponentialFamily):
     arg_constraints = {"concentration1": "positive", "concentration0": "positive"}
 
     def __init__(self, concentration1, concentration0, validate_args=None):
@@ -404,7 +420,7 @@ class Beta(Distribution):
         return self._both.entropy()
 
 
-class Poisson(Distribution):
+class Poisson(ExponentialFamily):
     arg_constraints = {"rate": "nonnegative"}
 
     def __init__(self, rate, validate_args=None):
@@ -508,9 +524,20 @@ class TransformedDistribution(Distribution):
     """What transforms (torch.distributions.transforms) make of the draws of another distribution."""
 
     def __init__(self, base_distribution, transforms, validate_args=None):
-        self.base_dist = base_distribution
+        from torch.distributions.transforms import ComposeTransform
         self.transforms = list(transforms) if isinstance(transforms, (list, tuple)) else [transforms]
-        super().__init__(base_distribution.batch_shape, base_distribution.event_shape)
+        base, whole = base_distribution, ComposeTransform(self.transforms)
+        more = whole.domain_event_dim - len(base.event_shape)
+        if more > len(base.batch_shape):
+            raise ValueError(f"base_distribution needs to have shape with size at least {whole.domain_event_dim}, but "
+                             f"got {base.batch_shape + base.event_shape}.")
+        if more > 0:
+            base = Independent(base, more)
+        self.base_dist = base
+        shape = whole.forward_shape(base.batch_shape + base.event_shape)
+        events = whole.codomain_event_dim + max(len(base.event_shape) - whole.domain_event_dim, 0)
+        at = len(shape) - events
+        super().__init__(shape[:at], shape[at:])
 
     has_rsample = property(lambda self: self.base_dist.has_rsample)
 
@@ -531,9 +558,31 @@ class TransformedDistribution(Distribution):
         for t in reversed(self.transforms):
             before = t.inv(value)
             slope = t.log_abs_det_jacobian(before, value)
-            total = total - (slope.sum(tuple(range(-events, 0))) if events else slope)
+            events = events + t.domain_event_dim - t.codomain_event_dim
+            over = events - t.domain_event_dim
+            total = total - (slope.sum(tuple(range(-over, 0))) if over > 0 else slope)
             value = before
-        return total + self.base_dist.log_prob(value)
+        density, over = self.base_dist.log_prob(value), events - len(self.base_dist.event_shape)
+        return total + (density.sum(tuple(range(-over, 0))) if over > 0 else density)
+
+    def _falls(self):
+        """Whether larger draws become smaller ones, as a factor."""
+        sign = 1
+        for t in self.transforms:
+            sign = sign * t.sign
+        return sign
+
+    def cdf(self, value):
+        for t in reversed(self.transforms):
+            value = t.inv(value)
+        sign = self._falls()
+        below = self.base_dist.cdf(value)
+        return below if isinstance(sign, int) and sign == 1 else sign * (below - 0.5) + 0.5
+
+    def icdf(self, value):
+        sign = self._falls()
+        value = value if isinstance(sign, int) and sign == 1 else sign * (value - 0.5) + 0.5
+        return self._through(self.base_dist.icdf(value))
 
     def __repr__(self):
         return f"{type(self).__name__}({self.base_dist}, {self.transforms})"
@@ -636,6 +685,51 @@ _KL = {(Normal, Normal): _kl_normal, (Bernoulli, Bernoulli): _kl_bernoulli, (Cat
        (Independent, Independent): _kl_independent}
 
 
+_EULER = 0.5772156649015329
+
+
+def _kl_geometric(p, q):
+    return -p.entropy() - torch.log1p(-q.probs) / p.probs - q.logits
+
+
+def _kl_exponential_gamma(p, q):
+    ratio, b = q.rate / p.rate, q.concentration
+    return -b * torch.log(ratio) + ratio + torch.lgamma(b) + b * _EULER - (1 + _EULER)
+
+
+def _kl_gamma_exponential(p, q):
+    return -p.entropy() - q.rate.log() + q.rate * p.concentration / p.rate
+
+
+def _kl_to_normal(p, q):
+    """By the first two moments of p and its entropy."""
+    square = p.variance + (p.mean - q.loc).square()
+    return -p.entropy() + _HALF_LOG_2PI + q.scale.log() + 0.5 * square / q.scale.square()
+
+
+def _kl_normal_laplace(p, q):
+    d = p.loc - q.loc
+    far = math.sqrt(2 / math.pi) * p.scale * torch.exp(-0.5 * (d / p.scale) ** 2) + d * torch.erf(
+        math.sqrt(0.5) * d / p.scale)
+    return -torch.log(p.scale / q.scale) + far / q.scale - 0.5 * (1 + math.log(0.5 * math.pi))
+
+
+def _kl_bernoulli_poisson(p, q):
+    return -p.entropy() - (p.probs * q.rate.log() - q.rate)
+
+
+def _kl_uniform_exponential(p, q):
+    far = q.rate * (p.high + p.low) / 2 - torch.log((p.high - p.low) * q.rate)
+    return torch.where(p.low < 0, math.inf, far)
+
+
+_KL.update({(Geometric, Geometric): _kl_geometric, (Exponential, Gamma): _kl_exponential_gamma,
+            (Gamma, Exponential): _kl_gamma_exponential, (Exponential, Normal): _kl_to_normal,
+            (Gamma, Normal): _kl_to_normal, (Laplace, Normal): _kl_to_normal, (Uniform, Normal): _kl_to_normal,
+            (Beta, Normal): _kl_to_normal, (Normal, Laplace): _kl_normal_laplace,
+            (Bernoulli, Poisson): _kl_bernoulli_poisson, (Uniform, Exponential): _kl_uniform_exponential})
+
+
 def register_kl(type_p, type_q):
     """A decorator for a function of (p, q)."""
     def decorated(f):
@@ -651,3 +745,18 @@ def kl_divergence(p, q):
                 return _KL[a, b](p, q)
     raise NotImplementedError(f"No KL(p || q) is implemented for p type {type(p).__name__} and q type "
                               f"{type(q).__name__}")
+
+
+from torch.distributions import transforms  # noqa: E402
+from torch.distributions._families import (Cauchy, Chi2, ContinuousBernoulli, FisherSnedecor, Gumbel,  # noqa: E402
+                                           HalfCauchy, HalfNormal, InverseGamma, Kumaraswamy, LogisticNormal,
+                                           Pareto, StudentT, VonMises, Weibull)
+from torch.distributions._discrete import (Binomial, LowRankMultivariateNormal, MixtureSameFamily,  # noqa: E402
+                                           Multinomial, NegativeBinomial, OneHotCategoricalStraightThrough,
+                                           RelaxedBernoulli, RelaxedOneHotCategorical)
+from torch.distributions.transforms import (AbsTransform, AffineTransform, CatTransform, ComposeTransform,  # noqa: E402
+                                            CumulativeDistributionTransform, ExpTransform, IndependentTransform,
+                                            LowerCholeskyTransform, PositiveDefiniteTransform, PowerTransform,
+                                            ReshapeTransform, SigmoidTransform, SoftmaxTransform, SoftplusTransform,
+                                            StackTransform, StickBreakingTransform, TanhTransform, Transform,
+                                            identity_transform)
