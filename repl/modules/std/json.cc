@@ -261,10 +261,13 @@ Value import_by_name(Interp& in, NativeArgs& a) {
   return in.required_module(path);
 }
 
+Value reload(Interp& in, NativeArgs& a) { return in.reload_module(a[0]); }
+
 constexpr NativeDef kKiln[] = {
     {"create_private(path)", create_private, "makes an empty file of this user alone"},
     {"import_module(name)", import_by_name, "the module of that name"},
     {"parameters(function)", parameters, "(name, kind, (default,) or (), annotation) of each"},
+    {"reload(module)", reload, "runs a module's text anew"},
     {"source(function)", source, "(text, file, line)"},
     {"yields(function)", yields, "does a call of it give a generator?"},
 };

@@ -31,6 +31,7 @@ class ScriptModule : public ModuleObject {
 
   Globals& globals;
   std::shared_ptr<const Program> program;
+  std::vector<std::shared_ptr<const Program>> replaced;  // by reload(): values of them may still be there
   bool loading = true;
 };
 
@@ -106,10 +107,7 @@ Ref<ModuleObject> Interp::import_source(std::string_view path) {
   // Known before it runs, as in Python: modules that import one another see what has run so far.
   modules_.emplace(path, made);
   try {
-    Entered entered(*this, {nullptr, where_, made->program.get()});
-    Frame frame(*made->program, *made->program->codes.at(nullptr));
-    frame.make_cells();
-    exec(made->program->module->body, frame);
+    run_module(*made->program);
   } catch (ScriptError&) {
     modules_.erase(std::string(path));
     throw;
@@ -117,6 +115,29 @@ Ref<ModuleObject> Interp::import_source(std::string_view path) {
   made->loading = false;
   if (parent) parent->set_attribute(*this, path.substr(dot + 1), made);
   return made;
+}
+
+void Interp::run_module(const Program& program) {
+  Entered entered(*this, {nullptr, where_, &program});
+  Frame frame(program, *program.codes.at(nullptr));
+  frame.make_cells();
+  exec(program.module->body, frame);
+}
+
+Value Interp::reload_module(const Value& v) {
+  Ref<ModuleObject> module(v.get<ModuleObject>());
+  if (!module) fail(ErrorKind::kType, "reload() argument must be a module");
+  const auto known = modules_.find(module->path);
+  if (known == modules_.end() || known->second.get() != module.get())
+    fail_as("ImportError", "module {} not in sys.modules", module->path);
+  auto* script = dynamic_cast<ScriptModule*>(module.get());
+  if (!script) return v;  // what is part of the program is as it was
+  std::optional<ModuleSource> source = find_source_(*this, module->path);
+  if (!source) fail_as("ModuleNotFoundError", "spec not found for the module '{}'", module->path);
+  auto text = take(parse::parse_module(SourceText::make(source->file, std::move(source->text))));
+  script->replaced.push_back(std::exchange(script->program, take(resolve(std::move(text), script->globals))));
+  run_module(*script->program);
+  return v;
 }
 
 std::string Interp::absolute_path(const Import& s, const Globals& from) {

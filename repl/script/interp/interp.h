@@ -184,6 +184,8 @@ class Interp {
   Ref<ModuleObject> import_module(std::string_view path);
   /// The same, and a ModuleNotFoundError where there is none.
   Ref<ModuleObject> required_module(const std::string& path);
+  /// Runs a module's text, as it is now, among the variables that it has.
+  Value reload_module(const Value& module);
   /// Whether the module comes with Kiln, written in C++.
   bool is_library_module(std::string_view path) const;
   void add_builtins(std::span<const NativeDef> defs);
@@ -318,6 +320,7 @@ class Interp {
   std::string absolute_path(const ast::Import& s, const Globals& from);
   Value imported(const Ref<ModuleObject>& m, const ast::Import::Alias& a);
   Ref<ModuleObject> import_source(std::string_view path);
+  void run_module(const Program& program);
   void exec_assert(const ast::Assert& s, Frame& f);
   void exec_raise(const ast::Raise& s, Frame& f);
   static void keep_report(const Value& exception, Diagnostic report);

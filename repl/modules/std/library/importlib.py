@@ -1,7 +1,13 @@
 """importlib: imports by a name that is computed."""
 from _kiln import import_module as _import_module
+from _kiln import reload as _reload
 
-__all__ = ["import_module"]
+__all__ = ["import_module", "reload"]
+
+
+def reload(module):
+    """Runs the module's file again; names that it no longer has keep their values."""
+    return _reload(module)
 
 
 def import_module(name, package=None):

@@ -240,6 +240,31 @@ def irfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
     return irfftn(input, s, dim, norm, out=out)
 
 
+_OTHER_WAY = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+
+def _turned(norm):
+    """A transform of conjugates is the conjugate of the one that goes the other way."""
+    _scale(norm, 1, False)
+    return _OTHER_WAY[norm]
+
+
+def hfftn(input, s=None, dim=None, norm=None, *, out=None):
+    return irfftn(_floats(input, "hfftn").conj(), s, dim, _turned(norm), out=out)
+
+
+def ihfftn(input, s=None, dim=None, norm=None, *, out=None):
+    return _put(rfftn(input, s, dim, _turned(norm)).conj(), out)
+
+
+def hfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
+    return hfftn(input, s, dim, norm, out=out)
+
+
+def ihfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
+    return ihfftn(input, s, dim, norm, out=out)
+
+
 def _put(x, out):
     return x if out is None else out.copy_(x)
 

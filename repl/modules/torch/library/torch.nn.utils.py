@@ -46,6 +46,18 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     return total
 
 
+def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
+    """Scales gradients of which that is the norm."""
+    with torch.no_grad():
+        scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+        for p in _with_gradients(parameters):
+            p.grad.mul_(scale.to(p.grad.dtype))
+
+
+def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
+
+
 def clip_grad_value_(parameters, clip_value, foreach=None):
     """Bounds each element of the gradients."""
     with torch.no_grad():
@@ -112,3 +124,63 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
 
 def remove_spectral_norm(module, name="weight"):
     return _parameter_again(module, name, "spectral_norm", [name + "_orig", name + "_u", name + "_v"])
+
+
+# --- layers that become one
+
+
+def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose=False):
+    """The weights and the bias of a convolution that does what follows it in eval() too."""
+    bias = torch.zeros_like(bn_rm) if conv_b is None else conv_b
+    scale = torch.rsqrt(bn_rv + bn_eps) * (torch.ones_like(bn_rm) if bn_w is None else bn_w)
+    shape = [1] * conv_w.ndim
+    shape[1 if transpose else 0] = -1
+    weight = (conv_w * scale.reshape(shape)).to(conv_w.dtype)
+    bias = (bias - bn_rm) * scale + (torch.zeros_like(bn_rm) if bn_b is None else bn_b)
+    return (torch.nn.Parameter(weight.detach(), conv_w.requires_grad),
+            torch.nn.Parameter(bias.detach().to(conv_w.dtype), conv_w.requires_grad))
+
+
+def _fused(module, bn, weights):
+    import copy
+    if module.training or bn.training:
+        raise AssertionError("Fusion only for eval!")
+    if bn.running_mean is None or bn.running_var is None:
+        raise ValueError("Only support fusing a batch norm that tracks its running statistics.")
+    made = copy.deepcopy(module)
+    with torch.no_grad():
+        weight, bias = weights(made.weight, made.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias)
+    made._parameters["weight"], made._parameters["bias"] = weight, bias
+    return made
+
+
+def fuse_conv_bn_eval(conv, bn, transpose=False):
+    """A convolution that does what the batch norm behind it does too."""
+    return _fused(conv, bn, lambda *args: fuse_conv_bn_weights(*args, transpose=transpose))
+
+
+def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
+    return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
+
+
+def fuse_linear_bn_eval(linear, bn):
+    if linear.out_features != bn.num_features and bn.num_features != 1:
+        raise AssertionError("To fuse, linear.out_features == bn.num_features or bn.num_features == 1")
+    return _fused(linear, bn, fuse_linear_bn_weights)
+
+
+# --- modules
+
+
+def skip_init(module_cls, *args, **kwargs):
+    """The module, whose parameters are to be filled by its user."""
+    return module_cls(*args, **kwargs)
+
+
+def convert_conv2d_weight_memory_format(module, memory_format):
+    """The module: results are row-major, whatever order weights have."""
+    return module
+
+
+def convert_conv3d_weight_memory_format(module, memory_format):
+    return module

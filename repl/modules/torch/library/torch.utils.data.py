@@ -64,6 +64,46 @@ class ConcatDataset(Dataset):
         return sum(len(d) for d in self.datasets)
 
 
+class ChainDataset(IterableDataset):
+    """Iterable datasets one after the other."""
+
+    def __init__(self, datasets):
+        self.datasets = datasets
+
+    def __iter__(self):
+        for d in self.datasets:
+            if not isinstance(d, IterableDataset):
+                raise AssertionError("ChainDataset only supports IterableDataset")
+            yield from d
+
+    def __len__(self):
+        return sum(len(d) for d in self.datasets)
+
+
+class StackDataset(Dataset):
+    """Elements of several datasets side by side: as tuples, or as dicts of those that are named."""
+
+    def __init__(self, *args, **kwargs):
+        if bool(args) == bool(kwargs):
+            raise ValueError("StackDataset takes datasets, or datasets by names" if args or kwargs else
+                             "At least one dataset should be passed")
+        self.datasets = kwargs if kwargs else args
+        self._length = len(list(self._each())[0])
+        if any(len(d) != self._length for d in self._each()):
+            raise ValueError("Size mismatch between datasets")
+
+    def _each(self):
+        return self.datasets.values() if isinstance(self.datasets, dict) else self.datasets
+
+    def __getitem__(self, index):
+        if isinstance(self.datasets, dict):
+            return {name: d[index] for name, d in self.datasets.items()}
+        return tuple(d[index] for d in self.datasets)
+
+    def __len__(self):
+        return self._length
+
+
 def random_split(dataset, lengths, generator=None):
     """Parts of a dataset without an element in two of them; lengths are numbers of elements, or parts of 1."""
     total, whole = len(dataset), sum(lengths)
@@ -118,6 +158,53 @@ class RandomSampler(Sampler):
 
     def __len__(self):
         return self.num_samples
+
+
+class SubsetRandomSampler(Sampler):
+    """Given indices in random order."""
+
+    def __init__(self, indices, generator=None):
+        self.indices, self.generator = indices, generator
+
+    def __iter__(self):
+        for i in torch.randperm(len(self.indices), generator=self.generator).tolist():
+            yield self.indices[i]
+
+    def __len__(self):
+        return len(self.indices)
+
+
+class DistributedSampler(Sampler):
+    """The share of a dataset that one of several processes takes: every num_replicas-th index, from `rank` on."""
+
+    def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False):
+        if num_replicas is None or rank is None:
+            raise RuntimeError("Requires distributed package to be available: a script has one process, so "
+                               "DistributedSampler takes num_replicas= and rank=")
+        if not 0 <= rank < num_replicas:
+            raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
+        self.dataset, self.num_replicas, self.rank, self.epoch = dataset, num_replicas, rank, 0
+        self.shuffle, self.seed, self.drop_last = shuffle, seed, drop_last
+        n = len(dataset)
+        self.num_samples = n // num_replicas if drop_last else -(-n // num_replicas)
+        self.total_size = self.num_samples * num_replicas
+
+    def __iter__(self):
+        n = len(self.dataset)
+        if self.shuffle:
+            places = torch.randperm(n, generator=torch.Generator().manual_seed(self.seed + self.epoch)).tolist()
+        else:
+            places = list(range(n))
+        while len(places) < self.total_size:
+            places += places[:self.total_size - len(places)]
+        return iter(places[:self.total_size][self.rank::self.num_replicas])
+
+    def __len__(self):
+        return self.num_samples
+
+    def set_epoch(self, epoch):
+        """Another order of the same elements."""
+        self.epoch = epoch
 
 
 class WeightedRandomSampler(Sampler):
@@ -176,6 +263,22 @@ def default_collate(batch):
         return type(first)(*parts) if hasattr(first, "_fields") else parts
     raise TypeError("default_collate: a batch is of tensors, numbers, texts, dicts or lists, "
                     f"not of '{type(first).__name__}': give collate_fn=")
+
+
+def default_convert(data):
+    """Numbers of a value as they are: there are no arrays but tensors."""
+    if isinstance(data, dict):
+        return {key: default_convert(value) for key, value in data.items()}
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return type(data)(*[default_convert(d) for d in data])
+    if isinstance(data, (tuple, list)):
+        return [default_convert(d) for d in data]
+    return data
+
+
+def get_worker_info():
+    """None: batches are made in the script's own process."""
+    return None
 
 
 class DataLoader:

@@ -96,6 +96,15 @@ TEST_F(Modules, OfAScriptAreNotTheLibrarysThatHaveNoSuchModule) {
             "  help: did you mean 'push'?\n");
 }
 
+TEST_F(Modules, ReloadRunsTheFileAsItIsNow) {
+  write("mine.py", "x = 1\ny = 2\ndef f(): return x\n");
+  EXPECT_EQ(run("import importlib, mine, math\nold = mine.f\nmine.z = 9\n"
+                "with open(mine.__file__, 'w') as file:\n  file.write('x = 5\\ndef f(): return x + 1\\n')\n"
+                "print(importlib.reload(mine) is mine, mine.x, mine.y, mine.z, mine.f(), old())\n"
+                "print(importlib.reload(math) is math)\n"
+                "try:\n  importlib.reload('mine')\nexcept TypeError as e:\n  print(e)\n"),
+            "True 5 2 9 6 5\nTrue\nreload() argument must be a module\n");
+}
 TEST_F(Modules, FilesDoNotHideWhatPythonHasBuiltIn) {
   write("time.py", "import time\nprint('mine')\n");
   write("copy.py", "def copy(x): return 'mine'\n");

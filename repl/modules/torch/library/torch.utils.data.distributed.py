@@ -1,0 +1,2 @@
+"""torch.utils.data.distributed."""
+from torch.utils.data import DistributedSampler
