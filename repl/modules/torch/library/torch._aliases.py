@@ -250,8 +250,8 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     data = bytes(buffer)
     size = dtype.itemsize
     if count == 0 or count < -1 or not 0 <= offset < len(data):
-        raise ValueError(f"frombuffer(): both buffer length ({len(data)}) and count ({count}) must not be 0, and offset "
-                         f"({offset} bytes) must be inside of the buffer")
+        raise ValueError(f"frombuffer(): both buffer length ({len(data)}) and count ({count}) must not be 0, and "
+                         f"offset ({offset} bytes) must be inside of the buffer")
     if count == -1:
         if (len(data) - offset) % size:
             raise ValueError(f"buffer length ({len(data) - offset} bytes) after offset ({offset} bytes) must be a "

@@ -108,6 +108,7 @@ def binomial(count, prob, generator=None):
         raise RuntimeError("binomial only supports floating-point dtypes for count and prob")
     with torch.no_grad():
         n, p = [t.float().contiguous() for t in torch.broadcast_tensors(count.detach(), prob.detach())]
+        _kiln.runs_kernels(n)
         out = torch.empty_like(n)
         seed, draws = _kiln.rng_state(generator)
         _kiln.rng_state(generator, [seed, draws + 1])

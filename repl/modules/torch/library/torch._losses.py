@@ -42,8 +42,9 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
         raise RuntimeError("blank must be in label range")
     if alone:
         targets = targets.reshape(1, -1)
-        input_lengths, target_lengths = [t.reshape(1) if isinstance(t, torch.Tensor) else [t] if isinstance(t, int) else t
-                                         for t in (input_lengths, target_lengths)]
+        input_lengths, target_lengths = [
+            t.reshape(1) if isinstance(t, torch.Tensor) else [t] if isinstance(t, int) else t
+            for t in (input_lengths, target_lengths)]
     steps, longest = _lengths(input_lengths, N, "input", x.device)
     lengths, most = _lengths(target_lengths, N, "target", x.device)
     if longest is not None and longest > T:

@@ -564,8 +564,8 @@ def xpu(self):
 
 
 def numpy(self, *, force=False):
-    raise RuntimeError("numpy() needs Python and numpy; a script has x.tolist(), and torch.save(x, 'file.npy') writes a "
-                       "file that numpy.load() reads")
+    raise RuntimeError("numpy() needs Python and numpy; a script has x.tolist(), and torch.save(x, 'file.npy') writes "
+                       "a file that numpy.load() reads")
 
 
 def storage(self):

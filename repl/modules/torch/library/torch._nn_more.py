@@ -139,7 +139,7 @@ class _Upsampling(Module):
     def __init__(self, size=None, scale_factor=None):
         super().__init__()
         self.size = size
-        self.scale_factor = scale_factor if scale_factor is None or isinstance(scale_factor, tuple) else float(scale_factor)
+        self.scale_factor = float(scale_factor) if isinstance(scale_factor, int) else scale_factor
 
     def forward(self, input):
         return F.interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners)
@@ -231,8 +231,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         """(the logarithm of each target's probability, the mean loss)"""
         if target.ndim > 1 or input.ndim != target.ndim + 1 or input.shape[0] != (
                 target.shape[0] if target.ndim else input.shape[0]):
-            raise RuntimeError(f"Input of {tuple(input.shape)} and target of {tuple(target.shape)}: it takes a target for "
-                               "each row")
+            raise RuntimeError(f"Input of {tuple(input.shape)} and target of {tuple(target.shape)}: it takes a target "
+                               "for each row")
         if not target.is_cuda and target.numel() > 0 and not bool(((target >= 0) & (target < self.n_classes)).all()):
             raise RuntimeError(f"Target values should be in [0, {self.n_classes - 1}], but values outside were found")
         x, at = (input, target) if target.ndim else (input.unsqueeze(0), target.unsqueeze(0))

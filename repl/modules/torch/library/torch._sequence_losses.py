@@ -3,6 +3,7 @@ target in registers."""
 import torch
 import triton
 import triton.language as tl
+from torch import _kiln
 
 
 @triton.jit
@@ -76,13 +77,14 @@ def _block(S):
 
 def forward(logs, labels, steps, lengths, blank, keeps):
     """(losses, alphas or None) of [T, N, C] logarithms and [N, S] labels."""
+    _kiln.runs_kernels(logs)
     T, N, C = logs.shape
     S = labels.shape[1]
     losses = torch.empty(N, dtype=logs.dtype, device=logs.device)
     alphas = torch.full((T, N, 2 * S + 1), float("-inf"), dtype=logs.dtype, device=logs.device) if keeps else None
     if N > 0:
-        _forward_kernel[(N,)](logs.contiguous(), labels, steps, lengths, losses, alphas if keeps else losses, T, N, C, S,
-                              blank, L=_block(S), KEEPS=keeps, num_warps=1 if S < 64 else 4)
+        _forward_kernel[(N,)](logs.contiguous(), labels, steps, lengths, losses, alphas if keeps else losses, T, N, C,
+                              S, blank, L=_block(S), KEEPS=keeps, num_warps=1 if S < 64 else 4)
     return losses, alphas
 
 

@@ -92,8 +92,8 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True):
     d = _dim(dim, input.ndim)
     x, s = (input.reshape(1), source.reshape(1)) if input.ndim == 0 else (input, source)
     if list(s.shape) != [index.numel() if e == d else n for e, n in enumerate(x.shape)]:
-        raise RuntimeError(f"index_reduce() of {tuple(source.shape)} at {index.numel()} places along dimension {dim} of "
-                           f"{tuple(input.shape)}")
+        raise RuntimeError(f"index_reduce() of {tuple(source.shape)} at {index.numel()} places along dimension {dim} "
+                           f"of {tuple(input.shape)}")
     places = _along(index.reshape(-1).long(), d, x.ndim).expand(s.shape)
     return x.scatter_reduce(d, places, s, reduce, include_self=include_self).reshape(input.shape)
 

@@ -2,6 +2,7 @@
 import torch
 import triton
 import triton.language as tl
+from torch import _kiln
 from torch._small_matrices import _MOST, checked
 
 
@@ -123,12 +124,15 @@ def lu(A):
         raise RuntimeError(f"lu_factor() of {A.dtype} {tuple(A.shape)}: it takes matrices of float32 or float64")
     m, n = A.shape[-2:]
     if max(m, n) > _MOST:
-        raise NotImplementedError(f"lu_factor() of {m} x {n} elements is not supported: {_MOST} rows and columns at most")
+        raise NotImplementedError(f"lu_factor() of {m} x {n} elements is not supported: {_MOST} rows and columns at "
+                                  "most")
+    _kiln.runs_kernels(A)
     out = A.contiguous().clone()
     pivots = torch.zeros(list(A.shape[:-2]) + [min(m, n)], dtype=torch.int32, device=A.device)
     info = torch.zeros(A.shape[:-2], dtype=torch.int32, device=A.device)
     if A.numel() > 0:
-        _lu_kernel[(A.numel() // (m * n),)](out, pivots, info, m, n, M=_wide(m), N=_wide(n), num_warps=_warps(max(m, n)))
+        _lu_kernel[(A.numel() // (m * n),)](out, pivots, info, m, n, M=_wide(m), N=_wide(n),
+                                            num_warps=_warps(max(m, n)))
     return out, pivots, info
 
 
@@ -150,6 +154,7 @@ def substituted(A, B, upper, unit):
         x = substituted(A[..., first, first], B[..., first, :], upper, unit)
         y = substituted(A[..., second, second], B[..., second, :] - A[..., second, first] @ x, upper, unit)
         return torch.cat([y, x] if upper else [x, y], -2)
+    _kiln.runs_kernels(B)
     x = torch.empty_like(B.contiguous())
     if x.numel() > 0:
         block = min(64, _wide(m))
@@ -161,6 +166,7 @@ def substituted(A, B, upper, unit):
 def exponential(A, along=None):
     """exp(A), or its derivative in a direction."""
     n, matrices = checked(A, "matrix_exp()")
+    _kiln.runs_kernels(A)
     out = torch.empty_like(A.contiguous())
     if A.numel() > 0:
         a = A.contiguous()

@@ -247,7 +247,8 @@ class LowRankMultivariateNormal(Distribution):
     def __init__(self, loc, cov_factor, cov_diag, validate_args=None):
         n = loc.shape[-1]
         if cov_factor.ndim < 2 or cov_factor.shape[-2] != n or cov_diag.shape[-1] != n:
-            raise ValueError(f"cov_factor must be a batch of matrices with shape {n} x m, and cov_diag have {n} elements")
+            raise ValueError(f"cov_factor must be a batch of matrices with shape {n} x m, and cov_diag have {n} "
+                             "elements")
         batch = torch.broadcast_shapes(loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1])
         self.loc = loc.expand(batch + (n,))
         self.cov_factor = cov_factor.expand(batch + tuple(cov_factor.shape[-2:]))

@@ -501,8 +501,8 @@ def _reflected(A, tau, columns):
 def householder_product(A, tau):
     """The first columns of the product of reflections, whose vectors are below the diagonal of A."""
     if A.ndim < 2 or A.shape[-2] < A.shape[-1] or tau.shape[-1] > A.shape[-1] or tau.shape[:-1] != A.shape[:-2]:
-        raise RuntimeError(f"householder_product() of {tuple(A.shape)} and {tuple(tau.shape)}: it takes matrices with as "
-                           "many rows as columns or more, and a number for each of the first columns")
+        raise RuntimeError(f"householder_product() of {tuple(A.shape)} and {tuple(tau.shape)}: it takes matrices with "
+                           "as many rows as columns or more, and a number for each of the first columns")
     return _reflected(A, tau, A.shape[-1])
 
 
@@ -510,7 +510,8 @@ def householder_product(A, tau):
 def vander(x, N=None):
     """Powers of the elements, from 0 on, as columns."""
     if x.ndim < 1 or N is not None and N <= 1:
-        raise RuntimeError(f"linalg.vander: N must be greater than 1 and x have dimensions, got {N} and {tuple(x.shape)}")
+        raise RuntimeError(f"linalg.vander: N must be greater than 1 and x have dimensions, got {N} and "
+                           f"{tuple(x.shape)}")
     count = x.shape[-1] if N is None else N
     x = x.long() if x.dtype is torch.bool or not x.is_floating_point() else x
     return x.unsqueeze(-1) ** torch.arange(count, dtype=x.dtype, device=x.device)
@@ -523,8 +524,8 @@ def tensorinv(A, ind=2):
     rows, columns = list(A.shape[:ind]), list(A.shape[ind:])
     n = math.prod(rows)
     if n != math.prod(columns):
-        raise RuntimeError(f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), "
-                           f"but got {math.prod(columns)} != {n}")
+        raise RuntimeError(f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]),"
+                           f" but got {math.prod(columns)} != {n}")
     return inv(A.reshape(n, n)).reshape(columns + rows)
 
 

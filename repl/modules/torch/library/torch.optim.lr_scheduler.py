@@ -148,7 +148,8 @@ class LinearLR(_Factors):
         super().__init__(optimizer, last_epoch)
 
     def _factor(self, at):
-        return self.start_factor + (self.end_factor - self.start_factor) * (min(at, self.total_iters) / self.total_iters)
+        part = min(at, self.total_iters) / self.total_iters
+        return self.start_factor + (self.end_factor - self.start_factor) * part
 
 
 class PolynomialLR(_Factors):

@@ -2,7 +2,8 @@
 import math
 
 import torch
-from torch import _kiln, _tape, digamma, erf, erfc, erfinv, exp2, expm1, log1p, log_softmax, logit, logsumexp, round, sinc
+from torch import _kiln, _tape, digamma, erf, erfc, erfinv, exp2, expm1, log1p, log_softmax, logit, logsumexp, round
+from torch import sinc
 from torch import softmax, xlogy
 from torch import digamma as psi
 from torch import lgamma as gammaln
@@ -164,10 +165,12 @@ def _j(x, order):
     z = torch.where(a <= 5, a * a, 1.0)
     big = torch.where(a > 5, a, 6.0)
     if order == 0:
-        near = (z - 5.78318596294678452118) * (z - 30.4712623436620863991) * _poly(z, t.J0_RP) / _poly(z, (1.0,) + t.J0_RQ)
+        near = (z - 5.78318596294678452118) * (z - 30.4712623436620863991) * (
+            _poly(z, t.J0_RP) / _poly(z, (1.0,) + t.J0_RQ))
         p, q, angle = _waves(big, t.J0_PP, t.J0_PQ, t.J0_QP, (1.0,) + t.J0_QQ, math.pi / 4)
     else:
-        near = _poly(z, t.J1_RP) / _poly(z, (1.0,) + t.J1_RQ) * a * (z - 14.6819706421238932572) * (z - 49.2184563216946036703)
+        near = _poly(z, t.J1_RP) / _poly(z, (1.0,) + t.J1_RQ) * a * (
+            (z - 14.6819706421238932572) * (z - 49.2184563216946036703))
         p, q, angle = _waves(big, t.J1_PP, t.J1_PQ, t.J1_QP, (1.0,) + t.J1_QQ, 3 * math.pi / 4)
     y = torch.where(a <= 5, near, (p * angle.cos() - q * angle.sin()) * _HALF_PI_ROOT / big.sqrt())
     y = torch.where(a < math.inf, y, math.nan)

@@ -1,3 +1,3 @@
 """torch.utils.data.dataset."""
-from torch.utils.data import (ChainDataset, ConcatDataset, Dataset, IterableDataset, StackDataset, Subset, TensorDataset,
-                              random_split)
+from torch.utils.data import (ChainDataset, ConcatDataset, Dataset, IterableDataset, StackDataset, Subset,
+                              TensorDataset, random_split)

@@ -65,7 +65,6 @@ TEST(TorchLibrary, AsKernels) { EXPECT_EQ(differences("torch_library.txt", 30, t
 /// Where each name is computed, as its rows show it: part of an expression, in memory at once, by kernels of its own,
 /// or on the host. One row that is on the host, or else one that runs kernels, decides for a name.
 TEST(TorchNames, DocsTable) {
-  std::ifstream file(kFolder + "torch_names.txt");
   std::string variables, script = R"(
 import torch
 import torch.nn.functional as F
@@ -82,38 +81,43 @@ def note(name, make):
         found[name] = min(rank, found.get(name, 3))
 )";
   auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
-  for (std::string line; std::getline(file, line);) {
-    const size_t tab = line.find('\t');
-    if (tab == std::string::npos) {
-      if (line[0] != '#') variables += "    " + line + "\n";
-      continue;
+  for (const char* rows_file : {"torch_names.txt", "torch_library.txt"}) {
+    variables.clear();
+    std::ifstream file(kFolder + rows_file);
+    for (std::string line; std::getline(file, line);) {
+      const size_t tab = line.find('\t');
+      if (tab == std::string::npos) {
+        if (line[0] != '#') variables += "    " + line + "\n";
+        continue;
+      }
+      const std::string text = line.substr(0, tab);
+      // One call alone, whose arguments are no calls that sort, and where() with its two cases.
+      auto has = [&](std::string_view part) { return text.find(part) != std::string::npos; };
+      const size_t open = text.find('(');
+      size_t close = open;
+      for (int depth = 0; close < text.size(); ++close) {
+        depth += (text[close] == '(') - (text[close] == ')');
+        if (depth == 0) break;
+      }
+      if (line.substr(tab + 1) == "error" || open == std::string::npos || open == 0 || close + 1 != text.size() ||
+          text.starts_with("put(") || text.starts_with("D.") || text.starts_with("nn.") || has(".argsort(") ||
+          text.find(".sort(", open) != std::string::npos || (text.starts_with("torch.where(") && !has(",")))
+        continue;
+      // torch.NAME(…), F.NAME(…) or x.NAME(…)
+      const bool module = text.starts_with("torch.") || text.starts_with("F.");
+      const size_t dot = module ? text.find('.') : text.find_last_of('.', text.find('('));
+      if (dot == std::string::npos || !is_word(text[dot + 1]) ||
+          std::isdigit(static_cast<unsigned char>(text[dot + 1])))
+        continue;
+      size_t end = dot + 1;
+      while (end < text.size() && is_word(text[end])) ++end;
+      if (end == text.size() || text[end] != '(') continue;
+      const std::string name = (text.starts_with("F.") ? "F."
+                                : module               ? "torch."
+                                                       : "Tensor.") +
+                               text.substr(dot + 1, end - dot - 1);
+      script += fmt::format("def one():\n{}    return {}\nnote({}, one)\n", variables, text, quoted(name));
     }
-    const std::string text = line.substr(0, tab);
-    // One call alone, whose arguments are no calls that sort, and where() with its two cases.
-    auto has = [&](std::string_view part) { return text.find(part) != std::string::npos; };
-    const size_t open = text.find('(');
-    size_t close = open;
-    for (int depth = 0; close < text.size(); ++close) {
-      depth += (text[close] == '(') - (text[close] == ')');
-      if (depth == 0) break;
-    }
-    if (line.substr(tab + 1) == "error" || open == std::string::npos || open == 0 || close + 1 != text.size() ||
-        text.starts_with("put(") || has(".argsort(") || text.find(".sort(", open) != std::string::npos ||
-        (text.starts_with("torch.where(") && !has(",")))
-      continue;
-    // torch.NAME(…), F.NAME(…) or x.NAME(…)
-    const bool module = text.starts_with("torch.") || text.starts_with("F.");
-    const size_t dot = module ? text.find('.') : text.find_last_of('.', text.find('('));
-    if (dot == std::string::npos || !is_word(text[dot + 1]) || std::isdigit(static_cast<unsigned char>(text[dot + 1])))
-      continue;
-    size_t end = dot + 1;
-    while (end < text.size() && is_word(text[end])) ++end;
-    if (end == text.size() || text[end] != '(') continue;
-    const std::string name = (text.starts_with("F.") ? "F."
-                              : module               ? "torch."
-                                                     : "Tensor.") +
-                             text.substr(dot + 1, end - dot - 1);
-    script += fmt::format("def one():\n{}    return {}\nnote({}, one)\n", variables, text, quoted(name));
   }
   script += R"(
 for title, kind in (("part of the expression", 2), ("at once, in memory or as a view", 3), ("at once, by kernels", 1), ("on the host", 0)):
