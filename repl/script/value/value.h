@@ -502,7 +502,7 @@ class Instance : public Object {
   std::optional<Value> compare(Interp& in, ast::CompareOp op, const Value& other) override;
   std::optional<bool> contains(Interp& in, const Value& item) override;
 
-  Ref<TypeObject> type;  // another one where a script sets __class__
+  Ref<TypeObject> type;                 // another one where a script sets __class__
   const Ref<Dict> dict = make<Dict>();  // __dict__
   Table& fields = dict->table;
   /// Of an exception that was caught: as it would have been reported, and the arguments that its message is made of.
