@@ -1,13 +1,8 @@
 """Functions of matrices that are methods too, by the names that torch has beside torch.linalg's."""
-from collections import namedtuple
-
 import torch
 from torch import _kiln
 
 lazily = _kiln.lazily
-
-_Triangular = namedtuple("triangular_solve", ("solution", "cloned_coefficient"))
-_SVD = namedtuple("svd", ("U", "S", "V"))
 
 
 def cholesky(input, upper=False):
@@ -42,7 +37,7 @@ def cholesky_inverse(input, upper=False):
 def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False):
     X = torch.linalg.solve_triangular(A.mT if transpose else A, input, upper=upper != transpose,
                                       unitriangular=unitriangular)
-    return _Triangular(X, A.clone())
+    return torch.return_types.triangular_solve((X, A.clone()))
 
 
 def lu(A, pivot=True, get_infos=False):
@@ -90,6 +85,7 @@ def svd(input, some=True, compute_uv=True):
     if not compute_uv:
         m, n = input.shape[-2:]
         lead = list(input.shape[:-2])
-        return _SVD(input.new_zeros(lead + [m, m]), torch.linalg.svdvals(input), input.new_zeros(lead + [n, n]))
+        U, V = input.new_zeros(lead + [m, m]), input.new_zeros(lead + [n, n])
+        return torch.return_types.svd((U, torch.linalg.svdvals(input), V))
     U, S, Vh = torch.linalg.svd(input, full_matrices=not some)
-    return _SVD(U, S, Vh.mT)
+    return torch.return_types.svd((U, S, Vh.mT))

@@ -38,8 +38,8 @@ def _qr_panel_kernel(a, taus, m, n, k, ROWS: tl.constexpr, W: tl.constexpr):
         products = tl.zeros((ROWS, W), a.dtype.element_ty)
         for start in range(j + 1, m, ROWS):
             r = start + slots
-            block = tl.load(a + r.to(tl.int64)[:, None] * n + columns[None, :], mask=(r < m)[:, None] & inside[None, :],
-                            other=0)
+            at, mask = a + r.to(tl.int64)[:, None] * n + columns[None, :], (r < m)[:, None] & inside[None, :]
+            block = tl.load(at, mask=mask, other=0)
             x = tl.sum(tl.where(columns[None, :] == j, block, 0), 1) * scale
             products += x[:, None] * block
         head = a + j.to(tl.int64) * n + columns
@@ -68,7 +68,8 @@ def _basis_kernel(a, taus, v, t, m, n, k, size, ROWS: tl.constexpr, W: tl.conste
     met = tl.zeros((W, W), a.dtype.element_ty)
     for start in range(k, m, ROWS):
         r = (start + tl.arange(0, ROWS))[:, None]
-        block = tl.load(a + r.to(tl.int64) * n + k + columns, mask=(r < m) & (r > k + columns) & (columns < size), other=0)
+        mask = (r < m) & (r > k + columns) & (columns < size)
+        block = tl.load(a + r.to(tl.int64) * n + k + columns, mask=mask, other=0)
         block = tl.where((r == k + columns) & (columns < size), 1, block).to(a.dtype.element_ty)
         tl.store(v + r.to(tl.int64) * W + columns, block, mask=r < m)
         met += tl.dot(tl.trans(block), block, input_precision="ieee")

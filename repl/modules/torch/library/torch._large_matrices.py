@@ -14,23 +14,23 @@ _PANEL = 32  # columns
 _PANEL_ROWS, _PANEL_WARPS = 256, 16  # a panel's program: rows at a time
 
 
-@triton.jit
-def _lu_panel_kernel(a, pivots, order, n, k, ROWS: tl.constexpr, W: tl.constexpr):
-    """Elimination with partial pivoting of the columns from k on, in the rows from k on. Row j changes its place with
+# What stands at the edges is not specialised: a matrix of another size would compile its kernels again.
+@triton.jit(do_not_specialize=["m", "end"])
+def _lu_panel_kernel(a, pivots, order, m, n, k, end, ROWS: tl.constexpr, W: tl.constexpr):
+    """Elimination with partial pivoting of the columns k to end, in the rows from k on. Row j changes its place with
     row pivots[j], of the panel's columns and of `order`."""
     matrix = tl.program_id(0).to(tl.int64)
-    a, pivots, order = a + matrix * n * n, pivots + matrix * n, order + matrix * n
-    end = min(k + W, n)
+    a, pivots, order = a + matrix * m * n, pivots + matrix * min(m, n), order + matrix * m
     columns = k + tl.arange(0, W)
     inside = columns < end
     slots = tl.arange(0, ROWS)
     # The largest element so far of each slot of rows, and its row: reduced once for a column.
     most = tl.full((ROWS,), -1, a.dtype.element_ty)
     where = tl.full((ROWS,), 0, tl.int32) + k
-    for start in range(k, n, ROWS):
+    for start in range(k, m, ROWS):
         r = start + slots
-        x = tl.abs(tl.load(a + r.to(tl.int64) * n + k, mask=r < n, other=0))
-        better = (x > most) & (r < n)
+        x = tl.abs(tl.load(a + r.to(tl.int64) * n + k, mask=r < m, other=0))
+        better = (x > most) & (r < m)
         where = tl.where(better, r, where)
         most = tl.where(better, x, most)
     for j in range(k, end):
@@ -52,30 +52,30 @@ def _lu_panel_kernel(a, pivots, order, n, k, ROWS: tl.constexpr, W: tl.constexpr
         by = tl.where(pivot == 0, 1, pivot).to(row.dtype)
         most = tl.full((ROWS,), -1, a.dtype.element_ty)
         where = tl.full((ROWS,), 0, tl.int32) + j + 1
-        for start in range(j + 1, n, ROWS):
+        for start in range(j + 1, m, ROWS):
             r = start + slots
             at = a + r.to(tl.int64)[:, None] * n + columns[None, :]
-            mask = (r < n)[:, None] & inside[None, :]
+            mask = (r < m)[:, None] & inside[None, :]
             block = tl.load(at, mask=mask, other=0)
             factor = tl.sum(tl.where(columns[None, :] == j, block, 0), 1) / by
             block = tl.where(columns[None, :] > j, block - factor[:, None] * row[None, :], block)
             block = tl.where(columns[None, :] == j, factor[:, None], block)
             tl.store(at, block, mask=mask)
             x = tl.abs(tl.sum(tl.where(columns[None, :] == j + 1, block, 0), 1))
-            better = (x > most) & (r < n)
+            better = (x > most) & (r < m)
             where = tl.where(better, r, where)
             most = tl.where(better, x, most)
         tl.debug_barrier()
 
 
-@triton.jit
-def _swap_kernel(a, pivots, n, k, W: tl.constexpr, COLUMNS: tl.constexpr):
+@triton.jit(do_not_specialize=["m", "end"])
+def _swap_kernel(a, pivots, m, n, k, end, COLUMNS: tl.constexpr):
     """The changes of rows that a panel made, in the columns beside it."""
     matrix = tl.program_id(0).to(tl.int64)
-    a, pivots = a + matrix * n * n, pivots + matrix * n
+    a, pivots = a + matrix * m * n, pivots + matrix * min(m, n)
     columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
-    mask = ((columns < k) | (columns >= k + W)) & (columns < n)
-    for j in range(k, min(k + W, n)):
+    mask = ((columns < k) | (columns >= end)) & (columns < n)
+    for j in range(k, end):
         p = tl.load(pivots + j)
         mine, other = a + j.to(tl.int64) * n + columns, a + p.to(tl.int64) * n + columns
         x, y = tl.load(mine, mask=mask, other=0), tl.load(other, mask=mask, other=0)
@@ -107,7 +107,6 @@ def _corner_kernel(a, least, n, k, W: tl.constexpr):
     tl.store(least + matrix, worst)
 
 
-# Sizes at the edges are not specialised: a matrix of another size would compile its kernels again.
 @triton.jit(do_not_specialize=["size", "end", "t_row", "t_column", "x_row", "x_column"])
 def _block_kernel(t, x, k, size, first, end, t_matrix, t_row, t_column, x_matrix, x_row, x_column,
                   UPPER: tl.constexpr, UNIT: tl.constexpr, W: tl.constexpr, COLUMNS: tl.constexpr):
@@ -176,21 +175,22 @@ def _flat(A):
 def lu(A):
     """(L below the diagonal and U, for each j the row that row j changed its place with, the order of the rows): with
     order `p`, A[p] = L U."""
-    n = A.shape[-1]
+    m, n = A.shape[-2:]
+    rank = min(m, n)
     left = _flat(A)
     matrices = left.shape[0]
-    pivots = torch.zeros(matrices, n, dtype=torch.int32, device=A.device)
-    order = torch.arange(n, dtype=torch.int32, device=A.device).expand(matrices, n).contiguous()
-    for k in range(0, n if matrices else 0, _PANEL):
-        end = min(k + _PANEL, n)
-        _lu_panel_kernel[(matrices,)](left, pivots, order, n, k, ROWS=_PANEL_ROWS, W=_PANEL,
-                                     num_warps=_PANEL_WARPS)
-        if n > _PANEL:
-            _swap_kernel[(matrices, triton.cdiv(n, 128))](left, pivots, n, k, W=_PANEL, COLUMNS=128, num_warps=1)
+    pivots = torch.zeros(matrices, rank, dtype=torch.int32, device=A.device)
+    order = torch.arange(m, dtype=torch.int32, device=A.device).expand(matrices, m).contiguous()
+    for k in range(0, rank if matrices else 0, _PANEL):
+        end = min(k + _PANEL, rank)
+        _lu_panel_kernel[(matrices,)](left, pivots, order, m, n, k, end, ROWS=_PANEL_ROWS, W=_PANEL,
+                                      num_warps=_PANEL_WARPS)
+        if n > end - k:
+            _swap_kernel[(matrices, triton.cdiv(n, 128))](left, pivots, m, n, k, end, COLUMNS=128, num_warps=1)
         _solve_block(left, left, k, end - k, (end, n), False, True)
-        _update(left, left, left, (end, n), (end, n), k, end)
+        _update(left, left, left, (end, m), (end, n), k, end)
     lead = list(A.shape[:-2])
-    return left.reshape(A.shape), pivots.reshape(lead + [n]), order.reshape(lead + [n]).long()
+    return left.reshape(A.shape), pivots.reshape(lead + [rank]), order.reshape(lead + [m]).long()
 
 
 def triangular(T, B, upper, unit=False):

@@ -1,15 +1,10 @@
 """Functions of tensors that are methods too: parts of a tensor that take other elements, other names of functions, and
 what is made of an element's bits. What stays one expression is marked `lazily`."""
-from collections import namedtuple
-
 import torch
 from torch import _kiln, _tensor
 from torch._tensor import _along, _dim
 
 lazily = _kiln.lazily
-
-_Histogram = namedtuple("histogram", ("hist", "bin_edges"))
-_Frexp = namedtuple("frexp", ("mantissa", "exponent"))
 
 
 # --- parts
@@ -198,7 +193,7 @@ def frexp(input):
     e = torch.where(m >= 1, e + 1, torch.where(m < 0.5, e - 1, e))
     m = torch.where(m >= 1, m * 0.5, torch.where(m < 0.5, m * 2, m))
     mantissa = torch.where(plain, torch.where(x < 0, -m, m), x)
-    return _Frexp(mantissa.to(input.dtype), torch.where(plain, e, 0.0).to(torch.int32))
+    return torch.return_types.frexp((mantissa.to(input.dtype), torch.where(plain, e, 0.0).to(torch.int32)))
 
 
 _BITS = {torch.float64: torch.int64, torch.float32: torch.int32, torch.float16: torch.int16,
@@ -258,4 +253,4 @@ def histogram(input, bins, *, range=None, weight=None, density=False):
     counts = counts.scatter_add(0, torch.where(inside, at, 0), torch.where(inside, w, 0).to(x.dtype))
     if density:
         counts = counts / (counts.sum() * (edges[1:] - edges[:-1]))
-    return _Histogram(counts, edges)
+    return torch.return_types.histogram((counts, edges))

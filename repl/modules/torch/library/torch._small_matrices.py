@@ -85,3 +85,20 @@ def eliminated(A, B, what):
 def factor(A):
     """(the lower factor, the least of what roots were taken of)"""
     n, matrices = checked(A, "cholesky()")
+    out, least = torch.empty_like(A.contiguous()), torch.ones(A.shape[:-2], dtype=A.dtype, device=A.device)
+    if n > _MOST:
+        from torch import _large_matrices
+        out, least = _large_matrices.cholesky(A)
+    elif matrices > 0 and n > 0:
+        wide = max(4, triton.next_power_of_2(n))
+        _cholesky_kernel[(matrices,)](A.contiguous(), out, least, n, N=wide, num_warps=1 if wide <= 16 else 4)
+    return out, least
+
+
+def cholesky(A):
+    out, least = factor(A)
+    # What a GPU holds is not looked at.
+    if not A.is_cuda and not bool((least > 0).all()):
+        from torch.linalg import LinAlgError
+        raise LinAlgError("cholesky(): the matrix is not positive-definite")
+    return out

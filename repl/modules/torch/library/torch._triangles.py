@@ -1,8 +1,10 @@
-"""Triangular matrices and their like by kernels: one program for each, with the whole matrix in registers."""
+"""Triangular matrices and their like by kernels: small ones by one program each, with the whole matrix in registers."""
+import math
+
 import torch
 import triton
 import triton.language as tl
-from torch import _kiln
+from torch import _kiln, _large_matrices
 from torch._small_matrices import _MOST, checked
 
 
@@ -124,8 +126,9 @@ def lu(A):
         raise RuntimeError(f"lu_factor() of {A.dtype} {tuple(A.shape)}: it takes matrices of float32 or float64")
     m, n = A.shape[-2:]
     if max(m, n) > _MOST:
-        raise NotImplementedError(f"lu_factor() of {m} x {n} elements is not supported: {_MOST} rows and columns at "
-                                  "most")
+        out, pivots, _ = _large_matrices.lu(A)
+        zero = out.diagonal(dim1=-2, dim2=-1) == 0
+        return out, pivots + 1, torch.where(zero.any(-1), zero.int().argmax(-1) + 1, 0).int()
     _kiln.runs_kernels(A)
     out = A.contiguous().clone()
     pivots = torch.zeros(list(A.shape[:-2]) + [min(m, n)], dtype=torch.int32, device=A.device)
@@ -146,15 +149,10 @@ def permutation(pivots, m):
 
 
 def substituted(A, B, upper, unit):
-    """The solution for the columns of B, of a triangle of any size: large ones by blocks."""
+    """The solution for the columns of B, of a triangle."""
     n, m = A.shape[-1], B.shape[-1]
     if n > _MOST:
-        half = (n // 2 + 15) // 16 * 16
-        first, second = (slice(half, n), slice(0, half)) if upper else (slice(0, half), slice(half, n))
-        x = substituted(A[..., first, first], B[..., first, :], upper, unit)
-        y = substituted(A[..., second, second], B[..., second, :] - A[..., second, first] @ x, upper, unit)
-        return torch.cat([y, x] if upper else [x, y], -2)
-    _kiln.runs_kernels(B)
+        return _large_matrices.triangular(A, B, upper, unit)
     x = torch.empty_like(B.contiguous())
     if x.numel() > 0:
         block = min(64, _wide(m))
@@ -166,6 +164,8 @@ def substituted(A, B, upper, unit):
 def exponential(A, along=None):
     """exp(A), or its derivative in a direction."""
     n, matrices = checked(A, "matrix_exp()")
+    if n > _MOST:
+        return _large_exponential(A, along)
     _kiln.runs_kernels(A)
     out = torch.empty_like(A.contiguous())
     if A.numel() > 0:
@@ -174,3 +174,22 @@ def exponential(A, along=None):
                                  TERMS=14 if A.dtype is torch.float32 else 20, ALONG=along is not None,
                                  num_warps=_warps(n))
     return out
+
+
+def _large_exponential(A, along):
+    """The same series and squares as products of matrices. The derivative is beside exp(A) in the exponential of
+    [[A, E], [0, A]] (Higham, "Functions of Matrices", 2008, theorem 3.6)."""
+    n = A.shape[-1]
+    if along is not None:
+        A = torch.cat([torch.cat([A, along], -1), torch.cat([torch.zeros_like(A), A], -1)], -2)
+    norm = float(A.abs().sum(-2).max()) if A.numel() else 0.0
+    halves = math.ceil(math.log2(norm)) if 1 < norm < math.inf else 0
+    x = A / 2**halves
+    terms = 14 if A.dtype is torch.float32 else 20
+    one = torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
+    y = one.expand(A.shape)
+    for i in range(terms, 0, -1):
+        y = one + x @ y / i
+    for _ in range(halves):
+        y = y @ y
+    return y if along is None else y[..., :n, n:]

@@ -1,6 +1,5 @@
 """torch.linalg: norms, products, and small matrices solved."""
 import math
-from collections import namedtuple
 
 import torch
 from torch import _kiln, _tensor, return_types
@@ -142,7 +141,7 @@ def det(A):
 
 
 def slogdet(A):
-    """(sign, logarithm of the absolute value) of determinants, which may themselves be too large or small for floats."""
+    """(sign, logarithm of the absolute value) of determinants, which themselves may be too large or small for floats."""
     from torch import _large_matrices, _small_matrices
     _small_matrices.checked(A, "slogdet()")
     factors, pivots, _ = _large_matrices.lu(A.detach())
@@ -342,14 +341,6 @@ def lstsq(A, B, rcond=None, *, driver=None):
 # --- triangles
 
 
-_LUFactor = namedtuple("linalg_lu_factor", ("LU", "pivots"))
-_LUFactorEx = namedtuple("linalg_lu_factor_ex", ("LU", "pivots", "info"))
-_LU = namedtuple("linalg_lu", ("P", "L", "U"))
-_CholeskyEx = namedtuple("linalg_cholesky_ex", ("L", "info"))
-_InvEx = namedtuple("linalg_inv_ex", ("inverse", "info"))
-_SolveEx = namedtuple("linalg_solve_ex", ("result", "info"))
-
-
 def solve_triangular(A, B, *, upper, left=True, unitriangular=False):
     """The X with A X = B, or X A = B where not `left`: the other triangle of A is not read."""
     from torch import _triangles
@@ -406,7 +397,7 @@ def lu_factor_ex(A, *, pivot=True, check_errors=False):
 
     if check_errors:
         _check_pivots(info, "lu_factor_ex")
-    return _LUFactorEx(_ruled(LU, rule, A), pivots, info)
+    return return_types.linalg_lu_factor_ex((_ruled(LU, rule, A), pivots, info))
 
 
 def _check_pivots(info, what):
@@ -420,13 +411,13 @@ def _check_pivots(info, what):
 def lu_factor(A, *, pivot=True):
     LU, pivots, info = lu_factor_ex(A, pivot=pivot)
     _check_pivots(info, "lu_factor")
-    return _LUFactor(LU, pivots)
+    return return_types.linalg_lu_factor((LU, pivots))
 
 
 def _unpacked(LU, pivots):
     m, n = LU.shape[-2:]
     k = min(m, n)
-    return _LU(_permuted(pivots, m, LU.dtype), _lower(LU, m, k), LU[..., :k, :].triu())
+    return return_types.linalg_lu((_permuted(pivots, m, LU.dtype), _lower(LU, m, k), LU[..., :k, :].triu()))
 
 
 def lu(A, *, pivot=True):
@@ -454,18 +445,18 @@ def cholesky_ex(A, *, upper=False, check_errors=False):
     from torch import _small_matrices
     if check_errors:
         L = cholesky(A, upper=upper)
-        return _CholeskyEx(L, torch.zeros(A.shape[:-2], dtype=torch.int32, device=A.device))
+        return return_types.linalg_cholesky_ex((L, torch.zeros(A.shape[:-2], dtype=torch.int32, device=A.device)))
     L = _ruled(_small_matrices.factor(A.detach())[0], _cholesky_rule, A)
     n = A.shape[-1]
     # The first root that is none: what follows it is NaN too.
     wrong = torch.diagonal(L.detach(), 0, -2, -1).isnan().sum(-1)
     info = torch.where(wrong > 0, n + 1 - wrong, 0).to(torch.int32)
-    return _CholeskyEx(L.mT if upper else L, info)
+    return return_types.linalg_cholesky_ex((L.mT if upper else L, info))
 
 
 def inv_ex(A, *, check_errors=False):
     result, info = solve_ex(A, torch.eye(A.shape[-1], dtype=A.dtype, device=A.device), check_errors=check_errors)
-    return _InvEx(result, info)
+    return return_types.linalg_inv_ex((result, info))
 
 
 def solve_ex(A, B, *, left=True, check_errors=False):
@@ -473,7 +464,7 @@ def solve_ex(A, B, *, left=True, check_errors=False):
     info = lu_factor_ex(A.detach()).info
     if check_errors and not A.is_cuda and bool((info != 0).any()):
         raise LinAlgError("torch.linalg.solve: The solver failed because the input matrix is singular.")
-    return _SolveEx(_solved(A, B, left, False), info)
+    return return_types.linalg_solve_ex((_solved(A, B, left, False), info))
 
 
 def matrix_exp(A):
