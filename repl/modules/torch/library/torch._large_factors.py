@@ -137,7 +137,7 @@ def qr(A, wide):
 
 
 @triton.jit(do_not_specialize=["m", "n", "turn"])
-def _rotate_kernel(x, v, apart, m, n, turn, eps, ROWS: tl.constexpr, WHOLE: tl.constexpr, HAS_V: tl.constexpr):
+def _rotate_kernel(x, v, apart, m, n, turn, eps, far, ROWS: tl.constexpr, WHOLE: tl.constexpr, HAS_V: tl.constexpr):
     """Two rows of x made orthogonal, and the same rotation of v's. Each program of a round has a pair of its own: one
     stays, the others go round. WHOLE: a row is one block, which stays in registers."""
     pair, matrix = tl.program_id(0), tl.program_id(1).to(tl.int64)
@@ -156,9 +156,12 @@ def _rotate_kernel(x, v, apart, m, n, turn, eps, ROWS: tl.constexpr, WHOLE: tl.c
             a, b = tl.load(first + r, mask=r < m, other=0), tl.load(second + r, mask=r < m, other=0)
             aa, bb, ab = aa + a * a, bb + b * b, ab + a * b
     alpha, beta, gamma = tl.sum(aa, 0), tl.sum(bb, 0), tl.sum(ab, 0)
-    if tl.abs(gamma) <= eps * tl.sqrt_rn(alpha * beta):
+    lengths = tl.sqrt_rn(alpha * beta)
+    if tl.abs(gamma) <= eps * lengths:
         return
-    tl.store(apart + matrix, 1)
+    # The method converges quadratically at its end: what was turned by less is orthogonal after this sweep.
+    if tl.abs(gamma) > far * lengths:
+        tl.store(apart + matrix, 1)
     c, s = _rotation(alpha, beta, gamma)
     if WHOLE:
         tl.store(first + slots, c * a - s * b, mask=slots < m)
@@ -179,7 +182,7 @@ def _turn(first, second, n, c, s, ROWS: tl.constexpr):
 
 
 _BLOCK = 2048  # elements of a row that a program holds
-_SWEEPS = 40  # a sweep that turns nothing ends the method; ten are usual
+_SWEEPS = 40  # ten are usual
 
 
 def _orthogonal(x, v):
@@ -187,14 +190,28 @@ def _orthogonal(x, v):
     matrices, n, m = x.shape
     if n < 2 or matrices == 0:
         return
-    eps = torch.finfo(x.dtype).eps * max(1.0, m**0.5)
+    unit = torch.finfo(x.dtype).eps
+    eps, far = unit * max(1.0, m**0.5), 0.1 * unit**0.5
     pairs = (n + 1) // 2
     rows = min(_BLOCK, max(64, triton.next_power_of_2(m)))
-    for _ in range(_SWEEPS):
-        apart = torch.zeros(matrices, dtype=torch.int32, device=x.device)
+    apart = torch.zeros(matrices, dtype=torch.int32, device=x.device)
+
+    def sweep():
+        apart.zero_()
         for turn in range(2 * pairs - 1):
-            _rotate_kernel[(pairs, matrices)](x, x if v is None else v, apart, m, n, turn, eps, ROWS=rows,
+            _rotate_kernel[(pairs, matrices)](x, x if v is None else v, apart, m, n, turn, eps, far, ROWS=rows,
                                               WHOLE=m <= rows, HAS_V=v is not None, num_warps=max(1, rows // 256))
+
+    graph = None
+    for i in range(_SWEEPS):
+        if not x.is_cuda or i == 0:
+            sweep()
+        else:
+            if graph is None:  # many small launches, which take longer one by one
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph):
+                    sweep()
+            graph.replay()
         if not bool(apart.any()):
             return
     raise RuntimeError(f"the rotations of Jacobi's method did not end in {_SWEEPS} sweeps")
