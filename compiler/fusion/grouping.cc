@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 
+#include "compiler/fusion/heavy_epilogue.h"
 #include "compiler/fusion/product_form.h"
 #include "compiler/fusion/split.h"
 #include "support/diag.h"
@@ -21,16 +22,11 @@ constexpr int kMostRepeatedFlop = 24;
 constexpr size_t kMostOperands = 24, kMostOfElements = 96;
 /// Elements of kernels whose launches are a good part of their time: two of them with the same loops are one.
 constexpr int64_t kMostOfSmall = int64_t{1} << 21;
-/// Of a product's tile, whose divisions and roots its program computes.
-constexpr int kTileElements = 128 * 128;
 /// Operations of one kernel: what compiles in a moment.
 constexpr size_t kMostMembers = 192;
 /// Instructions for an element of kernels that have nothing in common but their loops, of which one kernel is made: it
 /// saves launches, and a compiler takes longer than in proportion (7 steps of AdamW in bfloat16: 2 s of ptxas).
 constexpr int kMostOfSiblings = 128;
-/// Operations behind a product in its kernel, whose programs do them for each element of a large tile: of more, code is
-/// of ten thousands of lines (an AdamW step in bfloat16 behind the gradient of its weights: 6 s of ptxas).
-constexpr size_t kMostEpilogue = 24;
 /// Rows or columns of a product that one program has all of, or two have, which then compute an operand of few
 /// operations twice; and elements of an operand that are worth it.
 constexpr int64_t kMostOfOneProgram = 64, kMostOfTwoPrograms = 128, kLeastOfOperand = int64_t{1} << 16;
@@ -281,47 +277,26 @@ class Grouper {
     const size_t count = clusters_.size();
     for (size_t c = 0; c < count; ++c) {
       if (clusters_[c].form != Form::kProduct || clusters_[c].members.size() < 2) continue;
-      Cluster rest = clusters_[c];
-      const int node = product_of(dag_, rest);
-      if (!is_heavy(rest, node)) continue;
-      const auto product = std::ranges::find(rest.members, node);
-      rest.maps.erase(rest.maps.begin() + (product - rest.members.begin()));
-      rest.members.erase(product);
+      const Cluster all = clusters_[c];
+      const int node = product_of(dag_, all);
+      std::vector<bool> leaving;
+      for (int m : all.members) leaving.push_back(leaves(all, all, m));
+      const std::vector<int> stay = members_beside_product(dag_, options_.machine, all, node, leaving);
+      if (stay.size() == all.members.size()) continue;
+      Cluster head = all, rest = all;
+      head.alone = true;
       rest.form = Form::kPointwise;
-      clusters_[c] = alone(node);
-      clusters_[c].alone = true;
+      for (Cluster* part : {&head, &rest}) part->members.clear(), part->maps.clear();
+      for (size_t i = 0; i < all.members.size(); ++i) {
+        Cluster& of = std::ranges::find(stay, all.members[i]) != stay.end() ? head : rest;
+        of.members.push_back(all.members[i]);
+        of.maps.push_back(all.maps[i]);
+      }
       for (int m : rest.members) cluster_of_[at(m)] = static_cast<int>(clusters_.size());
+      clusters_[c] = std::move(head);
       clusters_.push_back(std::move(rest));
     }
     return clusters_.size() > count;
-  }
-
-  /// Whether what follows the product in its cluster is long, or moves so much memory that writing and reading the
-  /// product once more costs less: a product's programs are few and wait for what their epilogues load.
-  bool is_heavy(const Cluster& c, int product) const {
-    if (c.members.size() > kMostEpilogue + 1) return true;
-    std::vector<int> read;
-    double bytes = 0;
-    int64_t exact_roots = 0;
-    for (int m : c.members) {
-      const DagNode& n = dag_.nodes[at(m)];
-      if (m == product) continue;
-      if (n.op == ExprOp::kDiv || n.op == ExprOp::kReciprocal || n.op == ExprOp::kSqrt) ++exact_roots;
-      if (leaves(c, c, m)) bytes += static_cast<double>(numel(n.shape)) * size_of(n.dtype);
-      for (const Operand& o : n.operands) {
-        if (o.is_number() || c.contains(o.node) || std::ranges::find(read, o.node) != read.end()) continue;
-        read.push_back(o.node);
-        const DagNode& from = dag_.nodes[at(o.node)];
-        if (!from.counts) bytes += static_cast<double>(touched(o)) * size_of(from.dtype);
-      }
-    }
-    const DagNode& p = dag_.nodes[at(product)];
-    const double own = static_cast<double>(numel(p.shape)) * size_of(p.dtype);
-    const int64_t rounds = cdiv(numel(p.shape), int64_t{kTileElements} * options_.machine.multiprocessors);
-    const target::Rates& rates = options_.machine.rates();
-    const double fused = (leaves(c, c, product) ? bytes : bytes - own) / rates.epilogue_bytes_per_us +
-                         static_cast<double>(rounds * exact_roots) * rates.exact_root_us;
-    return fused > (bytes + own) / rates.pointwise_bytes_per_us + rates.kernel_us;
   }
 
   bool adjacent(const Cluster& x, const Cluster& y) const {

@@ -16,6 +16,7 @@ constexpr Rates kRates[] = {
      .pointwise_bytes_per_us = 2.95e6,
      .pointwise_flop_per_us = 1.5e7,
      .epilogue_bytes_per_us = 1.6e6,
+     .odd_epilogue_bytes_per_us = 0.3e6,
      .exact_root_us = 1.5,
      // By mma.sync. 71 x 993 x 1399 halves, whose rows begin anywhere, take 17.5 us so, 14.6 copied.
      .pointer_product = {.launch_us = 3,

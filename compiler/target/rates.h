@@ -24,15 +24,16 @@ struct PointerProductRates {
 };
 
 struct Rates {
-  std::string_view chip;          // as in arch.def
-  int64_t l2_bytes;               // that the L2 keeps until they are read again
-  double kernel_us;               // what one kernel more takes: of parts, of copies
-  double part_bytes_per_us;       // of products in parts, which a second kernel adds; it reads them from the L2
-  double copy_bytes_per_us;       // read and written, in rows of any alignment
-  double pointwise_bytes_per_us;  // of memory, by a pointwise kernel
-  double pointwise_flop_per_us;   // of all multiprocessors, beside as many instructions that are none
-  double epilogue_bytes_per_us;   // by the epilogues of a product, beyond its own result
-  double exact_root_us;           // a division or root of a tile, whose exact forms branch for each element
+  std::string_view chip;             // as in arch.def
+  int64_t l2_bytes;                  // that the L2 keeps until they are read again
+  double kernel_us;                  // what one kernel more takes: of parts, of copies
+  double part_bytes_per_us;          // of products in parts, which a second kernel adds; it reads them from the L2
+  double copy_bytes_per_us;          // read and written, in rows of any alignment
+  double pointwise_bytes_per_us;     // of memory, by a pointwise kernel
+  double pointwise_flop_per_us;      // of all multiprocessors, beside as many instructions that are none
+  double epilogue_bytes_per_us;      // by the epilogues of a product, beyond its own result
+  double odd_epilogue_bytes_per_us;  // the same of tensors whose rows begin anywhere, beside sums in full registers
+  double exact_root_us;              // a division or root of a tile, whose exact forms branch for each element
   PointerProductRates pointer_product;
 };
 

@@ -52,6 +52,21 @@ for n in (1, 3, 17, 331, 1061, 2062, 997, 6131):
 )");
 }
 
+// Tensors whose rows begin anywhere beside the large tiles of a product.
+TEST(GpuBesideHost, OddRowsBesideAProduct) {
+  GPU_OR_SKIP(device);
+  run_beside_host(device, R"(
+for m, n, k in ((7020, 429, 429), (5001, 1061, 77), (1999, 431, 40)):
+    for dtype, error in ((torch.float16, 0.005), (torch.bfloat16, 0.03)):
+        x, w, b = torch.randn(m, k).to(dtype), (torch.randn(n, k) / k ** 0.5).to(dtype), torch.randn(n).to(dtype)
+        y, z = torch.randn(m, n).to(dtype), torch.randn(m, n).to(dtype)
+        f = lambda x, w, b, y, z: y * torch.nn.functional.linear(x, w, b) + z
+        want = f(*[t.double() for t in (x, w, b, y, z)])
+        got = f(*[t.cuda() for t in (x, w, b, y, z)]).cpu().double()
+        assert (want - got).abs().max().item() < error * want.abs().max().item(), (m, n, k, dtype)
+)");
+}
+
 // Running sums of columns at odd addresses, alone and between other dimensions.
 TEST(GpuBesideHost, RunningSumsOfColumns) {
   GPU_OR_SKIP(device);

@@ -1,0 +1,30 @@
+// What is computed again for each of its readers, and what is stored instead: by what either takes on an H200.
+#include "tests/unit/fusion/plan_fixture.h"
+
+namespace kiln::fusion::testing {
+namespace {
+
+/// A product's large tile leaves no registers for tensors that come element by element.
+TEST_F(PlanTest, OddRowsBesideAProductAreReadByAKernelOfTheirOwn) {
+  constexpr int64_t rows = 1000;
+  Machine few = hopper_machine();
+  few.multiprocessors = 8;
+  for (const auto& [columns, groups, machine] :
+       {std::tuple<int64_t, size_t, Machine>{432, 1, few}, {429, 2, few}, {429, 1, hopper_machine()}}) {
+    p = {};
+    const Shape shape = {rows, columns};
+    const int x = tensor(DType::kF16, {rows, 64}, "x"), w = tensor(DType::kF16, {64, columns}, "w", {1, 64});
+    const int xw = op(ExprOp::kAdd, {op(ExprOp::kMatMul, {x, w}), tensor(DType::kF16, {columns}, "b")});
+    const int y = op(ExprOp::kMul, {xw, tensor(DType::kF16, shape, "y")});
+    const int z = op(ExprOp::kAdd, {y, tensor(DType::kF16, shape, "z")});
+    const Plan made = check({z}, Variant::kFused, machine);
+    EXPECT_EQ(made.groups.size(), groups) << columns;
+    if (groups == 2) {
+      EXPECT_EQ(made.groups[1].source.find("b_ptr"), std::string::npos) << "the bias stays with the product";
+    }
+    EXPECT_EQ(check({xw}, Variant::kFused, machine).groups.size(), 1u) << "a bias is a row";
+  }
+}
+
+}  // namespace
+}  // namespace kiln::fusion::testing
