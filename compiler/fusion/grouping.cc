@@ -488,6 +488,25 @@ class Grouper {
            rates.kernel_us / 2 * rates.pointwise_flop_per_us;
   }
 
+  /// Whether a small cluster's instructions for each element of another one take longer than a kernel of their own and
+  /// what it stores (the buckets of a table of distances, which each head and each sequence repeats). Of fewer
+  /// instructions an element's memory takes as long, and of few repetitions (four boxes' sides that lie side by side) a
+  /// thread does all. `along_rows`: the last dimension repeats them, along which a thread has several elements.
+  bool is_repeated_dearly(const Cluster& x, const Cluster& y, bool along_rows) const {
+    constexpr int kLeastInstructions = 24, kOfThread = 8, kOften = 8;
+    const int each = instructions(x) / (along_rows ? kOfThread : 1);
+    if (!options_.machine.gpu() || each < kLeastInstructions) return false;
+    auto elements = [](const Cluster& c) { return static_cast<double>(c.rows()) * static_cast<double>(c.columns()); };
+    if (elements(y) < kOften * elements(x)) return false;
+    double stored = 0;
+    for (int m : x.members)
+      if (std::ranges::any_of(users_[at(m)], [&](const Edge& e) { return y.contains(e.to); }))
+        stored += static_cast<double>(numel(dag_.nodes[at(m)].shape)) * size_of(dag_.nodes[at(m)].dtype);
+    const target::Rates& rates = options_.machine.rates();
+    return (elements(y) - elements(x)) * each / rates.pointwise_flop_per_us >
+           rates.kernel_us + 2 * stored / rates.pointwise_bytes_per_us;
+  }
+
   /// Whether two programs may compute an operand: of few operations, or windows, of which more are stored than read
   /// (int4 weights of 4096 x 1024 for 112 rows on an H100: 50 us so, 12 stored).
   bool is_quick_twice(const Cluster& operand) const {
@@ -659,7 +678,10 @@ Verdict Grouper::merged(int a, int b) const {
       if (leaves(x, y, m) && !per_row)
         return Reason{"the first's result is stored, and the second's programs would each store it again", ""};
     }
-    if (flop > kMostRepeatedFlop && !per_row && !is_repeated_sooner(y, flop))
+    constexpr int64_t kLongRow = 64;
+    const bool along_rows = free_y.back() + 1 == static_cast<int>(y.dims.size()) && y.dims.back() >= kLongRow;
+    if (!per_row &&
+        (is_repeated_dearly(x, y, along_rows) || (flop > kMostRepeatedFlop && !is_repeated_sooner(y, flop))))
       return Reason{"the first is small and costly, and every row of the second would compute it again", ""};
   }
   // Reductions must agree on what they reduce, and on the number of parts.

@@ -26,5 +26,16 @@ TEST_F(PlanTest, OddRowsBesideAProductAreReadByAKernelOfTheirOwn) {
   }
 }
 
+/// A table of many instructions for each of its elements is stored where many repeat it.
+TEST_F(PlanTest, CostlyTablesAreStoredForThoseWhoRepeatThem) {
+  for (const auto& [batch, groups] : {std::pair<int64_t, size_t>{2, 1}, {16, 2}}) {
+    p = {};
+    int t = op(ExprOp::kAdd, {tensor(DType::kF32, {256, 1}, "a"), tensor(DType::kF32, {1, 256}, "b")});
+    for (int i = 0; i < 6; ++i) t = op(ExprOp::kDiv, {number(3), op(ExprOp::kAdd, {op(ExprOp::kAbs, {t}), number(1)})});
+    const int y = op(ExprOp::kAdd, {tensor(DType::kF32, {batch, 256, 256}, "y"), op(ExprOp::kLog, {t})});
+    EXPECT_EQ(check({y}, Variant::kFused, hopper_machine()).groups.size(), groups);
+  }
+}
+
 }  // namespace
 }  // namespace kiln::fusion::testing
