@@ -21,7 +21,7 @@ struct Run {
 };
 
 inline constexpr int64_t kInt32 = int64_t{1} << 31;
-inline constexpr int64_t kRepeatedOften = 256;
+inline constexpr int64_t kRepeatedOften = 8;
 inline constexpr int64_t kShortRun = 32;  // inner dimensions shorter than this do not fill a tile's columns
 
 class LoopWriter {

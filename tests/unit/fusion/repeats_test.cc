@@ -37,5 +37,16 @@ TEST_F(PlanTest, CostlyTablesAreStoredForThoseWhoRepeatThem) {
   }
 }
 
+/// What eight rows share is read from the caches: a thread has as many elements as the others fill words with.
+TEST_F(PlanTest, SharedRowsDoNotMakeProgramsSmall) {
+  const int shared = op(ExprOp::kCast, {tensor(DType::kF32, {256, 1, 512}, "shared")}, [] {
+    ExprAttributes a;
+    a.dtype = DType::kF16;
+    return a;
+  }());
+  const int y = op(ExprOp::kAdd, {shared, tensor(DType::kF16, {256, 8, 512}, "y")});
+  EXPECT_EQ(check({y}, Variant::kFused, hopper_machine()).groups.at(0).grid[0], 1024);
+}
+
 }  // namespace
 }  // namespace kiln::fusion::testing
