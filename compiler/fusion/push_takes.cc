@@ -17,6 +17,9 @@ constexpr int64_t kFewTaken = 16;
 /// computed for all that take it where that is no more FLOP for each of its own elements. Places outside are not
 /// loaded.
 constexpr double kMostRepeatedFlop = 32;
+/// What one kernel less saves is more than so many FLOP for each element that is taken from fewer (a graph's edges, of
+/// nodes: 1 / sqrt of their degrees).
+constexpr double kFlopOfLaunch = 1 << 22;
 
 bool is_same_take(const DagNode& a, const DagNode& b) {
   return std::ranges::equal(a.operands, b.operands, is_same) && a.taken == b.taken;
@@ -40,6 +43,14 @@ double flop_of(const Dag& dag, int node) {
   for (const Operand& o : n.operands)
     if (!o.is_number() && flop <= kMostRepeatedFlop) flop += flop_of(dag, o.node);
   return flop;
+}
+
+/// Whether it is computed from tensors in memory, element by element: what sums go into is in their kernel anyway.
+bool is_of_memory(const Dag& dag, int node) {
+  const DagNode& n = dag.nodes[at(node)];
+  if (n.kind == DagKind::kLeaf) return true;
+  return n.kind == DagKind::kPointwise &&
+         std::ranges::all_of(n.operands, [&](const Operand& o) { return o.is_number() || is_of_memory(dag, o.node); });
 }
 
 /// Where dimensions of the taken end within dimension `t` of a take, from the innermost: an image of windows, whose
@@ -138,11 +149,15 @@ void push_takes(Dag& dag) {
     const bool is_few = numel(take.shape) * kFewTaken <= numel(from.shape);
     const double growth =
         static_cast<double>(numel(take.shape)) / static_cast<double>(std::max<int64_t>(1, numel(from.shape)));
+    const double flop = flop_of(dag, view.node);
     // Where one element lies along the dimension, a stack of many parts would compute each of them for all others.
     const bool is_cheap = uses[at(view.node)] == 1 && take.taken[0].size > 1 &&
                           std::all_of(take.operands.begin() + 1, take.operands.end(), is_count) &&
-                          growth * flop_of(dag, view.node) <= kMostRepeatedFlop;
-    const bool grows = !made_here && !looks_once && !is_cheap && growth > 2;
+                          growth * flop <= kMostRepeatedFlop;
+    const bool is_brief = flop <= kMostRepeatedFlop &&
+                          static_cast<double>(numel(take.shape)) * (1 + flop) <= kFlopOfLaunch &&
+                          is_of_memory(dag, view.node);
+    const bool grows = !made_here && !looks_once && !is_cheap && !is_brief && growth > 2;
     const bool is_shared = uses[at(view.node)] > 1 && !is_few;
     if (grows || (is_shared && info(from.op).flop > kTakenFlop)) continue;
     if (is_shared && ends_reduction(dag, from)) continue;

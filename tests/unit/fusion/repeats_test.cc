@@ -26,6 +26,19 @@ TEST_F(PlanTest, OddRowsBesideAProductAreReadByAKernelOfTheirOwn) {
   }
 }
 
+/// A launch costs more than the roots of a graph's nodes for each of its edges.
+TEST_F(PlanTest, FewElementsAreComputedWhereTheyAreLookedUp) {
+  const int nodes = tensor(DType::kF32, {33, 1}, "nodes"), edges = tensor(DType::kI64, {700}, "edges");
+  const int root = op(ExprOp::kExp, {nodes});
+  EXPECT_EQ(check({take_rows(root, edges)}, Variant::kFused, hopper_machine()).groups.size(), 1u);
+  p = {};  // what follows a sum is in the kernel of the sum
+  const int rows = tensor(DType::kF32, {33, 500}, "rows"), many = tensor(DType::kI64, {5000}, "edges");
+  const int sums = op(ExprOp::kExp, {axis(ExprOp::kMean, rows, {1}, true)});
+  const Plan made = check({take_rows(sums, many)}, Variant::kFused, hopper_machine());
+  ASSERT_EQ(made.groups.size(), 2u);
+  EXPECT_EQ(made.groups[1].source.find("tl.exp"), std::string::npos) << made.groups[1].source;
+}
+
 /// A table of many instructions for each of its elements is stored where many repeat it.
 TEST_F(PlanTest, CostlyTablesAreStoredForThoseWhoRepeatThem) {
   for (const auto& [batch, groups] : {std::pair<int64_t, size_t>{2, 1}, {16, 2}}) {
