@@ -211,6 +211,27 @@ bool keeps_last(const DagNode& n) {
   return !std::binary_search(n.axes.begin(), n.axes.end(), static_cast<int>(n.operands[0].shape.size()) - 1);
 }
 
+/// Whether what reads the reduction's result beside each of its elements stores these in another order than they are
+/// read in, as a transposition behind a maximum: a processor stores a sector for each.
+bool is_stored_across(const Dag& dag, const DagNode& n) {
+  const int64_t elements = numel(n.operands[0].shape);
+  std::vector<bool> behind(dag.nodes.size());
+  for (size_t i = 0; i < dag.nodes.size(); ++i) {
+    const DagNode& user = dag.nodes[i];
+    const int64_t size = numel(user.shape);
+    behind[i] = &user == &n;
+    if (user.kind != DagKind::kPointwise || (size != elements && size != numel(n.shape))) continue;
+    bool crosses = false;
+    for (const Operand& o : user.operands) {
+      if (o.is_number()) continue;
+      behind[i] = behind[i] || behind[at(o.node)];
+      crosses = crosses || (touched(o) == elements && o.strides.back() > 1);
+    }
+    if (behind[i] && crosses) return true;
+  }
+  return false;
+}
+
 int64_t splits_of_reduction(const Dag& dag, const DagNode& n, const Machine& machine, bool chained) {
   const Operand& x = n.operands[0];
   const int64_t rows = numel(n.shape), columns = rows == 0 ? 0 : numel(x.shape) / rows;
@@ -246,7 +267,12 @@ int64_t splits_of_reduction(const Dag& dag, const DagNode& n, const Machine& mac
   // the row's memory (decibels of 3 x 32000 floats below their largest).
   constexpr int64_t kInstructionsOfElement = 28;
   const int64_t computed = machine.gpu() && !across && rows > 1 ? instructions_of_rows(dag, rows, columns) : 0;
-  if (columns + columns * computed / kInstructionsOfElement < limits.worth * unit) return 0;
+  // A sector that it stores takes a few of its cycles (decibels of 7 x 128 x 101 floats, transposed).
+  constexpr int64_t kSectorOfElement = 4;
+  const bool across_store = machine.gpu() && !across && rows > 1 && is_stored_across(dag, n);
+  if (columns * (across_store ? 1 + kSectorOfElement : 1) + columns * computed / kInstructionsOfElement <
+      limits.worth * unit)
+    return 0;
   // Shorter parts of them where there are fewer than processors.
   constexpr int64_t kComputed = 4;
   auto idles = [&] { return now * (columns / (limits.least * unit)) < machine.multiprocessors; };

@@ -61,5 +61,21 @@ TEST_F(PlanTest, SharedRowsDoNotMakeProgramsSmall) {
   EXPECT_EQ(check({y}, Variant::kFused, hopper_machine()).groups.at(0).grid[0], 1024);
 }
 
+/// A processor stores a sector for each element of a row that goes across: few such rows are in parts.
+TEST_F(PlanTest, FewRowsThatAreStoredAcrossHaveParts) {
+  for (const bool transposed : {false, true}) {
+    p = {};
+    const int x = tensor(DType::kF32, {5, 128, 101}, "x");
+    const int top = axis(ExprOp::kMax, x, {1, 2}, true);
+    int y = op(ExprOp::kMaximum, {x, op(ExprOp::kSub, {top, number(3)})});
+    ExprAttributes order;
+    order.axes = {0, 2, 1};
+    if (transposed) y = op(ExprOp::kPermute, {y}, order);
+    if (transposed) y = op(ExprOp::kMatMul, {y, tensor(DType::kF32, {128, 40}, "w")});
+    const Plan made = check({y}, Variant::kFused, hopper_machine());
+    EXPECT_EQ(made.groups.at(0).grid[0] > 5, transposed) << plan_text(made);
+  }
+}
+
 }  // namespace
 }  // namespace kiln::fusion::testing
