@@ -40,11 +40,14 @@ TEST(RowTile, ProgramsThatMoveLittleHaveMoreRows) {
   w.stores_rows = true;
   w.bytes = 4;
   const RowTile to_halves = row_tile(hopper_machine(), w);
-  EXPECT_EQ(to_halves.rows, 8);
+  EXPECT_EQ(to_halves.rows, 16);
+  w.bytes = 5;
+  EXPECT_EQ(row_tile(hopper_machine(), w).rows, 8);
+  EXPECT_EQ(to_halves.warps, 2 * row_tile(hopper_machine(), w).warps) << "a thread has as many elements";
   w.bytes = 3;
   const RowTile to_bytes = row_tile(hopper_machine(), w);
   EXPECT_EQ(to_bytes.rows, 16);
-  EXPECT_EQ(to_bytes.warps, to_halves.warps) << "a thread has twice the elements";
+  EXPECT_EQ(to_bytes.warps * 2, to_halves.warps) << "a thread has twice the elements";
   w.n_rows = 17000;
   EXPECT_EQ(row_tile(hopper_machine(), w).rows, 8) << "programs are too few to wait for their beginning";
 }
