@@ -239,6 +239,11 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
   while (gpu && w.costly && t.rows == 1 &&
          (share(16) || (share(8) && w.n_rows * t.warps < kRounds * kWarpsPerProcessor * processors)))
     t.warps *= 2;
+  // Of many exact divisions a thread has fewer elements: they take fewer registers, and more warps share a processor
+  // (3146 x 3000 floats on an H200: eight divisions with 32 elements of a thread take 201 us, with eight 186; four take
+  // 52 and 48).
+  constexpr int64_t kDivisionsOfThread = 64;
+  while (gpu && t.rows == 1 && t.warps < 16 && row * w.divisions > kDivisionsOfThread * 32 * t.warps) t.warps *= 2;
   // Few rows: more warps for each, down to one load of 16 bytes per thread (the largest of 34 x 921 floats on an H200:
   // 7.2 us with one warp, 5.4 with eight). Of more than 16 the barriers cost what their loads gain (rows to uint8 on an
   // H200: 25 x 5120 floats take 5.7 us with 32 warps and 5.1 with 16).

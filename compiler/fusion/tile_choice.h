@@ -51,6 +51,7 @@ struct RowWork {
   bool exponentials = false;  // a softmax's, or other functions that a loop for each reduction would take again
   bool costly = false;        // each element takes functions of many instructions
   bool computes = false;      // instructions take longer than memory
+  int divisions = 0;          // exact ones, and roots, of each element
   bool alone = false;         // one program makes all of it, behind a kernel's others
 };
 

@@ -155,6 +155,10 @@ class RowWriter : LoopWriter {
     constexpr int kCostlyFlop = 8;
     w.costly = functions_of_columns() >= kCostlyFlop;
     w.computes = takes_longer_than_memory();
+    w.divisions = static_cast<int>(std::ranges::count_if(c_.members, [&](int m) {
+      const ExprOp op = dag_.nodes[at(m)].op;
+      return (op == ExprOp::kDiv || op == ExprOp::kReciprocal || op == ExprOp::kSqrt) && e_.stored_along_columns(m);
+    }));
     w.bytes = bytes_of_column();
     w.stores_rows = stores_rows();
     w.alone = r_.program == kProgramOfTotal;

@@ -34,6 +34,17 @@ TEST(RowTile, ProgramsHaveMoreOfTheRowsThatTheyDoNotStore) {
   EXPECT_EQ(row_tile(hopper_machine(), w).rows, 32) << "every processor has two programs";
 }
 
+/// Divisions of fewer elements of a thread take fewer registers.
+TEST(RowTile, ManyDivisionsHaveMoreThreads) {
+  RowWork w{.n_rows = 3146, .n_cols = 3000};
+  w.tensors = 3, w.of_rows = 1, w.widest = w.read = 4, w.depth = 1, w.bytes = 8;
+  w.stores_rows = w.computes = true;
+  w.divisions = 2;
+  EXPECT_EQ(row_tile(hopper_machine(), w).warps, 4);
+  w.divisions = 8;
+  EXPECT_EQ(row_tile(hopper_machine(), w).warps, 16) << "a thread has eight elements";
+}
+
 /// A program that moves little ends before the next begins.
 TEST(RowTile, ProgramsThatMoveLittleHaveMoreRows) {
   RowWork w = halves(254996, 128);
