@@ -67,6 +67,19 @@ for m, n, k in ((7020, 429, 429), (5001, 1061, 77), (1999, 431, 40)):
 )");
 }
 
+// Values that are added at few places: by sums of each program, or one by one.
+TEST(GpuBesideHost, FewPlacesOfManyValues) {
+  GPU_OR_SKIP(device);
+  run_beside_host(device, R"(
+for places in (1, 33, 331, 1024):
+    for each in (1, 17, 79, 80, 333):
+        count = places * each - each // 2
+        at, x = torch.randint(0, places, (count,)), torch.randint(-9, 10, (count,)).float()
+        want, got = (torch.zeros(places, device=d).scatter_add(0, at.to(d), x.to(d)).cpu() for d in ("cpu", "cuda"))
+        assert torch.equal(want, got), (places, each)
+)");
+}
+
 // Running sums of columns at odd addresses, alone and between other dimensions.
 TEST(GpuBesideHost, RunningSumsOfColumns) {
   GPU_OR_SKIP(device);

@@ -11,6 +11,8 @@ from triton.language.extra import kiln as kl
 lazily = _kiln.lazily
 _BLOCK = 1024
 _MOST_BINS = 1024  # places of which a program adds up its own sums first
+# Of fewer, adding them one by one takes less: those of one address take turns (on an H200 0.09 us each; bins take 9 us).
+_LEAST_PER_BIN = 80
 
 
 @triton.jit
@@ -202,7 +204,7 @@ def along(x, dim, index, src, how):
     one = src.numel() == 1 and total > 1
 
     def put(words, outer_stride, stride, values):
-        if how == "add" and outer == inner == 1 and size <= _MOST_BINS and total >= 16 * size:
+        if how == "add" and outer == inner == 1 and size <= _MOST_BINS and total >= _LEAST_PER_BIN * size:
             blocks = max(1, triton.cdiv(total, 4096) // 1024)
             _bins_kernel[(triton.cdiv(triton.cdiv(total, 4096), blocks),)](
                 words, index.contiguous(), values.contiguous(), total, size, stride, blocks, ONE=one,
