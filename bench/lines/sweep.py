@@ -40,6 +40,7 @@ for i, (name, line_seed) in enumerate(lines.drawn(seed, count, sys.argv[6:])):
             y = f(*args)
         results = list(y) if isinstance(y, (tuple, list)) else [y]
         us = min([timed(graph, flushed) for _ in range(9)])
-        print("%s %d %d %.1f %s" % (name, line_seed, bytes_of(args) + bytes_of(results), us, shapes_of(args)), flush=True)
+        moved = bytes_of(args) + bytes_of(results)
+        print("%s %d %d %.1f %s" % (name, line_seed, moved, us, shapes_of(args)), flush=True)
     except Exception as e:
         print("fails", name, line_seed, str(e).split("\n")[0], flush=True)
