@@ -70,6 +70,22 @@ std::vector<int32_t> split_warps(const Op& dot, int num_warps) {
   return warps;
 }
 
+/// The same with two neighbouring lanes in two rows of the same columns. Shared memory gives half a warp 16 bytes each
+/// at once where each lane asks for what the next one, or the one behind that, asks for too, and a quarter of it
+/// elsewhere: so columns come in two rounds, not four, as rows do.
+LinearLayout with_lanes_in_pairs(const LinearLayout& from, int rows) {
+  LinearLayout to(from.shape());
+  const auto lanes = from.bases(layout::In::kLane);
+  const auto of_row = std::find_if(lanes.begin(), lanes.end(), [&](const layout::Coord& c) { return c[rows] != 0; });
+  KILN_ASSERT(of_row != lanes.end());
+  to.push(layout::In::kLane, *of_row);
+  for (auto lane = lanes.begin(); lane != lanes.end(); ++lane)
+    if (lane != of_row) to.push(layout::In::kLane, *lane);
+  for (const layout::In in : {layout::In::kRegister, layout::In::kWarp})
+    for (const layout::Coord& basis : from.bases(in)) to.push(in, basis);
+  return to;
+}
+
 /// A thread's rows and columns lie side by side where an operand does, so that it reads several at once. Of an operand
 /// that lies along k it reads several steps of k at once, and then neighbouring lanes take neighbouring rows: the
 /// swizzle of shared memory keeps those in different banks, but not each fourth row.
@@ -92,7 +108,8 @@ LinearLayout element_layout(const ir::Shape& shape, int num_warps, AlongK along_
   }
   if (along_k.a) own[m] = 1;
   if (along_k.b) own[n] = 1;
-  return layout::blocked(shape.span(), own, lanes, warps, order);
+  const LinearLayout rows_last = layout::blocked(shape.span(), own, lanes, warps, order);
+  return lanes[m] > 1 && lanes[n] > 1 ? with_lanes_in_pairs(rows_last, static_cast<int>(m)) : rows_last;
 }
 
 int k_width(const Op& dot) { return static_cast<int>(dot.int_or(ir::AttrName::kKWidth, 0)); }
