@@ -36,25 +36,40 @@ void add_parts(const ir::Value* mask, std::vector<const ir::Value*>& parts) {
 }
 
 /// `only`: the threads that copy; null: all. A predicate, since a branch would part what ptxas schedules together.
-void copy_ahead(llvm::IRBuilderBase& b, Value* to, Value* from, Value* size, int bytes, Value* only) {
+/// `size` is 0 or all of the bytes where `taken` says which; null: any size. A size becomes a predicate in SASS, by two
+/// instructions for each copy, so that a predicate is given where there is one.
+void copy_ahead(llvm::IRBuilderBase& b, Value* to, Value* from, Value* size, Value* taken, int bytes, Value* only) {
   // What the source is shorter than the destination is filled with zeros; nothing of an empty source is read.
-  if (!only) {
+  if (!only && !taken) {
     const llvm::Intrinsic::ID id = bytes == kMostBytes ? llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s
                                    : bytes == 8        ? llvm::Intrinsic::nvvm_cp_async_ca_shared_global_8_s
                                                        : llvm::Intrinsic::nvvm_cp_async_ca_shared_global_4_s;
     b.CreateIntrinsic(id, {to, from, size});
     return;
   }
-  Value* arguments[] = {only, to, from, size};
-  auto* type =
-      llvm::FunctionType::get(b.getVoidTy(), {only->getType(), to->getType(), from->getType(), size->getType()}, false);
-  const std::string text =
-      fmt::format("@$0 cp.async.{}.shared.global [$1], [$2], {}, $3;", bytes == kMostBytes ? "cg" : "ca", bytes);
-  b.CreateCall(type, llvm::InlineAsm::get(type, text, "b,r,l,r,~{memory}", /*hasSideEffects=*/true), arguments);
+  std::vector<Value*> arguments = {to, from};
+  std::string constraints = "r,l";
+  auto use = [&](Value* v, std::string_view as) {
+    constraints += fmt::format(",{}", as);
+    arguments.push_back(v);
+    return arguments.size() - 1;
+  };
+  const size_t rest = taken ? use(b.CreateNot(taken), "b") : use(size, "r");  // in PTX: whether the source is ignored
+  const std::string guard = only ? fmt::format("@${} ", use(only, "b")) : "";
+  std::vector<llvm::Type*> types;
+  for (const Value* v : arguments) types.push_back(v->getType());
+  const std::string text = fmt::format("{}cp.async.{}.shared.global [$0], [$1], {}, ${};", guard,
+                                       bytes == kMostBytes ? "cg" : "ca", bytes, rest);
+  auto* type = llvm::FunctionType::get(b.getVoidTy(), types, false);
+  b.CreateCall(type, llvm::InlineAsm::get(type, text, constraints + ",~{memory}", /*hasSideEffects=*/true), arguments);
 }
 
 /// How many bytes a copy takes of `width` elements from register `first` on, under a mask that the first few of them
-/// may pass.
+/// may pass; all or none as `taken` says, where it is set.
+struct SourceSize {
+  Value* bytes;
+  Value* taken;
+};
 class SourceSizes {
  public:
   SourceSizes(Lowering& l, const ir::Op& op) : l_(l), bytes_(size_of(op.operand(1)->type.dtype)) {
@@ -63,7 +78,7 @@ class SourceSizes {
     while (!registers.empty() && dim_ + 1 < op.operand(1)->type.shape.rank && registers[0][dim_] == 0) ++dim_;
   }
 
-  Value* operator()(size_t first, int width) {
+  SourceSize operator()(size_t first, int width) {
     llvm::IRBuilderBase& b = l_.b;
     Value* size = b.getInt32(static_cast<uint32_t>(width * bytes_));
     // Parts with an end within a vector are mostly those of one dimension, so that its other vectors share them.
@@ -76,11 +91,22 @@ class SourceSizes {
       const bool is_first = llvm::isa<llvm::ConstantInt>(size);
       size = is_first ? taken : b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, size, taken);
     }
-    if (Value* all = uniform(first, width)) size = b.CreateSelect(all, size, b.getInt32(0));
-    return size;
+    Value* all = uniform(first, width);
+    // Where two parts vary, ptxas would compute both again for each copy, from rows that it holds in registers.
+    const bool is_whole = llvm::isa<llvm::ConstantInt>(size) && !(all && llvm::isa<llvm::Constant>(all)) &&
+                          std::ranges::count_if(parts_, [&](const ir::Value* part) { return varies(part); }) < 2;
+    if (all) size = b.CreateSelect(all, size, b.getInt32(0));
+    return {size, is_whole ? all : nullptr};
   }
 
  private:
+  bool varies(const ir::Value* part) const {
+    const auto& constancy = l_.axis.of(part).constancy;
+    for (size_t d = 0; d < part->type.shape.rank; ++d)
+      if (constancy[d] < part->type.shape.dims[d]) return true;
+    return false;
+  }
+
   /// The parts that the elements share; null: none.
   Value* uniform(size_t first, int width) {
     Value* all = nullptr;
@@ -125,7 +151,8 @@ Status lower<ir::OpKind::kAsyncCopy>(Lowering& l, const ir::Op& op) {
       const auto r = static_cast<size_t>(group[i]);
       Value* to = place_of(l, handle, access.offset, static_cast<uint32_t>(r), static_cast<uint32_t>(bytes));
       if (width * bytes >= kLeastBytes) {
-        copy_ahead(l.b, to, from[r], sizes(r, width), width * bytes, only);
+        const SourceSize size = sizes(r, width);
+        copy_ahead(l.b, to, from[r], size.bytes, size.taken, width * bytes, only);
         continue;
       }
       l.when(only, [&] {

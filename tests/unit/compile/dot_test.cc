@@ -561,5 +561,36 @@ def rows(x, places, y, out, k, KNOWN: tl.constexpr):
   }
 }
 
+/// A mask that all elements of a copy share is a predicate: as a size it would take two instructions of each copy.
+TEST(Dot, CopiesUnderAMaskTakeAPredicate) {
+  constexpr const char* kMasked = R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def product(a, b, out, m):
+    n: tl.constexpr = 64
+    row = tl.program_id(0) * 64 + tl.arange(0, 64)
+    column = tl.arange(0, n)
+    depth = tl.arange(0, 16)
+    acc = tl.zeros((64, n), tl.float32)
+    for i in range(0, 1024, 16):
+        x = tl.load(a + row[:, None] * 1024 + i + depth[None, :], mask=(row < m)[:, None], other=0.0)
+        y = tl.load(b + (i + depth)[:, None] * n + column[None, :])
+        acc = tl.dot(x, y, acc, input_precision="ieee")
+    tl.store(out + row[:, None] * n + column[None, :], acc, mask=(row < m)[:, None])
+)";
+  CompileOptions options;
+  options.target = "sm_90a";
+  auto kernel = compile_text(kMasked, "*fp32:16, *fp32:16, *fp32:16, i32", options);
+  ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+  EXPECT_TRUE(
+      std::regex_search(kernel->ptx, std::regex(R"(cp\.async\.cg\.shared\.global \[[^\]]+\], \[[^\]]+\], 16, %p)")))
+      << kernel->ptx;
+  EXPECT_FALSE(
+      std::regex_search(kernel->ptx, std::regex(R"(cp\.async\.c[ag]\.shared\.global \[[^\]]+\], \[[^\]]+\], \d+, %r)")))
+      << kernel->ptx;
+}
+
 }  // namespace
 }  // namespace kiln
