@@ -29,7 +29,7 @@ constexpr double kSharedBytesPerCycle = 128, kCyclesOfBarriers = 100;
 }  // namespace
 
 LinearLayout blocked_layout(const ir::Shape& shape, std::span<const int> order, int64_t width, int num_warps,
-                            bool warps_outermost) {
+                            bool warps_outermost, int most_lanes) {
   std::array<int32_t, ir::kMaxRank> per_thread{}, lanes{}, warps{};
   per_thread.fill(1), lanes.fill(1), warps.fill(1);
   size_t rank = shape.rank;
@@ -45,13 +45,20 @@ LinearLayout blocked_layout(const ir::Shape& shape, std::span<const int> order, 
     }
     at(list, order[0]) *= count;  // what is left over holds copies
   };
-  fill(lanes, kLanes, false);
+  // The rest goes to other dimensions first.
+  at(lanes, order[0]) = std::min({most_lanes, kLanes, shape[order[0]] / at(per_thread, order[0])});
+  int count = kLanes / at(lanes, order[0]);
+  for (size_t i = 1; i < rank; ++i) {
+    at(lanes, order[i]) = std::min(count, shape[order[i]]);
+    count /= at(lanes, order[i]);
+  }
+  at(lanes, order[0]) *= count;
   fill(warps, num_warps, warps_outermost);
   return layout::blocked(shape.span(), {per_thread.data(), rank}, {lanes.data(), rank}, {warps.data(), rank}, order);
 }
 
 std::vector<LinearLayout> coalesced_layouts(const AxisAnalysis& axis, const ir::Op* access, int num_warps,
-                                            int64_t least_width) {
+                                            int64_t least_width, int most_lanes) {
   const ir::Value* pointer = access->operand(0);
   const ir::Shape& shape = pointer->type.shape;
   std::array<int, ir::kMaxRank> order = axis.order_of(pointer);
@@ -61,8 +68,9 @@ std::vector<LinearLayout> coalesced_layouts(const AxisAnalysis& axis, const ir::
   const int64_t neighbours = axis.of(pointer).contiguity[static_cast<size_t>(order[0])];
   width = std::max(width, std::min({least_width, share, neighbours}));
   std::span<const int> dims{order.data(), shape.rank};
-  std::vector<LinearLayout> result = {blocked_layout(shape, dims, width, num_warps, true)};
-  if (shape.rank > 1) result.push_back(blocked_layout(shape, dims, width, num_warps, false));
+  if (width > 1) most_lanes = kLanes;
+  std::vector<LinearLayout> result = {blocked_layout(shape, dims, width, num_warps, true, most_lanes)};
+  if (shape.rank > 1) result.push_back(blocked_layout(shape, dims, width, num_warps, false, most_lanes));
   return result;
 }
 

@@ -9,16 +9,17 @@
 namespace kiln::analysis {
 
 /// A blocked layout of `num_warps` warps: `width` neighbours along order[0] in each thread, lanes along the dimensions
-/// in order, warps from the last of them (so that a row stays in one warp) or, if not `warps_outermost`, from the
-/// first.
+/// in order, at most `most_lanes` along the first, warps from the last of them (so that a row stays in one warp) or, if
+/// not `warps_outermost`, from the first.
 layout::LinearLayout blocked_layout(const ir::Shape& shape, std::span<const int> order, int64_t width, int num_warps,
-                                    bool warps_outermost);
+                                    bool warps_outermost, int most_lanes = 32);
 
 /// Layouts under which neighbouring lanes access neighbouring addresses, with 16 bytes per thread where alignment, mask
 /// and the number of elements allow that. `access` is a load, a store or an atomic of tiles; a thread has
 /// `least_width` neighbours at least, as far as they are neighbours in memory, whether one access moves them or not.
+/// `most_lanes`: along neighbours where an access moves one element; a thread has several of a row then.
 std::vector<layout::LinearLayout> coalesced_layouts(const AxisAnalysis& axis, const ir::Op* access, int num_warps,
-                                                    int64_t least_width = 1);
+                                                    int64_t least_width = 1, int most_lanes = 32);
 
 /// Approximate SM cycles of the access: 32-byte sectors that memory must deliver, sectors that are requested again, and
 /// instructions. `streams`: the kernel waits for memory, and for little else, so that the lines of the first-level

@@ -611,9 +611,21 @@ class LayoutChoice::Chooser {
   std::vector<LinearLayout> wishes(const Node& node) const {
     std::vector<LinearLayout> r;
     for (const Op* access : node.accesses)
-      for (const LinearLayout& l : analysis::coalesced_layouts(axis_, access, module_.num_warps, least_width(access)))
+      for (const LinearLayout& l :
+           analysis::coalesced_layouts(axis_, access, module_.num_warps, least_width(access), most_lanes(access)))
         r.push_back(l);
     return r;
+  }
+
+  /// Of words that are copied ahead one by one, rows of less than a line are copied a sector at a time: a thread has
+  /// several of each row then, at one address and constants, where it would have an address for each.
+  int most_lanes(const Op* access) const {
+    constexpr int kSectorBytes = 32, kLineBytes = 128;
+    const ir::Type& type = access->operand(0)->type;
+    const int bytes = size_of(type.dtype);
+    const int64_t row = type.shape.rank > 0 ? type.shape[axis_.order_of(access->operand(0))[0]] : 1;
+    const bool is_short = by_ring_.contains(access) && bytes >= kLeastCopyBytes && row * bytes < kLineBytes;
+    return is_short ? kSectorBytes / bytes : target::kWarpSize;
   }
 
   /// An operand of a dot that comes element by element, of rows that begin at odd addresses: a thread that has four
