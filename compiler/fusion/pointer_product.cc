@@ -71,16 +71,6 @@ int64_t stage_bytes(const DagNode& product, const MatmulTile& tile) {
   return int64_t{tile.m + tile.n} * tile.k * size_of(product.operand_type);
 }
 
-/// Whether both operands lie along k in rows that begin at odd addresses: a thread copies 24 single elements of 128 x
-/// 64 sums, whose addresses leave registers for two programs (254 of a thread, 168 elsewhere).
-bool is_copied_singly(const DagNode& n, const MatmulTile& tile) {
-  const Operand &a = n.operands[0], &b = n.operands[1];
-  const size_t rank = a.shape.size();
-  auto is_odd = [&](int64_t stride) { return stride * size_of(n.operand_type) % 16 != 0; };
-  return sums_elements(n) && tile.m >= kTallRows && a.strides[rank - 1] == 1 && b.strides[rank - 2] == 1 &&
-         is_odd(a.strides[rank - 2]) && is_odd(b.strides[rank - 1]);
-}
-
 /// Programs that a multiprocessor has at once, as far as more make it busier.
 std::span<const double> busy_of(const DagNode& n, const MatmulTile& tile, const Machine& machine) {
   const bool is_shallow = sums_elements(n) && tile.m == kOtherSide && tile.n == kOtherSide && tile.k < kOtherDepth;
@@ -88,9 +78,8 @@ std::span<const double> busy_of(const DagNode& n, const MatmulTile& tile, const 
   const std::span<const double> busy = is_large(n, tile) ? std::span<const double>(rates.busy_of_large)
                                        : is_shallow      ? std::span<const double>(rates.busy_of_shallow)
                                                          : rates.busy;
-  const int64_t most = is_copied_singly(n, tile) ? 2 : std::ssize(busy);
-  return busy.first(
-      static_cast<size_t>(std::clamp<int64_t>(machine.shared_bytes / (tile.stages * stage_bytes(n, tile)), 1, most)));
+  const int64_t fit = machine.shared_bytes / (tile.stages * stage_bytes(n, tile));
+  return busy.first(static_cast<size_t>(std::clamp<int64_t>(fit, 1, std::ssize(busy))));
 }
 
 /// Tiles of the result, without those of its parts.
@@ -192,6 +181,11 @@ MatmulTile with_stages(MatmulTile tile, const DagNode& product, const Machine& m
 
 MatmulTile pointer_tile(const DagNode& product, const Machine& machine) {
   return tile_for(product, product.splits, machine);
+}
+
+int most_registers(const DagNode& product, const MatmulTile& tile) {
+  constexpr int kOfThreePrograms = 168;  // of four warps each
+  return sums_elements(product) && tile.m == kTallRows && tile.n == kOtherSide ? kOfThreePrograms : 0;
 }
 
 double pointer_product_us(const DagNode& product, const MatmulTile& tile, const Machine& machine) {

@@ -11,6 +11,10 @@ MatmulTile pointer_tile(const DagNode& product, const Machine& machine);
 /// Stages that fit shared memory, and warps, of another tile of such a product.
 MatmulTile with_stages(MatmulTile tile, const DagNode& product, const Machine& machine);
 
+/// Registers of a thread that leave room for as many programs as the model reckons with, where ptxas might take more to
+/// hold the addresses of copies; 0: as many as it takes.
+int most_registers(const DagNode& product, const MatmulTile& tile);
+
 /// What it takes with this tile, in microseconds.
 double pointer_product_us(const DagNode& product, const MatmulTile& tile, const Machine& machine);
 

@@ -683,12 +683,25 @@ class ProductWriter {
                       acc = fresh("acc"), step = fresh("step"), a = fresh("a"), b = fresh("b");
     const std::string a_deep = makes_a ? "" : stride(left.strides[r - 1], "stride_ak"),
                       b_deep = makes_b ? "" : stride(right.strides[r - 2], "stride_bk");
+    // Of sums in registers, rows that lie along k and are none of the result's are read from the last one: a mask of
+    // rows takes an instruction or two of each copy, and registers.
+    auto last_instead = [&](const Operand& o, bool is_made_here, int64_t own_stride, std::string& mask,
+                            const std::string& range, const std::string& size) {
+      if (mask.empty() || is_made_here || own_stride == 1 || !sums_elements(node()) || !r_.machine.gpu()) return range;
+      mask.clear();
+      const std::string inside = fresh(&o == &left ? "a_rows" : "b_columns");
+      e_.line(fmt::format("{} = tl.minimum({}, {} - 1)", inside, range, size));
+      return inside;
+    };
+    std::string a_mask = e_.row_mask, b_mask = e_.column_mask;
+    const std::string a_rows = last_instead(left, makes_a, left.strides[r - 2], a_mask, rows, m),
+                      b_columns = last_instead(right, makes_b, right.strides[r - 1], b_mask, columns, n);
     if (!makes_a)
-      e_.line(fmt::format("{} = {} + {}[:, None]{} + {}[None, :]{}", a_ptrs, base(left, "stride_ab"), rows,
+      e_.line(fmt::format("{} = {} + {}[:, None]{} + {}[None, :]{}", a_ptrs, base(left, "stride_ab"), a_rows,
                           stride(left.strides[r - 2], "stride_am"), from.empty() ? depth : from, a_deep));
     if (!makes_b)
       e_.line(fmt::format("{} = {} + {}[:, None]{} + {}[None, :]{}", b_ptrs, base(right, "stride_bb"),
-                          from.empty() ? depth : from, b_deep, columns, stride(right.strides[r - 1], "stride_bn")));
+                          from.empty() ? depth : from, b_deep, b_columns, stride(right.strides[r - 1], "stride_bn")));
     e_.line(fmt::format("{} = tl.zeros(({}, {}), dtype={})", acc, block_m, block_n, sum_name()));
     const bool ragged = k_ % bk != 0;
     auto loaded = [&](const std::string& ptrs, const std::string& side_mask, const std::string& depth_mask) {
@@ -710,11 +723,11 @@ class ProductWriter {
     }
     e_.line(fmt::format("{} = {}", a,
                         makes_a ? made(0, {rows, e_.row_mask, block_m}, {deep, in_depth, block_k}, along_k)
-                                : loaded(a_ptrs, e_.row_mask.empty() ? "" : e_.row_mask + "[:, None]",
+                                : loaded(a_ptrs, a_mask.empty() ? "" : a_mask + "[:, None]",
                                          fmt::format("({}[None, :] < {})", depth, rest))));
     e_.line(fmt::format("{} = {}", b,
                         makes_b ? made(1, {deep, in_depth, block_k}, {columns, e_.column_mask, block_n}, along_k)
-                                : loaded(b_ptrs, e_.column_mask.empty() ? "" : e_.column_mask + "[None, :]",
+                                : loaded(b_ptrs, b_mask.empty() ? "" : b_mask + "[None, :]",
                                          fmt::format("({}[:, None] < {})", depth, rest))));
     e_.line(dot(a, b, acc));
     if (!makes_a) e_.line(fmt::format("{} += {}{}", a_ptrs, block_k, a_deep));
@@ -726,6 +739,7 @@ class ProductWriter {
     group_.grid = {batch_ * cdiv(m_, bm) * cdiv(n_, bn), 1, 1};
     group_.num_stages = t.stages;
     group_.num_warps = t.warps;
+    group_.maxnreg = most_registers(node(), t);
     const int64_t most_sums = sums_elements(node()) ? 128 * 64 : 128 * 128;  // of a tile
     for (auto [other_m, other_n] : {std::pair<int64_t, int64_t>{128, 128}, {128, 64}, {64, 128}, {64, 64}, {32, 64}}) {
       const bool masks_fit = (m_ % bm || m_ % other_m == 0) && (n_ % bn || n_ % other_n == 0);
@@ -739,6 +753,7 @@ class ProductWriter {
       group_.configurations.push_back({{.num_warps = other.warps, .num_stages = other.stages},
                                        {{block_m, other_m}, {block_n, other_n}},
                                        {batch_ * cdiv(m_, other_m) * cdiv(n_, other_n), 1, 1}});
+      group_.configurations.back().maxnreg = most_registers(node(), other);
     }
   }
 

@@ -420,6 +420,13 @@ std::vector<Case> cases() {
              w.op(ExprOp::kMatMul, {w.tensor(kF32, {6, 5000, 3}, "points"), w.tensor(kF32, {6, 3, 3}, "turn")});
          return {w.add(turned, w.tensor(kF32, {6, 1, 3}, "shift"))};
        }},
+      {"sums_in_registers_of_odd_rows", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int y = w.tensor(kF32, {1003, 1001}, "y");
+         ExprAttributes turned;
+         turned.axes = {1, 0};
+         return {w.op(ExprOp::kMatMul, {w.tensor(kF32, {1000, 1001}, "x"), w.op(ExprOp::kPermute, {y}, turned)})};
+       }},
       {"outer_product", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          const int outer = w.op(ExprOp::kMatMul, {w.tensor(kF32, {1698, 1}, "x"), w.tensor(kF32, {1, 8560}, "y")});
