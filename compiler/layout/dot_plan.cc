@@ -1,7 +1,9 @@
 #include "compiler/layout/dot_plan.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "compiler/layout/algebra.h"
 #include "compiler/layout/tensor_core.h"
@@ -91,6 +93,26 @@ std::vector<int> copies(const LinearLayout& layout, const Registers& registers) 
   return r;
 }
 
+/// The order of the multiplications of one k, there and back: by rows, so that a register of a is multiplied by all of
+/// b, or by columns. Each has an operand of the one before it, also where a row or column ends, which the GPU then does
+/// not read from its registers again.
+void go_there_and_back(std::vector<DotStep>& steps, size_t first, bool by_columns) {
+  std::map<std::pair<int, int>, DotStep> by_operands;
+  std::vector<int> outer, inner;  // registers, in the order of their first steps
+  for (size_t i = first; i < steps.size(); ++i) {
+    const int o = by_columns ? steps[i].b[0] : steps[i].a[0], n = by_columns ? steps[i].a[0] : steps[i].b[0];
+    if (std::ranges::find(outer, o) == outer.end()) outer.push_back(o);
+    if (std::ranges::find(inner, n) == inner.end()) inner.push_back(n);
+    by_operands.try_emplace({o, n}, steps[i]);
+  }
+  if (by_operands.size() != steps.size() - first || by_operands.size() != outer.size() * inner.size()) return;
+  auto at = steps.begin() + static_cast<std::ptrdiff_t>(first);
+  for (int o : outer) {
+    for (int n : inner) *at++ = by_operands.at({o, n});
+    std::ranges::reverse(inner);
+  }
+}
+
 }  // namespace
 
 std::optional<DotPlan> plan_mma(const LinearLayout& a, const LinearLayout& b, const LinearLayout& c, int element_bits,
@@ -129,7 +151,13 @@ std::optional<DotPlan> plan_fma(const LinearLayout& a, const LinearLayout& b, co
   const Registers of_a(a), of_b(b), of_c(c);
   DotPlan plan;
   plan.copy_of = copies(c, of_c);
-  for (int32_t k = 0; k < a.shape()[static_cast<size_t>(n)]; ++k)
+  // By columns where a thread's columns are no neighbours, so that b is read along k (float32 of 4096^3 on an H200 in
+  // ms, by rows and by columns: NN 2.95, 3.03; TN 2.79, 2.77; NT 3.23, 3.06. TN of odd rows: 0.281, 0.306).
+  bool by_columns = true;
+  for (int r = 1; r < c.num_registers(); r *= 2)
+    if (c.apply(In::kRegister, static_cast<uint32_t>(r))[n] == 1) by_columns = false;
+  for (int32_t k = 0; k < a.shape()[static_cast<size_t>(n)]; ++k) {
+    const size_t first = plan.steps.size();
     for (int r = 0; r < c.num_registers(); ++r) {
       if (plan.copy_of[static_cast<size_t>(r)] != r) continue;
       const Coord at = c.apply(In::kRegister, static_cast<uint32_t>(r));
@@ -139,6 +167,8 @@ std::optional<DotPlan> plan_fma(const LinearLayout& a, const LinearLayout& b, co
       if (left < 0 || right < 0) return std::nullopt;
       plan.steps.push_back({{left}, {right}, {r}});
     }
+    go_there_and_back(plan.steps, first, by_columns);
+  }
   return plan;
 }
 

@@ -25,6 +25,24 @@ with torch.autocast("cpu"):
 )");
 }
 
+/// Sums in registers, in tiles of all kinds: of one to three rounds of programs, of rows that begin at odd addresses.
+TEST(GpuPrecision, ProductsOfFloat32AreExact) {
+  GPU_OR_SKIP(device);
+  run_script(device, R"(
+import torch
+torch.manual_seed(4)
+for m, n, k in ((1844, 2044, 508), (404, 8444, 132), (1843, 2047, 509), (2999, 131, 67), (260, 252, 2052)):
+    for left in (False, True):
+        for right in (False, True):
+            a = torch.randn(k, m).T if left else torch.randn(m, k)
+            b = torch.randn(n, k).T if right else torch.randn(k, n)
+            c = torch.randn(n)
+            want = a.double() @ b.double() + c.double()
+            worst = ((a @ b + c).double() - want).abs().max()
+            assert worst < 1e-6 * k, (m, n, k, left, right, worst)
+)");
+}
+
 TEST(GpuPrecision, FactorsMultiplyToTheMatrix) {
   GPU_OR_SKIP(device);
   run_script(device, R"(

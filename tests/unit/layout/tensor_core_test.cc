@@ -214,5 +214,31 @@ TEST(TensorCore, WidestSwizzle) {
   EXPECT_EQ(widest_swizzle(16, 8), 0);
 }
 
+// Of each k, a step has an operand of the one before it: of a's where a thread's columns are neighbours, else of b's.
+TEST(TensorCore, MultiplicationsGoThereAndBack) {
+  for (const int neighbours : {4, 1}) {
+    const LinearLayout c =
+        blocked(Shape{32, 64}, Shape{4, neighbours}, Shape{8, 4}, Shape{1, 1}, std::vector<int>{1, 0});
+    const LinearLayout a = fma_operand(DotSide::kA, Shape{32, 4}, c), b = fma_operand(DotSide::kB, Shape{4, 64}, c);
+    const auto plan = plan_fma(a, b, c);
+    ASSERT_TRUE(plan);
+    const size_t of_k = static_cast<size_t>(c.num_registers());
+    ASSERT_EQ(plan->steps.size(), 4 * of_k);
+    std::set<int> sums;
+    size_t same_a = 0, same_b = 0;
+    for (size_t i = 0; i < of_k; ++i) {
+      const DotStep& step = plan->steps[i];
+      sums.insert(step.c[0]);
+      EXPECT_EQ(plan->steps[i + of_k].c, step.c);
+      if (i == 0) continue;
+      same_a += step.a == plan->steps[i - 1].a;
+      same_b += step.b == plan->steps[i - 1].b;
+    }
+    EXPECT_EQ(sums.size(), of_k);
+    EXPECT_EQ(same_a + same_b, of_k - 1);
+    EXPECT_EQ((neighbours > 1 ? same_b : same_a), (neighbours > 1 ? 4u : 16u) - 1);
+  }
+}
+
 }  // namespace
 }  // namespace kiln::layout
