@@ -30,13 +30,39 @@ double pointer_step_us(const Operand& o, int bytes, bool words, const Rates& rat
   return row % 16 == 0 ? rates.by_16_us : row % 8 == 0 ? rates.by_8_us : row % 4 == 0 ? rates.by_4_us : rates.singly_us;
 }
 
+constexpr int kTallRows = 128, kOtherSide = 64, kLargeSide = 128, kTallDepth = 16, kOtherDepth = 32;
+
+/// Whether a thread has 16 x 8 sums of float32.
+bool is_large(const DagNode& product, const MatmulTile& tile) {
+  return sums_elements(product) && tile.m >= kTallRows && tile.n >= kLargeSide;
+}
+
+bool lies_along_k(const Operand& o, bool is_left) {
+  const size_t rank = o.shape.size();
+  return o.strides[is_left ? rank - 1 : rank - 2] == 1;
+}
+
+bool lies_across_k(const DagNode& product) {
+  const Operand &a = product.operands[0], &b = product.operands[1];
+  const size_t rank = a.shape.size();
+  return a.strides[rank - 2] == 1 && b.strides[rank - 1] == 1;
+}
+
+/// Of the speed that the model gives large tiles, what they have: four k of an operand along k are read at a time, for
+/// which few registers are left (4096^3 on an H200 in TFLOP/s: NT 45, by 128 x 64 44; TN 49).
+double share_of_large(const DagNode& product) {
+  if (lies_across_k(product)) return 1;
+  return lies_along_k(product.operands[0], true) ? 0.88 : 0.82;
+}
+
 /// One step of a tile along its k, of a multiprocessor that has as many programs as it can use.
 double step_us(const DagNode& n, const MatmulTile& tile, const Rates& rates) {
   const int bytes = size_of(n.operand_type);
   const double sides = rates.read_sides;
   if (sums_elements(n))
-    return rates.step_us * rates.busy[0] + 2.0 * (tile.m + sides) * (tile.n + sides) * tile.k /
-                                               ((1 + sides / 64) * (1 + sides / 64) * rates.flop_per_us);
+    return (rates.step_us * rates.busy[0] + 2.0 * (tile.m + sides) * (tile.n + sides) * tile.k /
+                                                ((1 + sides / 64) * (1 + sides / 64) * rates.flop_per_us)) /
+           (is_large(n, tile) ? share_of_large(n) : 1);
   const bool words = bytes == 4;
   const double alone = (tile.m * pointer_step_us(n.operands[0], bytes, words, rates) +
                         tile.n * pointer_step_us(n.operands[1], bytes, words, rates)) /
@@ -49,21 +75,8 @@ double step_us(const DagNode& n, const MatmulTile& tile, const Rates& rates) {
 /// leave them the registers (4096^3 on an H100, in TFLOP/s: 42 to 46, cuBLAS 52; 64 x 128 43, 128 x 128 42 at most).
 /// Where both operands lie across k, a step reads one k of each at a time, which leaves registers for 16 x 8 sums of a
 /// thread (TN: 49, 128 x 64 46, cuBLAS 52).
-constexpr int kTallRows = 128, kOtherSide = 64, kLargeSide = 128, kTallDepth = 16, kOtherDepth = 32;
-
 bool is_in_registers(const DagNode& product, const Machine& machine) {
   return machine.gpu() && (sums_elements(product) || size_of(product.operand_type) == 8);
-}
-
-bool lies_across_k(const DagNode& product) {
-  const Operand &a = product.operands[0], &b = product.operands[1];
-  const size_t rank = a.shape.size();
-  return a.strides[rank - 2] == 1 && b.strides[rank - 1] == 1;
-}
-
-/// Whether a thread has 16 x 8 sums of float32.
-bool is_large(const DagNode& product, const MatmulTile& tile) {
-  return sums_elements(product) && tile.m >= kTallRows && tile.n >= kLargeSide;
 }
 
 /// Shared memory of one step along k.
@@ -94,12 +107,17 @@ double time_us(const DagNode& n, const MatmulTile& tile, int64_t splits, const M
   const std::span<const double> busy = busy_of(n, tile, machine);
   const int64_t tiles = tiles_of(n, tile), steps = cdiv(size.k, tile.k), room = std::ssize(busy),
                 programs = std::max<int64_t>(1, cdiv(tiles * splits, machine.multiprocessors));
-  // Rounds of as many as there is room for, and a last one of fewer, which keep it less busy.
+  // Rounds of as many as there is room for, and a last one of fewer, which keep it less busy. Programs drift apart with
+  // each round, so that fewer of them wait for the last ones (4096^3 float32 on an H200: 2953 us in 5.2 rounds, and
+  // 2990 in 10.3 of half as long sums).
   auto round = [&](int64_t resident) {
     return resident == 0 ? 0 : static_cast<double>(resident) / busy[static_cast<size_t>(resident - 1)];
   };
   const int64_t full = programs / room;
-  const double rounds = static_cast<double>(full) * round(room) + round(programs % room);
+  const int64_t rest = programs % room;
+  const double idle = round(rest) - static_cast<double>(rest) / busy.back();
+  const double drifted = 1 - 1.0 / static_cast<double>(std::max<int64_t>(1, full));
+  const double rounds = static_cast<double>(full) * round(room) + round(rest) - idle * drifted;
   const target::Rates& rates = machine.rates();
   double us = rates.pointer_product.launch_us +
               static_cast<double>(cdiv(steps, splits)) * rounds * step_us(n, tile, rates.pointer_product);
@@ -153,8 +171,14 @@ MatmulTile tile_for(const DagNode& product, int64_t splits, const Machine& machi
   const int64_t depth = std::max<int64_t>(kLeastSide, size_of_product(product).k);
   MatmulTile best = largest;
   double least = time_us(product, largest, splits, machine);
+  // Large tiles also leave fewer of them for the last round: 1840 x 2048 x 512 is 3.6 programs of 128 x 64 on each
+  // multiprocessor, which has three at a time, and 1.8 of 128 x 128, of which it has two. Where only a lies along k,
+  // 128 x 64 was faster (4096^3 NN 46.5 TFLOP/s, 43 by 128 x 128; 64 of 256^3 58.8 us, 59.8).
+  const bool may_be_large = in_registers && sums_elements(product) && size_of(product.operand_type) == 4 &&
+                            largest.m == kTallRows && size_of_product(product).n > kOtherSide &&
+                            lies_along_k(product.operands[1], false) && !has_odd_rows(product);
   for (int m = largest.m; m >= kLeastSide; m /= 2)
-    for (int n = largest.n; n >= kLeastSide; n /= 2) {
+    for (int n = may_be_large && m == kTallRows ? kLargeSide : largest.n; n >= kLeastSide; n /= 2) {
       MatmulTile tile = largest;
       tile.m = m, tile.n = n;
       if (in_registers)
