@@ -225,6 +225,12 @@ std::string Emitter::named_inside(const std::string& text, const std::string& hi
 
 std::string Emitter::load_of_pointers(const Access& a, Text* t) {
   const DagNode& n = dag_.nodes[at(a.node)];
+  if (runs && runs->is_of(a)) {
+    use_helper("load_in_runs");
+    t->level |= kAlongColumns;
+    return fmt::format("load_in_runs({}, {}, {}, {}, {})", pointer(a.node, a.offset, false), runs->first, runs->end,
+                       runs->total, runs->run);
+  }
   const std::string place = address(a, pointer(a.node, a.offset, read_back.contains(a.node)), &t->level);
   std::string text = "tl.load(" + place;
   if (const std::string m = mask(t->level); !m.empty()) {
@@ -423,7 +429,7 @@ std::string Emitter::extreme(const DagNode& n) {
 Text Emitter::scanned(int scan) {
   const DagNode& n = dag_.nodes[at(scan)];
   Text v = converted(operand(scan, 0), n.operand_type);
-  if (n.reverse) v = neutral_outside(std::move(v), reduction_of(n));
+  if (n.reverse || runs) v = neutral_outside(std::move(v), reduction_of(n));
   return named(filled(std::move(v), two_ranges ? kWhole : kAlongColumns, tile_shape), "");
 }
 
@@ -588,6 +594,11 @@ void Emitter::store(int node) {
   Text t = value(node);
   // A store rounds to the element's type by itself, but float8 in the language's way.
   if (const DType type = dag_.nodes[at(node)].dtype; is_fp8(type)) t = converted(std::move(t), type);
+  if (runs && runs->is_of(a) && t.level & kAlongColumns) {
+    for (const char* helper : {"store_one_run", "store_in_runs"}) use_helper(helper);
+    return line(fmt::format("store_in_runs({}, {}, {}, {}, {}, {}, {})", p, t.text, runs->first, runs->start,
+                            runs->begin, runs->end, runs->run));
+  }
   unsigned level = row_index.empty() ? static_cast<unsigned>(kUniform) : t.level;
   const std::string place = address(a, p, &level);
   std::string text = fmt::format("tl.store({}, {}", place, spread(t, level, 0));

@@ -90,6 +90,18 @@ class Emitter {
   Names names;
   std::pair<int64_t, std::string> known_size = {-1, ""};  // a number that is a constexpr of this name, also as a size
 
+  /// Rows that begin anywhere in memory, in runs that begin where vectors do, so that a row's first and last run may
+  /// have elements of other rows. Accesses with these strides go through helpers.
+  struct Runs {
+    std::string first, start;  // the place of each run, and of the program's first
+    std::string begin, end;    // of the row's places
+    std::string total;         // so many places a tensor has
+    std::string run;           // elements of one
+    Shape strides;
+    bool is_of(const Access& a) const { return a.strides == strides; }
+  };
+  std::optional<Runs> runs;
+
   /// A size that is no multiple of 16, which the launch tells the compiler, but one of 8, 4 or 2 is passed without that
   /// factor: masks and strides are then known to be multiples of it, and accesses as wide.
   bool factors_sizes = false;

@@ -20,6 +20,8 @@ class LookBack {
   /// A program's part of its row, how many there are, and the number of its row, "" if there is one row.
   struct Part {
     std::string number, count, row;
+    // Of rows that lie side by side: which of them the program has, how many there are, and the number of its tile.
+    std::string rows = {}, n_rows = {}, tile = {};
   };
 
   LookBack(Emitter& emitter, const Dag& dag) : e_(emitter), dag_(dag) {}
@@ -33,6 +35,10 @@ class LookBack {
   /// wait, so that no thread holds running values meanwhile.
   std::string before_runs(int scan, const std::string& tile, const std::string& runs, const Part& part,
                           const Joint& joint);
+  /// The same of rows that lie side by side: a total of each, ahead of the scan.
+  std::string before_columns(int scan, const std::string& tile, const Part& part, const Joint& joint);
+  /// The same of a row that one program has.
+  std::string before_runs_of_row(int scan, const std::string& tile, const std::string& runs, const Joint& joint);
   /// The same of a scan that waits with all its running values, which become a line of their own ahead of the wait.
   /// Registers hold them meanwhile, and have no room for totals that are looked at before they are wanted.
   std::string before_tile(int scan, const std::string& tile, Text& running, const Part& part, const Joint& joint);
@@ -45,10 +51,14 @@ class LookBack {
   };
   struct Told {
     std::string words, launch;
+    std::string number;                 // where the number of the last launch is, of rows that lie side by side
     std::string in_group, group, each;  // the part's number in its group, the group's, and how many parts it has
     std::vector<Totals> ahead;  // of the parts before it in its group, and of the groups before, if there are any
   };
 
+  /// The sums of runs; the lines that scan them, and what comes before each.
+  std::string sums_of_runs(const std::string& tile, const Joint& joint);
+  std::string scanned_sums(int scan, const std::string& sums, const std::string& runs, const Joint& joint);
   /// Tells the total `own` of this part. Gives its name.
   std::string tell(int scan, const std::string& own, const Part& part);
   /// Names the totals that a part waits for.

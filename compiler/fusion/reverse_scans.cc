@@ -26,7 +26,7 @@ class Reverser {
     if (flip.op != ExprOp::kTake || uses_[at(flip.operands[0].node)] != 1) return std::nullopt;
     const DagNode& scan = dag_.nodes[at(flip.operands[0].node)];
     // The parts of a long row add up those before them.
-    if (scan.kind != DagKind::kScan || scan.reverse || is_split_scan(scan, machine_)) return std::nullopt;
+    if (scan.kind != DagKind::kScan || scan.reverse || is_split_scan(dag_, scan, machine_)) return std::nullopt;
     if (!flips(flip, scan.axes[0]) || !is_whole(flipped(flip, scan.axes[0]), scan.shape)) return std::nullopt;
     const DagNode& inner = dag_.nodes[at(scan.operands[0].node)];
     if (inner.op != ExprOp::kTake || !flips(inner, scan.axes[0]) || !is_whole(scan.operands[0], inner.shape))

@@ -9,6 +9,7 @@
 
 #include "compiler/fusion/grouping.h"
 #include "compiler/fusion/pointer_product.h"
+#include "compiler/fusion/tile_choice.h"
 #include "compiler/fusion/writer.h"
 
 namespace kiln::fusion {
@@ -322,8 +323,54 @@ int64_t looking_chunk(const DagNode& n, int read) {
   return read == 2 && size_of(n.dtype) == 2 ? 16384 : 8192;
 }
 
-/// `read`: bytes_read().
-ScanParts parts_of_scan(const DagNode& n, const Machine& machine, int read) {
+/// Of few rows, shorter parts where their programs leave processors idle, or where much of the last one is empty.
+int64_t looking_chunk(const DagNode& n, int read, int64_t rows, int64_t columns, const Machine& machine) {
+  constexpr int64_t kLeastPart = 2048;
+  int64_t chunk = looking_chunk(n, read);
+  auto elements = [&](int64_t part) { return cdiv(columns, part) * part; };
+  while (chunk > kLeastPart && (rows * cdiv(columns, chunk) < 2 * int64_t{machine.multiprocessors} ||
+                                elements(chunk) * 8 > elements(chunk / 2) * 9))
+    chunk /= 2;
+  return chunk;
+}
+
+/// Columns of a part of rows that lie side by side: as few parts as tell each other little beside what they read.
+int64_t looking_rows(int64_t length) {
+  constexpr int64_t kLeast = 128, kMost = 512, kMostParts = 64;
+  int64_t chunk = kLeast;
+  while (chunk < kMost && cdiv(length, chunk) > kMostParts) chunk *= 2;
+  return chunk;
+}
+
+/// Whether parts of rows that lie side by side look back: where a program does not hold them whole, and its tile has
+/// whole lines.
+bool looks_across(const DagNode& n, int64_t rows, int64_t length, int read, const Machine& machine) {
+  constexpr int64_t kLeastRows = 128, kMostParts = 1024;
+  int64_t beside = 1;
+  for (size_t d = at(n.axes[0]) + 1; d < n.shape.size(); ++d) beside *= n.shape[d];
+  return beside >= kLeastRows && length > 1024 && cdiv(length, looking_rows(length)) <= kMostParts &&
+         !holds_columns(machine, rows, length, size_of(n.operand_type), read);
+}
+
+/// Whether what a scan reads by whole rows lies in memory as its result does: along the same dimension.
+bool follows_result(const Dag& dag, const DagNode& scan) {
+  size_t last = scan.shape.size();
+  while (last > 0 && scan.shape[last - 1] == 1) --last;
+  std::set<int> seen;
+  const std::function<bool(const DagNode&)> follows = [&](const DagNode& n) {
+    return std::ranges::all_of(n.operands, [&](const Operand& o) {
+      if (o.is_number() || o.shape.size() != scan.shape.size() || std::ranges::find(o.strides, 0) != o.strides.end())
+        return true;
+      const DagNode& from = dag.nodes[at(o.node)];
+      if (last > 0 && o.strides[last - 1] != 1) return false;
+      return from.kind != DagKind::kPointwise || from.counts || !seen.insert(o.node).second || follows(from);
+    });
+  };
+  return follows(scan);
+}
+
+/// `read`: bytes_read(). `whole`: no row that a program can have by itself, in whatever time.
+ScanParts parts_of_scan(const Dag& dag, const DagNode& n, const Machine& machine, int read, bool whole) {
   constexpr int64_t kFewestBlocks = 16;  // of a row, for its parts to be worth a second kernel
   constexpr int64_t kMostParts = 4096;   // a program reads the totals of all parts before its own at once
   const int64_t programs = 4 * int64_t{machine.multiprocessors};
@@ -331,16 +378,26 @@ ScanParts parts_of_scan(const DagNode& n, const Machine& machine, int read) {
   const int64_t length = *axis, rows = length == 0 ? 0 : numel(n.shape) / length;
   if (!machine.gpu() || rows == 0 || n.reverse) return {};
   // Rows that lie side by side: a program takes many of them, and reads all their totals.
-  const bool across = std::any_of(axis + 1, n.shape.end(), [](int64_t d) { return d != 1; });
+  const bool across = lies_across(n);
   const int64_t unit = across ? kScanRows : kSplitUnit, now = across ? cdiv(rows, kScanRows) : rows;
-  if (length < kFewestBlocks * unit || now * 2 >= machine.multiprocessors) return {};
-  if (across && length <= kWholeScan) return {};
-  // What the L2 does not keep until the second kernel is read once.
-  constexpr int64_t kLookingBackPays = 16 << 20;
-  if (!across && numel(n.shape) * size_of(n.dtype) >= kLookingBackPays) {
-    const int64_t chunk = looking_chunk(n, read);
+  const bool follows = !whole && follows_result(dag, n);
+  if (across && follows && looks_across(n, rows, length, read, machine)) {
+    const int64_t chunk = looking_rows(length);
     return {cdiv(length, chunk), chunk, true};
   }
+  // What the L2 does not keep until a second kernel is read once, and rows of several blocks whose loop would wait for
+  // memory at each.
+  constexpr int64_t kLookingBackPays = 16 << 20;
+  const bool few = length >= kFewestBlocks * unit && now * 2 < machine.multiprocessors;
+  const bool looks = few ? numel(n.shape) * size_of(n.dtype) >= kLookingBackPays
+                         : follows && !is_whole_scan(rows, length, looking_chunk(n, read), machine);
+  if (!across && looks) {
+    const int64_t columns = columns_of_parts(rows, length);
+    const int64_t chunk = looking_chunk(n, read, rows, columns, machine);
+    return {cdiv(columns, chunk), chunk, true};
+  }
+  if (length < kFewestBlocks * unit || now * 2 >= machine.multiprocessors) return {};
+  if (across && length <= kWholeScan) return {};
   // Of rows that lie side by side, those of a tile each have so many totals.
   const int64_t most = across ? kMostParts / std::min(kScanRows, power_of_two(rows)) : kMostParts;
   const int64_t wanted = std::min({cdiv(programs, now), cdiv(length, unit), most});
@@ -352,9 +409,29 @@ ScanParts parts_of_scan(const DagNode& n, const Machine& machine, int read) {
 
 }  // namespace
 
+bool lies_across(const DagNode& scan) {
+  return std::any_of(scan.shape.begin() + scan.axes[0] + 1, scan.shape.end(), [](int64_t d) { return d != 1; });
+}
+
+int64_t columns_of_parts(int64_t rows, int64_t columns) {
+  constexpr int64_t kVector = 16;  // elements of the narrowest type
+  return rows == 1 || columns % kVector == 0 ? columns : columns + kVector - 1;
+}
+
+bool is_whole_scan(int64_t rows, int64_t columns, int64_t chunk, const Machine& machine) {
+  constexpr int64_t kMostWhole = 4 * kSplitUnit;
+  return columns_of_parts(rows, columns) <= (rows <= machine.multiprocessors ? kMostWhole : chunk);
+}
+
 int64_t parts_of_group(const DagNode& scan) {
   // An H200: 2^24 float32 sums in 42.3 us by 128, 43.4 by 256, 44.5 by 512.
   constexpr int64_t kFew = 1 << 15;
+  // Of rows side by side, which are many words at once, about as many as there are groups.
+  if (lies_across(scan)) {
+    int64_t group = 8;
+    while (group * group < scan.splits) group *= 2;
+    return group;
+  }
   return scan.splits <= kFew ? 128 : 256;
 }
 int64_t groups_of_parts(const DagNode& scan) { return cdiv(scan.splits, parts_of_group(scan)); }
@@ -368,8 +445,8 @@ int64_t words_of_scan(const DagNode& node) {
   return numel(node.shape) / node.shape[at(node.axes[0])] * words_of_row(node);
 }
 
-bool is_split_scan(const DagNode& scan, const Machine& machine) {
-  return parts_of_scan(scan, machine, size_of(scan.dtype)).splits > 1;
+bool is_split_scan(const Dag& dag, const DagNode& scan, const Machine& machine) {
+  return parts_of_scan(dag, scan, machine, size_of(scan.dtype), true).splits > 1;
 }
 
 void split_scans(Dag& dag, const Machine& machine) {
@@ -377,7 +454,7 @@ void split_scans(Dag& dag, const Machine& machine) {
   for (size_t i = 0; i < count; ++i) {
     DagNode& n = dag.nodes[i];
     if (n.kind != DagKind::kScan || n.splits > 1) continue;
-    const auto [splits, chunk, look_back] = parts_of_scan(n, machine, bytes_read(dag, n));
+    const auto [splits, chunk, look_back] = parts_of_scan(dag, n, machine, bytes_read(dag, n), false);
     if (chunk == 0) continue;
     n.chunk = chunk;
     n.splits = splits;

@@ -43,6 +43,10 @@ void part_variances(Dag& dag, const Machine& machine);
 void part_softmaxes(Dag& dag, const Machine& machine);
 /// Reductions of few long rows, in two steps: as many parts as occupy the machine, then their sum.
 void split_reductions(Dag& dag, const Machine& machine);
+/// Whether rows that are scanned lie side by side.
+bool lies_across(const DagNode& scan);
+/// Of a row that begins where no vector does, one of `rows`, parts have so many more columns.
+int64_t columns_of_parts(int64_t rows, int64_t columns);
 /// So many parts of a scan that looks back have a total of their own, and how many groups of them there are.
 int64_t parts_of_group(const DagNode& scan);
 int64_t groups_of_parts(const DagNode& scan);
@@ -50,8 +54,11 @@ int64_t groups_of_parts(const DagNode& scan);
 /// and those of all rows; 0 for other nodes.
 int64_t words_of_row(const DagNode& scan);
 int64_t words_of_scan(const DagNode& node);
-/// Whether split_scans() takes the rows of a scan in parts.
-bool is_split_scan(const DagNode& scan, const Machine& machine);
+/// Whether a program of a GPU scans such a row at once, which would take parts of `chunk` elements: where rows leave
+/// processors idle, longer ones.
+bool is_whole_scan(int64_t rows, int64_t columns, int64_t chunk, const Machine& machine);
+/// Whether split_scans() takes the rows of a scan in parts because they are few and long.
+bool is_split_scan(const Dag& dag, const DagNode& scan, const Machine& machine);
 /// Running sums along few long rows of a GPU, likewise: the total of each part, then the parts' running sums, each from
 /// the totals before it.
 void split_scans(Dag& dag, const Machine& machine);

@@ -286,20 +286,37 @@ bool holds_whole(const RowWork& w, int64_t processors) {
 
 }  // namespace
 
+bool holds_columns(const Machine& machine, int64_t n_rows, int64_t n_cols, int widest, int read) {
+  RowWork w;
+  w.n_rows = n_rows, w.n_cols = n_cols, w.widest = widest, w.read = read;
+  return holds_whole(w, machine.multiprocessors);
+}
+
 RowTile scan_tile(const Machine& machine, const RowWork& w) {
   RowTile t;
   int most_warps = 8;
   const bool gpu = machine.gpu();
   const int64_t processors = machine.multiprocessors;
   t.block = power_of_two(w.n_cols);
-  if (w.looks_back) {
+  if (w.looks_back && w.across) {
+    constexpr int64_t kLine = 128, kElements = 32;  // bytes of each column's part, elements of a thread
+    t.block = w.chunk;
+    t.rows = std::min(power_of_two(w.n_rows), kLine / std::max(w.widest, w.read));
+    t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / (32 * kElements), 4, 16));
+    return t;
+  }
+  if (w.looks_back || w.in_runs) {
     // 64 elements to a thread rather than 32, if no other tensor takes registers beside them and the sums are not wider
     // than what is read: fewer threads add their totals up and wait (an H200: 2^26 floats in 143 us and 146, 2^24 in
     // 43.3 and 43.7; copies 131 and 37.8). Of halves 128, two to a register.
-    t.block = w.chunk;
-    const int64_t alone = w.widest == 2 ? 4096 : 2048;
+    t.block = w.looks_back ? w.chunk : power_of_two(columns_of_parts(w.n_rows, w.n_cols));
+    const int64_t alone = w.widest == 2 && !w.shifted ? 4096 : 2048;
     t.warps = static_cast<int>(
         std::max<int64_t>(4, t.block / (w.tensors > 1 || w.widest > std::max(4, w.read) ? 1024 : alone)));
+    // Few rows: 16 elements to a thread.
+    while (!w.looks_back && t.warps < 32 && t.block >= 1024 * t.warps &&
+           w.n_rows * t.warps < kWarpsPerProcessor * processors)
+      t.warps *= 2;
     // In runs of 16 bytes. Eight-byte sums of narrow elements are scanned first and held in registers: their runs would
     // be short in what is read, or long in what is held.
     if (w.widest <= 4 || w.read >= 4) t.run = kBytesPerLoad / w.widest;

@@ -263,6 +263,7 @@ class RowWriter : LoopWriter {
   void begin_kept(const std::string& pid, const RowTile& t, int64_t n_rows) {
     if (!outer_is_shared_) {
       const std::string row = row_range(pid, t.rows, n_rows);
+      rows_range_ = row;
       return lines(decompose(kept_, row, t.rows > 1 ? kAlongRows : kUniform));
     }
     const std::vector<Run> outer(kept_.begin(), kept_.end() - 1), inner(kept_.end() - 1, kept_.end());
@@ -311,32 +312,44 @@ class RowWriter : LoopWriter {
         parts = e_.constant(c_.splits, "PARTS");
       } else {  // the longer a row, the more: one kernel for all lengths
         parts = e_.names.fresh("parts");
-        e_.line(fmt::format("{} = tl.cdiv({}, {})", parts, e_.size(n_cols, "n_cols"), block));
+        const int64_t slack = t.run > 1 ? columns_of_parts(n_rows, n_cols) - n_cols : 0;
+        const std::string columns = e_.size(n_cols, "n_cols") + (slack > 0 ? fmt::format(" + {}", slack) : "");
+        e_.line(fmt::format("{} = tl.cdiv({}, {})", parts, columns, block));
       }
-      e_.line(fmt::format("{} = {} % {}", part, p, parts));
-      pid = fmt::format("{} // {}", p, parts);
+      if (r_.totals < 0 || n_rows == 1) {
+        e_.line(fmt::format("{} = {} % {}", part, p, parts));
+        pid = fmt::format("{} // {}", p, parts);
+      } else {  // the first parts of all rows first, so that who waits for parts before its own finds them told
+        tiles_ = t.rows > 1 ? e_.size(cdiv(n_rows, t.rows), "tiles") : "";
+        const std::string rows = t.rows > 1 ? tiles_ : e_.size(n_rows, "n_rows");
+        e_.line(fmt::format("{} = {} // {}", part, p, rows));
+        pid = fmt::format("{} % {}", p, rows);
+      }
     }
     if (!kept_.empty()) begin_kept(pid, t, n_rows);
     if (t.known) e_.known_size = {n_cols, e_.constant(n_cols, "N_COLS")};
     const std::string col = e_.names.fresh("cols"), count = e_.size(n_cols, "n_cols");
     const int64_t chunk = c_.chunk > 0 ? c_.chunk : cdiv(cdiv(n_cols, c_.splits), t.block) * t.block;
     KILN_ASSERT(chunk % t.block == 0, "a part of {} columns ends inside a tile of {}", chunk, t.block);
-    if (n_cols == 0 || n_cols % t.block || (c_.splits > 1 && chunk * c_.splits != n_cols))
+    const bool shifted = t.run > 1 && begins_anywhere(t.run, n_rows, n_cols);
+    if (n_cols == 0 || n_cols % t.block || shifted || (c_.splits > 1 && chunk * c_.splits != n_cols))
       e_.column_mask = e_.names.fresh("inside");
     e_.column_test = fmt::format("{} < {}", col, count);
     e_.tile_shape = t.rows > 1 ? fmt::format("[{}, {}]", rows_name_, block) : fmt::format("[{}]", block);
-    std::string tile = fmt::format("tl.arange(0, {})", block);
+    std::string tile = fmt::format("tl.arange(0, {})", block), run;
     if (t.run > 1) {
-      const std::string run = e_.constant(t.run, "RUN");
+      run = e_.constant(t.run, "RUN");
       e_.in_runs = true;
       runs_ = fmt::format("[{} // {}]", block, run);
       e_.tile_shape = fmt::format("[{} // {}, {}]", block, run, run);
       tile = fmt::format("(tl.arange(0, {0} // {1}) * {1})[:, None] + tl.arange(0, {1})[None, :]", block, run);
     }
+    if (shifted) begin_runs(run, n_rows, n_cols);
     const std::string inside = t.held > 0
                                    ? fmt::format("({} < {}) & ({} < {})", col, count, col, e_.constant(t.held, "HELD"))
                                    : fmt::format("{} < {}", col, count);
-    columns_of_ = [this, col, tile, wide_columns, inside](const std::string& start) {
+    columns_of_ = [this, col, tile, wide_columns, inside, block, shifted](const std::string& start) {
+      if (shifted) return columns_in_runs(col, start, inside, block);
       std::string range = (start.empty() ? "" : start + " + ") + tile;
       if (wide_columns) range = start.empty() ? range + ".to(tl.int64)" : "(" + range + ").to(tl.int64)";
       std::vector<std::string> out = {fmt::format("{} = {}", col, range)};
@@ -347,6 +360,57 @@ class RowWriter : LoopWriter {
       return out;
     };
     return {block, part, parts, pid, count, chunk, t.unrolled};
+  }
+
+  /// Whether rows begin at addresses that no vector begins at, and all that is read or written by whole rows is so many
+  /// elements, one row behind the other: a program then has runs that begin where vectors do.
+  bool begins_anywhere(int64_t run, int64_t n_rows, int64_t n_cols) const {
+    if (n_rows == 1 || n_cols % run == 0 || kept_.size() != 1 || reduced_.size() != 1 || !looked_up_.empty())
+      return false;
+    const Shape strides = row_major(c_.dims);
+    auto flat = [&](const Access& a) {
+      return !full(a) || (a.strides == strides && a.offset % run == 0 && dag_.nodes[at(a.node)].dtype != DType::kI1);
+    };
+    return std::ranges::all_of(loads_, flat) && std::ranges::all_of(writes_, flat);
+  }
+
+  /// Whether a scan's whole rows are taken in runs: those that are long, or begin anywhere.
+  bool takes_runs(const RowWork& w) const {
+    const int64_t run = 16 / w.widest;
+    constexpr int64_t kMostWhole = 4 * kSplitUnit;
+    if (columns_of_parts(w.n_rows, w.n_cols) > kMostWhole) return false;
+    return r_.machine.gpu() && w.along && w.splits == 1 && w.depth == 0 && !c_.reverse && run > 1 &&
+           (w.widest <= 4 || w.read >= 4) &&
+           (w.shifted ? w.n_cols > kShortRow : w.n_cols % run == 0 && w.n_cols > kSplitUnit);
+  }
+
+  void begin_runs(const std::string& run, int64_t n_rows, int64_t n_cols) {
+    Emitter::Runs runs;
+    runs.begin = e_.names.fresh("begin"), runs.end = e_.names.fresh("end"), runs.start = e_.names.fresh("start");
+    runs.first = e_.names.fresh("first");
+    runs.total = e_.size(n_rows * n_cols, "total");
+    runs.run = run;
+    runs.strides = row_major(c_.dims);
+    const std::string count = e_.size(n_cols, "n_cols");
+    e_.line(fmt::format("{} = {} * {}", runs.begin, e_.index[at(kept_[0].dims.back())].text, count));
+    e_.line(fmt::format("{} = {} + {}", runs.end, runs.begin, count));
+    e_.runs = std::move(runs);
+  }
+
+  /// The lines for a tile of columns that begins so many behind the row's first run.
+  std::vector<std::string> columns_in_runs(const std::string& col, const std::string& begin, const std::string& inside,
+                                           const std::string& block) {
+    const Emitter::Runs& runs = *e_.runs;
+    std::vector<std::string> out = {
+        fmt::format("{} = {} // {} * {}{}", runs.start, runs.begin, runs.run, runs.run,
+                    begin.empty() ? "" : " + " + begin),
+        fmt::format("{} = {} + tl.arange(0, {} // {}) * {}", runs.first, runs.start, block, runs.run, runs.run),
+        fmt::format("{} = {}[:, None] + tl.arange(0, {})[None, :] - {}", col, runs.first, runs.run, runs.begin),
+        fmt::format("{} = ({} >= 0) & ({})", e_.column_mask, col, inside)};
+    if (!decomposed_) column_lines_ = decompose(reduced_, col, kAlongColumns);
+    decomposed_ = true;
+    out.insert(out.end(), column_lines_.begin(), column_lines_.end());
+    return out;
   }
 
   /// What a scan carries into the first of its program's columns: of a part, the totals of those before it. They are
@@ -403,15 +467,23 @@ class RowWriter : LoopWriter {
     work.looks_back = r_.totals >= 0;
     for (int m : c_.members)  // running values of eight bytes take a thread's registers, whatever is stored
       if (const DagNode& n = dag_.nodes[at(m)];
-          work.looks_back && n.kind == DagKind::kScan && size_of(n.operand_type) > 4)
+          (work.looks_back || work.along) && n.kind == DagKind::kScan && size_of(n.operand_type) > 4)
         work.widest = size_of(n.operand_type);
+    for (int m : c_.members)
+      work.across = work.across || (looks_back(dag_.nodes[at(m)]) && lies_across(dag_.nodes[at(m)]));
+    work.shifted = begins_anywhere(16 / work.widest, n_rows, n_cols);
+    work.in_runs = takes_runs(work);
     const RowTile t = scan_tile(r_.machine, work);
     loads_ahead_ = t.ahead && looked_up_.empty();
     KILN_ASSERT(!t.loop || work.depth == 0, "reductions beside a scan in a loop");
     if (c_.reverse) fill();  // columns outside come first
     const RowNames names = begin_rows(t, n_rows, n_cols);
     LookBack look(e_, dag_);
-    const LookBack::Part part = {names.part, names.parts, kept_.empty() ? "" : names.row};
+    LookBack::Part part = {names.part, names.parts, kept_.empty() ? "" : names.row};
+    if (work.across) {
+      KILN_ASSERT(e_.two_ranges, "parts that look back across have one row each");
+      part.rows = rows_range_, part.n_rows = e_.size(n_rows, "n_rows"), part.tile = names.row;
+    }
     if (work.looks_back) look.begin(c_.members, r_.totals, part);
     std::map<int, std::string> carries;
     for (int m : c_.members) {
@@ -436,8 +508,13 @@ class RowWriter : LoopWriter {
       std::string all, before;
       if (work.looks_back) {
         const LookBack::Joint joint = {joint_of(n), reduction_text(n)};
-        before = e_.in_runs ? look.before_runs(m, tile.text, runs_, part, joint)
-                            : look.before_tile(m, tile.text, sums, part, joint);
+        if (work.across)
+          before = look.before_columns(m, tile.text, part, joint) + "[:, None]";
+        else
+          before = e_.in_runs ? look.before_runs(m, tile.text, runs_, part, joint)
+                              : look.before_tile(m, tile.text, sums, part, joint);
+      } else if (e_.in_runs) {
+        before = look.before_runs_of_row(m, tile.text, runs_, {joint_of(n), reduction_text(n)});
       } else if (t.loop) {
         before = carries[m] + (e_.two_ranges ? "[:, None]" : "");
         all = reduced_text(n, tile.text);
@@ -807,7 +884,8 @@ class RowWriter : LoopWriter {
   }
 
   std::string before_;
-  std::string runs_;  // "[BLOCK // RUN]" of a part that looks back
+  std::string rows_range_, tiles_;  // of a program's rows, and how many programs have some
+  std::string runs_;                // "[BLOCK // RUN]" of a part that looks back
   std::function<std::vector<std::string>(const std::string&)> columns_of_;
   std::vector<std::string> column_lines_;
   bool decomposed_ = false;

@@ -116,6 +116,31 @@ TEST(GpuExpr, ScansOfScansAndOfManyColumnsAgree) {
     }
 }
 
+/// Rows and columns whose parts look back, and rows that programs have whole: in runs of 16 bytes, which begin before a
+/// row and end behind it. Between chains, so that what they read beside the rows is in runs, too.
+TEST(GpuExpr, ScansOfRowsThatBeginAnywhereAgree) {
+  GPU_OR_SKIP(device);
+  const uint64_t seed = fresh_seed();
+  for (const Shape& shape : {Shape{301, 1027}, Shape{300, 5001}, Shape{7, 9003}, Shape{150, 20003}, Shape{61, 33335},
+                             Shape{300, 20000}, Shape{5001, 1999}, Shape{2, 3001, 1203}, Shape{20001, 333}})
+    for (DType dtype : {DType::kF32, DType::kBF16, DType::kF64, DType::kI64, DType::kI32, DType::kU8}) {
+      const bool floats = dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF64;
+      const Tensor x = floats ? *randn(device, dtype, shape, seed) : *randint(device, dtype, shape, 0, 9, seed);
+      std::string of = std::string(name(dtype));
+      for (int64_t d : shape) of += " " + std::to_string(d);
+      const int last = static_cast<int>(shape.size()) - 1;
+      for (int axis : {last - 1, last}) {
+        const std::string what = of + " along " + std::to_string(axis);
+        check_variants(("cumsum " + what).c_str(), op(ExprOp::kCumSum, {x}, along(axis)));
+        check_variants(("cummax " + what).c_str(), op(ExprOp::kCumMax, {x}, along(axis)));
+        if (!floats) continue;
+        const Tensor row = *randn(device, dtype, Shape{shape[last]}, seed + 1);
+        const Expr chain = op(ExprOp::kMul, {op(ExprOp::kTanh, {x}), row});
+        check_variants(("chain " + what).c_str(), op(ExprOp::kMul, {op(ExprOp::kCumSum, {chain}, along(axis)), x}));
+      }
+    }
+}
+
 /// Parts of a long row tell each other their totals in the caller's workspace, whatever was there before.
 TEST(GpuExpr, ProgramsScanLongRowsInAnyWorkspace) {
   GPU_OR_SKIP(device);
