@@ -78,6 +78,22 @@ class LoopWriter {
   /// The rows of a program: one number, or a range. Sets the mask. `pid` is empty where there is one such range.
   std::string row_range(const std::string& pid, int64_t rows, int64_t n_rows);
 
+  // Of scans: scan_lines.cc.
+
+  /// Whether rows begin at addresses that no vector begins at, and all that is read or written by whole rows is so many
+  /// elements, one row behind the other: a program then has runs that begin where vectors do.
+  bool begins_anywhere(int64_t run, int64_t n_rows, int64_t n_cols) const;
+  /// The lines that find a row among them; sets Emitter::runs.
+  void begin_runs(const std::string& run, int64_t n_rows, int64_t n_cols);
+  /// The lines for a tile of columns that begins so many behind the row's first run.
+  std::vector<std::string> columns_in_runs(const std::string& col, const std::string& begin, const std::string& inside,
+                                           const std::string& block) const;
+  /// What a scan joins two elements with, or "" where that is an addition.
+  std::string joint_of(const DagNode& scan);
+  /// A pattern with the tile and its axis.
+  std::string reduction_text(const DagNode& scan);
+  std::string reduced_text(const DagNode& scan, const std::string& tile);
+
   /// Whether a mask at this size would test elements one by one: no wide access ends with it.
   bool is_odd(int64_t size) const { return r_.machine.gpu() && size % 16 != 0; }
 

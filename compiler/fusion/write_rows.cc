@@ -349,29 +349,21 @@ class RowWriter : LoopWriter {
                                    ? fmt::format("({} < {}) & ({} < {})", col, count, col, e_.constant(t.held, "HELD"))
                                    : fmt::format("{} < {}", col, count);
     columns_of_ = [this, col, tile, wide_columns, inside, block, shifted](const std::string& start) {
-      if (shifted) return columns_in_runs(col, start, inside, block);
-      std::string range = (start.empty() ? "" : start + " + ") + tile;
-      if (wide_columns) range = start.empty() ? range + ".to(tl.int64)" : "(" + range + ").to(tl.int64)";
-      std::vector<std::string> out = {fmt::format("{} = {}", col, range)};
-      if (!e_.column_mask.empty()) out.push_back(fmt::format("{} = {}", e_.column_mask, inside));
+      std::vector<std::string> out;
+      if (shifted) {
+        out = columns_in_runs(col, start, inside, block);
+      } else {
+        std::string range = (start.empty() ? "" : start + " + ") + tile;
+        if (wide_columns) range = start.empty() ? range + ".to(tl.int64)" : "(" + range + ").to(tl.int64)";
+        out = {fmt::format("{} = {}", col, range)};
+        if (!e_.column_mask.empty()) out.push_back(fmt::format("{} = {}", e_.column_mask, inside));
+      }
       if (!decomposed_) column_lines_ = decompose(reduced_, col, kAlongColumns);
       decomposed_ = true;
       out.insert(out.end(), column_lines_.begin(), column_lines_.end());
       return out;
     };
     return {block, part, parts, pid, count, chunk, t.unrolled};
-  }
-
-  /// Whether rows begin at addresses that no vector begins at, and all that is read or written by whole rows is so many
-  /// elements, one row behind the other: a program then has runs that begin where vectors do.
-  bool begins_anywhere(int64_t run, int64_t n_rows, int64_t n_cols) const {
-    if (n_rows == 1 || n_cols % run == 0 || kept_.size() != 1 || reduced_.size() != 1 || !looked_up_.empty())
-      return false;
-    const Shape strides = row_major(c_.dims);
-    auto flat = [&](const Access& a) {
-      return !full(a) || (a.strides == strides && a.offset % run == 0 && dag_.nodes[at(a.node)].dtype != DType::kI1);
-    };
-    return std::ranges::all_of(loads_, flat) && std::ranges::all_of(writes_, flat);
   }
 
   /// Whether a scan's whole rows are taken in runs: those that are long, or begin anywhere.
@@ -382,35 +374,6 @@ class RowWriter : LoopWriter {
     return r_.machine.gpu() && w.along && w.splits == 1 && w.depth == 0 && !c_.reverse && run > 1 &&
            (w.widest <= 4 || w.read >= 4) &&
            (w.shifted ? w.n_cols > kShortRow : w.n_cols % run == 0 && w.n_cols > kSplitUnit);
-  }
-
-  void begin_runs(const std::string& run, int64_t n_rows, int64_t n_cols) {
-    Emitter::Runs runs;
-    runs.begin = e_.names.fresh("begin"), runs.end = e_.names.fresh("end"), runs.start = e_.names.fresh("start");
-    runs.first = e_.names.fresh("first");
-    runs.total = e_.size(n_rows * n_cols, "total");
-    runs.run = run;
-    runs.strides = row_major(c_.dims);
-    const std::string count = e_.size(n_cols, "n_cols");
-    e_.line(fmt::format("{} = {} * {}", runs.begin, e_.index[at(kept_[0].dims.back())].text, count));
-    e_.line(fmt::format("{} = {} + {}", runs.end, runs.begin, count));
-    e_.runs = std::move(runs);
-  }
-
-  /// The lines for a tile of columns that begins so many behind the row's first run.
-  std::vector<std::string> columns_in_runs(const std::string& col, const std::string& begin, const std::string& inside,
-                                           const std::string& block) {
-    const Emitter::Runs& runs = *e_.runs;
-    std::vector<std::string> out = {
-        fmt::format("{} = {} // {} * {}{}", runs.start, runs.begin, runs.run, runs.run,
-                    begin.empty() ? "" : " + " + begin),
-        fmt::format("{} = {} + tl.arange(0, {} // {}) * {}", runs.first, runs.start, block, runs.run, runs.run),
-        fmt::format("{} = {}[:, None] + tl.arange(0, {})[None, :] - {}", col, runs.first, runs.run, runs.begin),
-        fmt::format("{} = ({} >= 0) & ({})", e_.column_mask, col, inside)};
-    if (!decomposed_) column_lines_ = decompose(reduced_, col, kAlongColumns);
-    decomposed_ = true;
-    out.insert(out.end(), column_lines_.begin(), column_lines_.end());
-    return out;
   }
 
   /// What a scan carries into the first of its program's columns: of a part, the totals of those before it. They are
@@ -437,25 +400,6 @@ class RowWriter : LoopWriter {
     }
     const std::string load = fmt::format("tl.load({} + {}, mask={}, other={})", place, along, inside, neutral);
     return reduced_text(n, load);
-  }
-
-  /// What a scan joins two elements with, or "" where that is an addition.
-  std::string joint_of(const DagNode& scan) {
-    if (scan.op == ExprOp::kCumSum) return "";
-    const std::string name = scan.op == ExprOp::kCumProd  ? "multiply"
-                             : scan.op == ExprOp::kCumMax ? "maximum"
-                                                          : "minimum";
-    e_.use_helper(name);
-    return name;
-  }
-
-  std::string reduced_text(const DagNode& scan, const std::string& tile) {
-    return fmt::format(fmt::runtime(reduction_text(scan)), tile, e_.two_ranges ? 1 : 0);
-  }
-  /// A pattern with the tile and its axis.
-  std::string reduction_text(const DagNode& scan) {
-    const std::string joint = joint_of(scan);
-    return joint.empty() ? "tl.sum({}, axis={})" : "tl.reduce({}, {}, " + joint + ")";
   }
 
   /// Running sums: a loop along the row, or its part, carries the sum of all columns before.
