@@ -9,7 +9,6 @@
 
 #include "compiler/fusion/grouping.h"
 #include "compiler/fusion/pointer_product.h"
-#include "compiler/fusion/tile_choice.h"
 #include "compiler/fusion/writer.h"
 
 namespace kiln::fusion {
@@ -317,16 +316,22 @@ int bytes_read(const Dag& dag, const DagNode& scan) {
 
 /// Elements of a part that waits for the totals of those before it: what four or eight warps hold, several programs to
 /// a multiprocessor. On an H200, of 2^26 elements: halves in 77.5 us (tiles of 8192: 80.3), int64 in 279 (4096: 291),
-/// int64 sums of int32 in 219 (4096: 238), and of bools in 205 by 4096 (8192: 213).
-int64_t looking_chunk(const DagNode& n, int read) {
-  if (size_of(n.operand_type) > 4) return read < 4 ? 4096 : 8192;
+/// int64 sums of int32 in 219 (4096: 238), and of bools in 205 by 4096 (8192: 213). Rows that begin where no vector
+/// does have fewer, for the registers that their ends take: 1000 rows of 65537 floats in 144 us (8192: 150).
+int64_t looking_chunk(const DagNode& n, int read, int64_t rows, int64_t columns) {
+  const int size = size_of(n.operand_type);
+  constexpr int64_t kVector = 16;  // bytes
+  const bool odd = rows > 1 && columns * std::max(size, read) % kVector != 0;
+  if (odd || (size > 4 && read < 4)) return 4096;
+  if (size > 4) return 8192;
   return read == 2 && size_of(n.dtype) == 2 ? 16384 : 8192;
 }
 
 /// Of few rows, shorter parts where their programs leave processors idle, or where much of the last one is empty.
-int64_t looking_chunk(const DagNode& n, int read, int64_t rows, int64_t columns, const Machine& machine) {
+int64_t looking_part(const DagNode& n, int read, int64_t rows, int64_t length, const Machine& machine) {
   constexpr int64_t kLeastPart = 2048;
-  int64_t chunk = looking_chunk(n, read);
+  const int64_t columns = columns_of_parts(rows, length);
+  int64_t chunk = looking_chunk(n, read, rows, length);
   auto elements = [&](int64_t part) { return cdiv(columns, part) * part; };
   while (chunk > kLeastPart && (rows * cdiv(columns, chunk) < 2 * int64_t{machine.multiprocessors} ||
                                 elements(chunk) * 8 > elements(chunk / 2) * 9))
@@ -334,22 +339,23 @@ int64_t looking_chunk(const DagNode& n, int read, int64_t rows, int64_t columns,
   return chunk;
 }
 
-/// Columns of a part of rows that lie side by side: as few parts as tell each other little beside what they read.
-int64_t looking_rows(int64_t length) {
-  constexpr int64_t kLeast = 128, kMost = 512, kMostParts = 64;
-  int64_t chunk = kLeast;
-  while (chunk < kMost && cdiv(length, chunk) > kMostParts) chunk *= 2;
+/// Columns of a part of rows that lie side by side: as few parts as tell each other little beside what they read. Of
+/// words whose rows begin where no vector does half as many, of twice the rows (scan_tile): 3000 x 7001 floats on an
+/// H200 in 57 us, 72 by lines.
+int64_t looking_rows(int64_t length, bool odd) {
+  constexpr int64_t kLeast = 128, kMost = 256, kMostParts = 64;
+  int64_t chunk = odd ? kLeast / 2 : kLeast;
+  while (chunk < (odd ? kMost / 2 : kMost) && cdiv(length, chunk) > kMostParts) chunk *= 2;
   return chunk;
 }
 
-/// Whether parts of rows that lie side by side look back: where a program does not hold them whole, and its tile has
-/// whole lines.
-bool looks_across(const DagNode& n, int64_t rows, int64_t length, int read, const Machine& machine) {
-  constexpr int64_t kLeastRows = 128, kMostParts = 1024;
-  int64_t beside = 1;
-  for (size_t d = at(n.axes[0]) + 1; d < n.shape.size(); ++d) beside *= n.shape[d];
-  return beside >= kLeastRows && length > 1024 && cdiv(length, looking_rows(length)) <= kMostParts &&
-         !holds_columns(machine, rows, length, size_of(n.operand_type), read);
+/// Whether parts of rows that lie side by side look back: long ones, so many of them that a tile has whole lines. Held
+/// whole by programs, 16 x 1000 x 333 floats took 26.9 us on an H200, and 22.9 so; 1300 x 3000 int64 29.2 and 26.4.
+bool looks_across(const DagNode& n, int64_t length, int read) {
+  constexpr int64_t kLeastRows = 32, kLeastLength = 1000, kMostParts = 1024;
+  const int64_t beside = beside_of(n);
+  return beside >= kLeastRows && length >= kLeastLength &&
+         cdiv(length, looking_rows(length, are_odd_words(beside, read))) <= kMostParts;
 }
 
 /// Whether what a scan reads by whole rows lies in memory as its result does: along the same dimension.
@@ -381,8 +387,8 @@ ScanParts parts_of_scan(const Dag& dag, const DagNode& n, const Machine& machine
   const bool across = lies_across(n);
   const int64_t unit = across ? kScanRows : kSplitUnit, now = across ? cdiv(rows, kScanRows) : rows;
   const bool follows = !whole && follows_result(dag, n);
-  if (across && follows && looks_across(n, rows, length, read, machine)) {
-    const int64_t chunk = looking_rows(length);
+  if (across && follows && looks_across(n, length, read)) {
+    const int64_t chunk = looking_rows(length, are_odd_words(beside_of(n), read));
     return {cdiv(length, chunk), chunk, true};
   }
   // What the L2 does not keep until a second kernel is read once, and rows of several blocks whose loop would wait for
@@ -390,11 +396,10 @@ ScanParts parts_of_scan(const Dag& dag, const DagNode& n, const Machine& machine
   constexpr int64_t kLookingBackPays = 16 << 20;
   const bool few = length >= kFewestBlocks * unit && now * 2 < machine.multiprocessors;
   const bool looks = few ? numel(n.shape) * size_of(n.dtype) >= kLookingBackPays
-                         : follows && !is_whole_scan(rows, length, looking_chunk(n, read), machine);
+                         : follows && !is_whole_scan(rows, length, looking_chunk(n, read, rows, length), machine);
   if (!across && looks) {
-    const int64_t columns = columns_of_parts(rows, length);
-    const int64_t chunk = looking_chunk(n, read, rows, columns, machine);
-    return {cdiv(columns, chunk), chunk, true};
+    const int64_t chunk = looking_part(n, read, rows, length, machine);
+    return {cdiv(columns_of_parts(rows, length), chunk), chunk, true};
   }
   if (length < kFewestBlocks * unit || now * 2 >= machine.multiprocessors) return {};
   if (across && length <= kWholeScan) return {};
@@ -409,8 +414,19 @@ ScanParts parts_of_scan(const Dag& dag, const DagNode& n, const Machine& machine
 
 }  // namespace
 
+int64_t beside_of(const DagNode& scan) {
+  int64_t beside = 1;
+  for (size_t d = at(scan.axes[0]) + 1; d < scan.shape.size(); ++d) beside *= scan.shape[d];
+  return beside;
+}
+
 bool lies_across(const DagNode& scan) {
   return std::any_of(scan.shape.begin() + scan.axes[0] + 1, scan.shape.end(), [](int64_t d) { return d != 1; });
+}
+
+bool are_odd_words(int64_t beside, int read) {
+  constexpr int64_t kVector = 16;  // bytes
+  return read >= 4 && beside * read % kVector != 0;
 }
 
 int64_t columns_of_parts(int64_t rows, int64_t columns) {

@@ -45,6 +45,10 @@ void part_softmaxes(Dag& dag, const Machine& machine);
 void split_reductions(Dag& dag, const Machine& machine);
 /// Whether rows that are scanned lie side by side.
 bool lies_across(const DagNode& scan);
+/// How many.
+int64_t beside_of(const DagNode& scan);
+/// Whether such rows are words of so many bytes and begin where no vector does.
+bool are_odd_words(int64_t beside, int read);
 /// Of a row that begins where no vector does, one of `rows`, parts have so many more columns.
 int64_t columns_of_parts(int64_t rows, int64_t columns);
 /// So many parts of a scan that looks back have a total of their own, and how many groups of them there are.

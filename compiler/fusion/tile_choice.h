@@ -40,6 +40,8 @@ struct RowWork {
   int64_t chunk = 0;          // columns of a part, where they are settled
   bool looks_back = false;    // parts of a scan tell each other their totals: each is one tile
   bool across = false;        // such parts are of rows that lie side by side
+  bool odd_words = false;     // are_odd_words()
+  bool within_words = false;  // halves side by side, whose rows begin within a word
   bool in_runs = false;       // a scan's whole rows are taken in runs of 16 bytes
   bool shifted = false;       // rows that are taken in runs begin within them
   int64_t tensors = 0;        // read along the columns
@@ -70,9 +72,6 @@ struct RowTile {
   bool unrolled = false;  // the loop is written out: where each column lies is a number then
   int64_t held = 0;       // columns of the block that may hold any of the row, where that is known to be fewer
 };
-/// Whether a program of a GPU scans so many columns of rows that lie side by side at once: `widest` is the largest
-/// element in bytes, `read` what is read.
-bool holds_columns(const Machine& machine, int64_t n_rows, int64_t n_cols, int widest, int read);
 RowTile row_tile(const Machine& machine, const RowWork& work);
 /// Of a running sum.
 RowTile scan_tile(const Machine& machine, const RowWork& work);

@@ -414,7 +414,9 @@ class RowWriter : LoopWriter {
           (work.looks_back || work.along) && n.kind == DagKind::kScan && size_of(n.operand_type) > 4)
         work.widest = size_of(n.operand_type);
     for (int m : c_.members)
-      work.across = work.across || (looks_back(dag_.nodes[at(m)]) && lies_across(dag_.nodes[at(m)]));
+      if (const DagNode& n = dag_.nodes[at(m)]; looks_back(n) && lies_across(n))
+        work.across = true, work.odd_words = are_odd_words(beside_of(n), work.read),
+        work.within_words = work.read == 2 && beside_of(n) % 2 != 0;
     work.shifted = begins_anywhere(16 / work.widest, n_rows, n_cols);
     work.in_runs = takes_runs(work);
     const RowTile t = scan_tile(r_.machine, work);

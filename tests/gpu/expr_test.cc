@@ -121,8 +121,9 @@ TEST(GpuExpr, ScansOfScansAndOfManyColumnsAgree) {
 TEST(GpuExpr, ScansOfRowsThatBeginAnywhereAgree) {
   GPU_OR_SKIP(device);
   const uint64_t seed = fresh_seed();
-  for (const Shape& shape : {Shape{301, 1027}, Shape{300, 5001}, Shape{7, 9003}, Shape{150, 20003}, Shape{61, 33335},
-                             Shape{300, 20000}, Shape{5001, 1999}, Shape{2, 3001, 1203}, Shape{20001, 333}})
+  for (const Shape& shape :
+       {Shape{301, 1027}, Shape{300, 5001}, Shape{7, 9003}, Shape{150, 20003}, Shape{61, 33335}, Shape{300, 20000},
+        Shape{5001, 1999}, Shape{2, 3001, 1203}, Shape{20001, 333}, Shape{3, 1100, 45}})
     for (DType dtype : {DType::kF32, DType::kBF16, DType::kF64, DType::kI64, DType::kI32, DType::kU8}) {
       const bool floats = dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF64;
       const Tensor x = floats ? *randn(device, dtype, shape, seed) : *randint(device, dtype, shape, 0, 9, seed);
