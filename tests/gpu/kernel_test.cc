@@ -220,7 +220,7 @@ TEST_F(GpuKernel, AChainOfEarlyLaunches) {
   if (device.info().target != "sm_90a") GTEST_SKIP() << "needs dependent launches";
   constexpr int kRounds = 1000;
   for (const char* name : {"add", "add_waiting"})
-    for (int64_t n : {1000, 300'007}) {
+    for (int64_t n : {1000, 300'007, 2'000'003}) {
       Kernel add = make(name);
       Tensor x = *Tensor::zeros(device, DType::kI32, Shape{n}), other = *Tensor::zeros(device, DType::kI32, Shape{n});
       Tensor one = *Tensor::full(device, DType::kI32, Shape{n}, 1.0);

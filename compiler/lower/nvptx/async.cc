@@ -283,7 +283,15 @@ Status lower<OpKind::kGdcWait>(Lowering& l, const ir::Op& op) {
 
 template <>
 Status lower<OpKind::kGdcLaunchDependents>(Lowering& l, const ir::Op& op) {
-  return grid_dependency(l, op, llvm::Intrinsic::nvvm_griddepcontrol_launch_dependents);
+  // Only the last programs of a large grid do this, as many as are there at a time: those before them have ended by
+  // then, which counts as much, and where all do it they begin at half their rate (docs/hopper.md).
+  constexpr uint32_t kResident = 32 * 132;
+  llvm::Value* x = l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {});
+  llvm::Value* programs = l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x, {});
+  Status status;
+  l.when(l.b.CreateICmpULE(l.b.CreateSub(programs, x), l.b.getInt32(kResident)),
+         [&] { status = grid_dependency(l, op, llvm::Intrinsic::nvvm_griddepcontrol_launch_dependents); });
+  return status;
 }
 
 template <>

@@ -498,6 +498,18 @@ TEST(NvptxAtomic, Bf16AddNeedsSm90) {
   EXPECT_TRUE(lower::lower_nvptx(*module, *target::find("sm_90"), context).ok());
 }
 
+// Where all programs of a large grid let the next launch begin, they begin at half their rate. The last ones do.
+TEST(NvptxEffects, OnlyTheLastProgramsLetDependentsBegin) {
+  const Compiled c = compile(kernel("", "%x: *i32", "  gdc_wait\n  gdc_launch_dependents\n"), "sm_90a");
+  const size_t launch = c.ptx.find("griddepcontrol.launch_dependents");
+  ASSERT_NE(launch, std::string::npos) << c.ptx;
+  const std::string before = c.ptx.substr(0, launch);
+  EXPECT_EQ(count(before, "%nctaid.x"), 1) << c.ptx;
+  EXPECT_EQ(count(before, "setp."), 1) << c.ptx;
+  EXPECT_EQ(count(before, "griddepcontrol.wait"), 1) << c.ptx;
+  EXPECT_GT(before.find("setp."), before.find("griddepcontrol.wait")) << c.ptx;
+}
+
 /// Integers of a whole warp have an instruction for their sum, which ptxas knows to be the same in all threads.
 /// ptxas does not see that a sum of floats is the same in all threads, and that no warp comes apart where it decides.
 TEST(NvptxEffects, PrintAssertAssume) {
