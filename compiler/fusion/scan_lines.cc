@@ -11,6 +11,9 @@
 namespace kiln::fusion {
 
 bool LoopWriter::begins_anywhere(int64_t run, int64_t n_rows, int64_t n_cols) const {
+  // Of long rows of 64 bits the ends leave no registers: what ptxas spilled then had wrong addresses on one machine.
+  constexpr int64_t kMostWide = 8192;
+  if (run <= 2 && n_cols > kMostWide) return false;
   if (n_rows == 1 || n_cols % run == 0 || kept_.size() != 1 || reduced_.size() != 1 || !looked_up_.empty())
     return false;
   const Shape strides = row_major(c_.dims);

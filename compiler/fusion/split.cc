@@ -386,7 +386,9 @@ ScanParts parts_of_scan(const Dag& dag, const DagNode& n, const Machine& machine
   // Rows that lie side by side: a program takes many of them, and reads all their totals.
   const bool across = lies_across(n);
   const int64_t unit = across ? kScanRows : kSplitUnit, now = across ? cdiv(rows, kScanRows) : rows;
-  const bool follows = !whole && follows_result(dag, n);
+  // Totals are told in words of 32 bits.
+  const bool tells = size_of(n.operand_type) >= 4;
+  const bool follows = !whole && tells && follows_result(dag, n);
   if (across && follows && looks_across(n, length, read)) {
     const int64_t chunk = looking_rows(length, are_odd_words(beside_of(n), read));
     return {cdiv(length, chunk), chunk, true};
@@ -395,8 +397,9 @@ ScanParts parts_of_scan(const Dag& dag, const DagNode& n, const Machine& machine
   // memory at each.
   constexpr int64_t kLookingBackPays = 16 << 20;
   const bool few = length >= kFewestBlocks * unit && now * 2 < machine.multiprocessors;
-  const bool looks = few ? numel(n.shape) * size_of(n.dtype) >= kLookingBackPays
-                         : follows && !is_whole_scan(rows, length, looking_chunk(n, read, rows, length), machine);
+  const bool looks = few ? tells && numel(n.shape) * size_of(n.dtype) >= kLookingBackPays
+                         : follows && !is_whole_scan(rows, length, looking_chunk(n, read, rows, length),
+                                                     size_of(n.operand_type), machine);
   if (!across && looks) {
     const int64_t chunk = looking_part(n, read, rows, length, machine);
     return {cdiv(columns_of_parts(rows, length), chunk), chunk, true};
@@ -434,9 +437,10 @@ int64_t columns_of_parts(int64_t rows, int64_t columns) {
   return rows == 1 || columns % kVector == 0 ? columns : columns + kVector - 1;
 }
 
-bool is_whole_scan(int64_t rows, int64_t columns, int64_t chunk, const Machine& machine) {
+bool is_whole_scan(int64_t rows, int64_t columns, int64_t chunk, int size, const Machine& machine) {
+  // Words of 64 bits have no registers left in a program of 1,024 threads: those of 7 x 9003 spilled.
   constexpr int64_t kMostWhole = 4 * kSplitUnit;
-  return columns_of_parts(rows, columns) <= (rows <= machine.multiprocessors ? kMostWhole : chunk);
+  return columns_of_parts(rows, columns) <= (rows <= machine.multiprocessors && size <= 4 ? kMostWhole : chunk);
 }
 
 int64_t parts_of_group(const DagNode& scan) {

@@ -60,7 +60,7 @@ int64_t words_of_row(const DagNode& scan);
 int64_t words_of_scan(const DagNode& node);
 /// Whether a program of a GPU scans such a row at once, which would take parts of `chunk` elements: where rows leave
 /// processors idle, longer ones.
-bool is_whole_scan(int64_t rows, int64_t columns, int64_t chunk, const Machine& machine);
+bool is_whole_scan(int64_t rows, int64_t columns, int64_t chunk, int size, const Machine& machine);
 /// Whether split_scans() takes the rows of a scan in parts because they are few and long.
 bool is_split_scan(const Dag& dag, const DagNode& scan, const Machine& machine);
 /// Running sums along few long rows of a GPU, likewise: the total of each part, then the parts' running sums, each from

@@ -686,11 +686,11 @@ class ProductWriter {
     // Of sums in registers, rows that lie along k and are none of the result's are read from the last one: a mask of
     // rows takes an instruction or two of each copy, and registers.
     auto last_instead = [&](const Operand& o, bool is_made_here, int64_t own_stride, std::string& mask,
-                            const std::string& range, const std::string& size) {
-      if (mask.empty() || is_made_here || own_stride == 1 || !sums_elements(node()) || !r_.machine.gpu()) return range;
+                            const std::string& places, const std::string& size) {
+      if (mask.empty() || is_made_here || own_stride == 1 || !sums_elements(node()) || !r_.machine.gpu()) return places;
       mask.clear();
       const std::string inside = fresh(&o == &left ? "a_rows" : "b_columns");
-      e_.line(fmt::format("{} = tl.minimum({}, {} - 1)", inside, range, size));
+      e_.line(fmt::format("{} = tl.minimum({}, {} - 1)", inside, places, size));
       return inside;
     };
     std::string a_mask = e_.row_mask, b_mask = e_.column_mask;
