@@ -2,6 +2,7 @@
 import torch
 import triton
 import triton.language as tl
+from torch import _kiln
 from torch._small_matrices import _MOST
 
 _MOST_TURNED = 16  # rows and columns of a matrix whose rotations one program makes, one after the other
@@ -107,6 +108,7 @@ def _eigh_kernel(a, v, n, eps, N: tl.constexpr):
 def _checked(A, what):
     if A.ndim < 2 or A.dtype not in (torch.float32, torch.float64):
         raise RuntimeError(f"{what} of {A.dtype} {tuple(A.shape)}: it takes matrices of float32 or float64")
+    _kiln.runs_kernels(A)
     m, n = A.shape[-2:]
     return m, n, A.numel() // max(1, m * n)
 

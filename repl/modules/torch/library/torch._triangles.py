@@ -124,12 +124,12 @@ def lu(A):
     """(the factors in one matrix, the exchanges of rows from 1 on, the first pivot that is 0)"""
     if A.ndim < 2 or A.dtype not in (torch.float32, torch.float64):
         raise RuntimeError(f"lu_factor() of {A.dtype} {tuple(A.shape)}: it takes matrices of float32 or float64")
+    _kiln.runs_kernels(A)
     m, n = A.shape[-2:]
     if max(m, n) > _MOST:
         out, pivots, _ = _large_matrices.lu(A)
         zero = out.diagonal(dim1=-2, dim2=-1) == 0
         return out, pivots + 1, torch.where(zero.any(-1), zero.int().argmax(-1) + 1, 0).int()
-    _kiln.runs_kernels(A)
     out = A.contiguous().clone()
     pivots = torch.zeros(list(A.shape[:-2]) + [min(m, n)], dtype=torch.int32, device=A.device)
     info = torch.zeros(A.shape[:-2], dtype=torch.int32, device=A.device)
@@ -150,6 +150,7 @@ def permutation(pivots, m):
 
 def substituted(A, B, upper, unit):
     """The solution for the columns of B, of a triangle."""
+    _kiln.runs_kernels(A)
     n, m = A.shape[-1], B.shape[-1]
     if n > _MOST:
         return _large_matrices.triangular(A, B, upper, unit)
@@ -166,7 +167,6 @@ def exponential(A, along=None):
     n, matrices = checked(A, "matrix_exp()")
     if n > _MOST:
         return _large_exponential(A, along)
-    _kiln.runs_kernels(A)
     out = torch.empty_like(A.contiguous())
     if A.numel() > 0:
         a = A.contiguous()
