@@ -53,7 +53,7 @@ TEST_F(Prompt, OddKeysHarmNothing) {
 
 TEST_F(Prompt, CompletesAndDescribes) {
   auto t = start();
-  t->type("import torch\rtorch.zer\t\t");
+  t->type("import torch\rtorch.zeros\t\t");
   EXPECT_TRUE(t->wait_for("zeros(")) << t->screen().text();
   t->type("\003%benc\tx");
   EXPECT_TRUE(t->wait_for("%bench x"));
