@@ -518,24 +518,6 @@ TEST_F(PlanTest, ProductsOfOddRowsFillTheirRounds) {
   EXPECT_TRUE(rest == 0 || rest * 4 > at_once * 3) << product.grid[0] << " programs, " << at_once << " at once";
 }
 
-/// 1840 x 2048 has 3.6 tiles of 128 x 64 for each multiprocessor, and 1.8 of 128 x 128; of 4096 x 4096 there are so
-/// many that a part of one more round is no reason to sum in two parts.
-TEST_F(PlanTest, LastRoundsChooseTilesOfSumsInRegisters) {
-  auto expect_columns = [&](int a, int b, int64_t columns) {
-    p.graph.outputs = {op(ExprOp::kMatMul, {a, b})};
-    const auto made = plan(p.graph, {Variant::kFused, hopper_machine()});
-    ASSERT_TRUE(made.ok()) << render(made.error());
-    ASSERT_EQ(made->groups.size(), 1u) << plan_text(*made);
-    const auto chosen = std::ranges::find(made->groups[0].arguments, "BLOCK_N", &Argument::name);
-    ASSERT_NE(chosen, made->groups[0].arguments.end());
-    EXPECT_EQ(std::get<int64_t>(chosen->value), columns) << plan_text(*made);
-  };
-  expect_columns(tensor(DType::kF32, {1840, 512}, "a"), tensor(DType::kF32, {512, 2048}, "b", {1, 512}), 128);
-  const int large = add_input(p, device, DType::kF32, {4096, 4096}, {4096, 1}, 0,
-                              std::vector<double>(size_t{4096} * 4096, 1), "large");
-  expect_columns(large, large, 64);
-}
-
 TEST_F(PlanTest, SmallWorkIsSharedOut) {
   for (const Shape& s : {Shape{200, 301, 310}, Shape{64, 2627, 640}, Shape{576, 1163, 3}}) {
     p = {};

@@ -751,7 +751,7 @@ TEST(PlanScript, HasTheFunctionsOfCalls) {
 
 TEST(PlanScript, TellsKernelsOfOneNameApart) {
   Writer w;
-  w.graph.outputs = {w.along(ExprOp::kCumSum, {w.tensor(kF32, {16384, 64}, "x")}, {0})};
+  w.graph.outputs = {w.along(ExprOp::kCumSum, {w.tensor(kF32, {16384, 16}, "x")}, {0})};
   auto made = plan(w.graph, {Variant::kFused, *usual_machine("sm_90a")});
   ASSERT_TRUE(made.ok()) << render(made.error());
   ASSERT_EQ(made->groups.size(), 2u) << "totals of parts, and the parts";
