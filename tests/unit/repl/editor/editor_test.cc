@@ -194,9 +194,9 @@ TEST(Editor, UnmarkedPastesKeepTheirIndentation) {
 TEST(Editor, TypedBlanksTakeThePlaceOfThoseThatEnterMade) {
   auto t = start();
   // A program that types a line at a time and waits for each.
-  for (const char* line : {"for i in x:\r", "  if i:\r", "      y\r", "  else:\r", "    z\r", "  w\r"}) {
-    t->type(line);
-    EXPECT_TRUE(t->wait_for(std::string(line, std::strlen(line) - 1)));
+  for (const std::string line : {"for i in x:", "  if i:", "      y", "  else:", "    z", "  w"}) {
+    t->type(line + "\r");
+    EXPECT_TRUE(t->wait_for(line));
   }
   EXPECT_EQ(entry_of(*t, "\r"), "<for i in x:\\n  if i:\\n      y\\n  else:\\n    z\\n  w\\n  >");
   // Behind another key they are more blanks, as anywhere.
