@@ -126,7 +126,7 @@ def lu(A):
         raise RuntimeError(f"lu_factor() of {A.dtype} {tuple(A.shape)}: it takes matrices of float32 or float64")
     _kiln.runs_kernels(A)
     m, n = A.shape[-2:]
-    if max(m, n) > _MOST:
+    if max(m, n) > _MOST and min(m, n) > 0:
         out, pivots, _ = _large_matrices.lu(A)
         zero = out.diagonal(dim1=-2, dim2=-1) == 0
         return out, pivots + 1, torch.where(zero.any(-1), zero.int().argmax(-1) + 1, 0).int()
