@@ -281,13 +281,10 @@ class _Lazy:
         x, arguments = inputs[0], self.__dict__.pop("_arguments")
         if arguments.get("device") is None:
             arguments["device"] = x.device
-        kind, features = self.becomes, x.shape[self._features_at(x)]
+        kind, features = self.becomes, x.shape[self.at]
         self.__class__ = kind
         kind.__init__(self, features, **arguments)
         return self.forward(*inputs)
-
-    def _features_at(self, x):
-        return self.at
 
     def has_uninitialized_params(self):
         return True
@@ -303,136 +300,81 @@ class LazyLinear(_Lazy, Linear):
         self._keep(dict(out_features=out_features, bias=bias, device=device, dtype=dtype))
 
 
-class LazyConv1d(_Lazy, Conv1d):
-    becomes = Conv1d
-
+class _LazyConv(_Lazy):
     def __init__(self, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
                  padding_mode="zeros", device=None, dtype=None):
         self._keep(dict(out_channels=out_channels, kernel_size=kernel_size, stride=stride, padding=padding,
                         dilation=dilation, groups=groups, bias=bias, padding_mode=padding_mode, device=device,
                         dtype=dtype))
 
-    def _features_at(self, x):
-        return -2
+
+class LazyConv1d(_LazyConv, Conv1d):
+    becomes, at = Conv1d, -2
 
 
-class LazyConv2d(_Lazy, Conv2d):
-    becomes = Conv2d
-
-    def __init__(self, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
-                 padding_mode="zeros", device=None, dtype=None):
-        self._keep(dict(out_channels=out_channels, kernel_size=kernel_size, stride=stride, padding=padding,
-                        dilation=dilation, groups=groups, bias=bias, padding_mode=padding_mode, device=device,
-                        dtype=dtype))
-
-    def _features_at(self, x):
-        return -3
+class LazyConv2d(_LazyConv, Conv2d):
+    becomes, at = Conv2d, -3
 
 
-class LazyConv3d(_Lazy, Conv3d):
-    becomes = Conv3d
-
-    def __init__(self, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
-                 padding_mode="zeros", device=None, dtype=None):
-        self._keep(dict(out_channels=out_channels, kernel_size=kernel_size, stride=stride, padding=padding,
-                        dilation=dilation, groups=groups, bias=bias, padding_mode=padding_mode, device=device,
-                        dtype=dtype))
-
-    def _features_at(self, x):
-        return -4
+class LazyConv3d(_LazyConv, Conv3d):
+    becomes, at = Conv3d, -4
 
 
-class LazyConvTranspose1d(_Lazy, ConvTranspose1d):
-    becomes = ConvTranspose1d
-
+class _LazyConvTranspose(_Lazy):
     def __init__(self, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True,
                  dilation=1, padding_mode="zeros", device=None, dtype=None):
         self._keep(dict(out_channels=out_channels, kernel_size=kernel_size, stride=stride, padding=padding,
                         output_padding=output_padding, groups=groups, bias=bias, dilation=dilation,
                         padding_mode=padding_mode, device=device, dtype=dtype))
 
-    def _features_at(self, x):
-        return -2
+
+class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
+    becomes, at = ConvTranspose1d, -2
 
 
-class LazyConvTranspose2d(_Lazy, ConvTranspose2d):
-    becomes = ConvTranspose2d
-
-    def __init__(self, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True,
-                 dilation=1, padding_mode="zeros", device=None, dtype=None):
-        self._keep(dict(out_channels=out_channels, kernel_size=kernel_size, stride=stride, padding=padding,
-                        output_padding=output_padding, groups=groups, bias=bias, dilation=dilation,
-                        padding_mode=padding_mode, device=device, dtype=dtype))
-
-    def _features_at(self, x):
-        return -3
+class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
+    becomes, at = ConvTranspose2d, -3
 
 
-class LazyConvTranspose3d(_Lazy, ConvTranspose3d):
-    becomes = ConvTranspose3d
-
-    def __init__(self, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True,
-                 dilation=1, padding_mode="zeros", device=None, dtype=None):
-        self._keep(dict(out_channels=out_channels, kernel_size=kernel_size, stride=stride, padding=padding,
-                        output_padding=output_padding, groups=groups, bias=bias, dilation=dilation,
-                        padding_mode=padding_mode, device=device, dtype=dtype))
-
-    def _features_at(self, x):
-        return -4
+class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
+    becomes, at = ConvTranspose3d, -4
 
 
-class LazyBatchNorm1d(_Lazy, BatchNorm1d):
+class _LazyNorm(_Lazy):
+    def _keep_norm(self, eps, momentum, affine, track_running_stats, device, dtype):
+        self._keep(dict(eps=eps, momentum=momentum, affine=affine, track_running_stats=track_running_stats,
+                        device=device, dtype=dtype))
+
+
+class _LazyBatchNorm(_LazyNorm):
+    def __init__(self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None):
+        self._keep_norm(eps, momentum, affine, track_running_stats, device, dtype)
+
+
+class LazyBatchNorm1d(_LazyBatchNorm, BatchNorm1d):
     becomes = BatchNorm1d
 
-    def __init__(self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None):
-        self._keep(dict(eps=eps, momentum=momentum, affine=affine, track_running_stats=track_running_stats,
-                        device=device, dtype=dtype))
 
-
-class LazyBatchNorm2d(_Lazy, BatchNorm2d):
+class LazyBatchNorm2d(_LazyBatchNorm, BatchNorm2d):
     becomes = BatchNorm2d
 
-    def __init__(self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None):
-        self._keep(dict(eps=eps, momentum=momentum, affine=affine, track_running_stats=track_running_stats,
-                        device=device, dtype=dtype))
 
-
-class LazyBatchNorm3d(_Lazy, BatchNorm3d):
+class LazyBatchNorm3d(_LazyBatchNorm, BatchNorm3d):
     becomes = BatchNorm3d
 
-    def __init__(self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None):
-        self._keep(dict(eps=eps, momentum=momentum, affine=affine, track_running_stats=track_running_stats,
-                        device=device, dtype=dtype))
 
-
-class LazyInstanceNorm1d(_Lazy, InstanceNorm1d):
-    becomes = InstanceNorm1d
-
+class _LazyInstanceNorm(_LazyNorm):
     def __init__(self, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, device=None, dtype=None):
-        self._keep(dict(eps=eps, momentum=momentum, affine=affine, track_running_stats=track_running_stats,
-                        device=device, dtype=dtype))
-
-    def _features_at(self, x):
-        return -2
+        self._keep_norm(eps, momentum, affine, track_running_stats, device, dtype)
 
 
-class LazyInstanceNorm2d(_Lazy, InstanceNorm2d):
-    becomes = InstanceNorm2d
-
-    def __init__(self, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, device=None, dtype=None):
-        self._keep(dict(eps=eps, momentum=momentum, affine=affine, track_running_stats=track_running_stats,
-                        device=device, dtype=dtype))
-
-    def _features_at(self, x):
-        return -3
+class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
+    becomes, at = InstanceNorm1d, -2
 
 
-class LazyInstanceNorm3d(_Lazy, InstanceNorm3d):
-    becomes = InstanceNorm3d
+class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
+    becomes, at = InstanceNorm2d, -3
 
-    def __init__(self, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, device=None, dtype=None):
-        self._keep(dict(eps=eps, momentum=momentum, affine=affine, track_running_stats=track_running_stats,
-                        device=device, dtype=dtype))
 
-    def _features_at(self, x):
-        return -4
+class LazyInstanceNorm3d(_LazyInstanceNorm, InstanceNorm3d):
+    becomes, at = InstanceNorm3d, -4
