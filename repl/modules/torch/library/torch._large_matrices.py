@@ -9,6 +9,7 @@ import math
 import torch
 import triton
 import triton.language as tl
+from torch._small_matrices import _rooted
 
 _PANEL = 32  # columns
 _PANEL_ROWS, _PANEL_WARPS = 256, 16  # a panel's program: rows at a time
@@ -90,19 +91,10 @@ def _swap_kernel(a, pivots, m, n, k, end, COLUMNS: tl.constexpr):
 def _corner_kernel(a, least, n, k, W: tl.constexpr):
     """The Cholesky factor of the block at (k, k), and the least of what roots were taken of."""
     matrix = tl.program_id(0).to(tl.int64)
-    r, rows, columns = tl.arange(0, W), tl.arange(0, W)[:, None], tl.arange(0, W)[None, :]
+    rows, columns = tl.arange(0, W)[:, None], tl.arange(0, W)[None, :]
     at = a + matrix * n * n + (k + rows).to(tl.int64) * n + k + columns
     mask = (k + rows < n) & (columns <= rows)
-    left = tl.load(at, mask=mask, other=0)
-    factor = tl.zeros((W, W), left.dtype)
-    worst = tl.load(least + matrix)
-    for j in range(0, min(W, n - k)):
-        column = tl.sum(tl.where(columns == j, left, 0), 1)
-        square = tl.sum(tl.where(r == j, column, 0), 0)
-        worst = tl.minimum(worst, square, propagate_nan=tl.PropagateNan.ALL)
-        column = tl.where(r >= j, column / tl.sqrt_rn(square), 0)
-        factor = tl.where(columns == j, column[:, None], factor)
-        left -= column[:, None] * column[None, :]
+    factor, worst = _rooted(tl.load(at, mask=mask, other=0), tl.load(least + matrix), min(W, n - k), W)
     tl.store(at, factor, mask=mask)
     tl.store(least + matrix, worst)
 

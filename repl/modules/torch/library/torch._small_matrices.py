@@ -40,21 +40,28 @@ def _solve_kernel(a, b, x, dets, n, m, N: tl.constexpr, M: tl.constexpr, SOLVES:
 
 
 @triton.jit
-def _cholesky_kernel(a, out, least, n, N: tl.constexpr):
-    """The lower factor column by column, and the least of what roots were taken of."""
-    matrix = tl.program_id(0).to(tl.int64)
-    r, rows, columns = tl.arange(0, N), tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
-    at = matrix * n * n + rows * n + columns
-    left = tl.load(a + at, mask=(rows < n) & (columns <= rows), other=0)
+def _rooted(left, worst, count, N: tl.constexpr):
+    """(the lower factor of the first `count` rows of a matrix, the least of `worst` and of what roots were taken of),
+    column by column."""
+    r, columns = tl.arange(0, N), tl.arange(0, N)[None, :]
     factor = tl.zeros((N, N), left.dtype)
-    worst = tl.full((), float("inf"), left.dtype)
-    for k in range(0, n):
+    for k in range(0, count):
         column = tl.sum(tl.where(columns == k, left, 0), 1)
         square = tl.sum(tl.where(r == k, column, 0), 0)
         worst = tl.minimum(worst, square, propagate_nan=tl.PropagateNan.ALL)
         column = tl.where(r >= k, column / tl.sqrt_rn(square), 0)
         factor = tl.where(columns == k, column[:, None], factor)
         left -= column[:, None] * column[None, :]
+    return factor, worst
+
+
+@triton.jit
+def _cholesky_kernel(a, out, least, n, N: tl.constexpr):
+    matrix = tl.program_id(0).to(tl.int64)
+    rows, columns = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    at = matrix * n * n + rows * n + columns
+    left = tl.load(a + at, mask=(rows < n) & (columns <= rows), other=0)
+    factor, worst = _rooted(left, tl.full((), float("inf"), left.dtype), n, N)
     tl.store(out + at, factor, mask=(rows < n) & (columns < n))
     tl.store(least + matrix, worst)
 

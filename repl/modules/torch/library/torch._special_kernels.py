@@ -69,6 +69,11 @@ def _power(q, x):
     return tl.where((q < 0) & odd, -size, size)
 
 
+# Bernoulli's numbers over factorials: (2 k)! / B(2 k).
+_ZETA_TERMS = tl.constexpr((12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1.8924375803183791606e9, 7.47242496e10,
+                            -2.950130727918164224e12))
+
+
 @triton.jit
 def _zeta_kernel(x_ptr, q_ptr, out_ptr, elements, BLOCK: tl.constexpr):
     """Hurwitz' function by the sum of Euler and Maclaurin, whose first terms reach beyond 9."""
@@ -90,29 +95,11 @@ def _zeta_kernel(x_ptr, q_ptr, out_ptr, elements, BLOCK: tl.constexpr):
     s += b * a / (y - 1) - 0.5 * b
     factor, w = y, a
     b = b / w
-    # Bernoulli's numbers over factorials: (2 k)! / B(2 k)
-    s += factor * b / 12.0
-    factor *= (y + 1) * (y + 2)
-    b = b / (w * w)
-    s += factor * b / -720.0
-    factor *= (y + 3) * (y + 4)
-    b = b / (w * w)
-    s += factor * b / 30240.0
-    factor *= (y + 5) * (y + 6)
-    b = b / (w * w)
-    s += factor * b / -1209600.0
-    factor *= (y + 7) * (y + 8)
-    b = b / (w * w)
-    s += factor * b / 47900160.0
-    factor *= (y + 9) * (y + 10)
-    b = b / (w * w)
-    s += factor * b / -1.8924375803183791606e9
-    factor *= (y + 11) * (y + 12)
-    b = b / (w * w)
-    s += factor * b / 7.47242496e10
-    factor *= (y + 13) * (y + 14)
-    b = b / (w * w)
-    s += factor * b / -2.950130727918164224e12
+    s += factor * b / _ZETA_TERMS[0]
+    for i in tl.static_range(1, 8):
+        factor *= (y + (2 * i - 1)) * (y + 2 * i)
+        b = b / (w * w)
+        s += factor * b / _ZETA_TERMS[i]
     nan, inf = float("nan"), float("inf")
     other = tl.where((x == 1) | (x > 1) & (q <= 0) & whole, inf, nan)
     other = tl.where((x > 1) & (q == inf), 0.0, other)
