@@ -439,8 +439,7 @@ int64_t columns_of_parts(int64_t rows, int64_t columns) {
 
 bool is_whole_scan(int64_t rows, int64_t columns, int64_t chunk, int size, const Machine& machine) {
   // Words of 64 bits have no registers left in a program of 1,024 threads: those of 7 x 9003 spilled.
-  constexpr int64_t kMostWhole = 4 * kSplitUnit;
-  return columns_of_parts(rows, columns) <= (rows <= machine.multiprocessors && size <= 4 ? kMostWhole : chunk);
+  return columns_of_parts(rows, columns) <= (rows <= machine.multiprocessors && size <= 4 ? kMostWholeScan : chunk);
 }
 
 int64_t parts_of_group(const DagNode& scan) {

@@ -25,6 +25,8 @@ bool pair_pays(const Dag& dag, const DagNode& first, const DagNode& second, cons
 
 /// A part of a row is a multiple of so many columns: those that a program takes at a time.
 inline constexpr int64_t kSplitUnit = 4096;
+/// Elements of a row that a program of a GPU scans at once, at most.
+inline constexpr int64_t kMostWholeScan = 4 * kSplitUnit;
 /// Of rows that lie side by side, so many at most are scanned by a program, so many columns at a time.
 inline constexpr int64_t kScanRows = 64;
 /// Columns up to which a program of a GPU runs along whole rows that lie side by side: a loop over blocks waits for

@@ -321,8 +321,7 @@ RowTile scan_tile(const Machine& machine, const RowWork& w) {
   }
   if (w.along) {
     // Rows that leave processors idle are taken whole: a loop waits for memory at each block.
-    constexpr int64_t kMostWhole = 4 * kSplitUnit;
-    if (gpu && w.splits == 1 && w.n_rows <= processors && t.block <= kMostWhole)
+    if (gpu && w.splits == 1 && w.n_rows <= processors && t.block <= kMostWholeScan)
       most_warps = 32;
     else
       t.block = std::min<int64_t>(t.block, kSplitUnit);

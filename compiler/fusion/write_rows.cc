@@ -369,8 +369,7 @@ class RowWriter : LoopWriter {
   /// Whether a scan's whole rows are taken in runs: those that are long, or begin anywhere.
   bool takes_runs(const RowWork& w) const {
     const int64_t run = 16 / w.widest;
-    constexpr int64_t kMostWhole = 4 * kSplitUnit;
-    if (columns_of_parts(w.n_rows, w.n_cols) > kMostWhole) return false;
+    if (columns_of_parts(w.n_rows, w.n_cols) > kMostWholeScan) return false;
     return r_.machine.gpu() && w.along && w.splits == 1 && w.depth == 0 && !c_.reverse && run > 1 &&
            (w.widest <= 4 || w.read >= 4) &&
            (w.shifted ? w.n_cols > kShortRow : w.n_cols % run == 0 && w.n_cols > kSplitUnit);
