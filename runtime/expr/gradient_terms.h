@@ -111,6 +111,9 @@ class GradientStep {
   std::vector<Expr> given_;
 };
 
+/// Whether places follow from iota and numbers alone, so that they are known.
+bool is_known(const ExprNode& n);
+
 // The rules, by what kind of operation it is. A rule gives to the operands that are wanted, or leaves out a zero.
 void pointwise_gradient(GradientStep& s);
 void view_gradient(GradientStep& s);

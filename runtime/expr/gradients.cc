@@ -125,6 +125,28 @@ Rule rule_of(ExprOp op) {
   KILN_UNREACHABLE("an operation outside of the table");
 }
 
+/// Whether the rule reads nothing but shapes: what lets go of values can keep such an operation's operands. The same
+/// operations as those for which torch saves no tensor.
+bool reads_shapes_alone(const ExprNode& n) {
+  if (n.gradient) return false;
+  switch (n.node.op) {
+    case ExprOp::kAdd:
+    case ExprOp::kSub:
+    case ExprOp::kNeg:
+    case ExprOp::kCast:
+    case ExprOp::kSum:
+    case ExprOp::kMean:
+    case ExprOp::kCumSum:
+      return true;
+    case ExprOp::kTake:
+      return std::all_of(n.operands.begin() + 1, n.operands.end(), [](const auto& place) { return is_known(*place); });
+    case ExprOp::kWhere:
+      return is_known(*n.operands[0]);
+    default:
+      return rule_of(n.node.op) == Rule::kView || rule_of(n.node.op) == Rule::kConstant;
+  }
+}
+
 Diagnostic refused(const ExprNode& n) {
   const ExprOp op = n.node.op;
   if (op == ExprOp::kCall)
@@ -455,18 +477,39 @@ std::vector<Expr> variables_of(std::span<const Expr> values) {
 }
 
 void release(std::span<const Expr> values) {
-  Nodes work;
-  for (const Expr& v : values) work.push_back(v.shared());
+  // Operands before their users, by an explicit stack. What leads to variables by operations that read shapes alone
+  // holds no values but those of views and sums of variables: it stays, as w.t() may be behind other values as well.
+  const uint64_t visit = next_visit();
+  std::unordered_set<const ExprNode*> kept;
+  std::vector<std::pair<std::shared_ptr<ExprNode>, size_t>> work;
+  auto is_kept = [&](const std::shared_ptr<ExprNode>& n) {
+    return n->variable || n->constant || !n->records() || kept.contains(n.get());
+  };
+  for (const Expr& v : values) work.emplace_back(v.shared(), 0);
   while (!work.empty()) {
-    const std::shared_ptr<ExprNode> n = std::move(work.back());
+    auto& [n, next] = work.back();
+    if (next == 0) {
+      if (n->variable || n->constant || n->released || !n->records() || n->visit == visit) {
+        work.pop_back();
+        continue;
+      }
+      n->visit = visit;
+    }
+    if (next < n->operands.size()) {
+      work.emplace_back(n->operands[next++], 0);  // which ends the life of the reference n
+      continue;
+    }
+    const std::shared_ptr<ExprNode> done = std::move(n);
     work.pop_back();
-    if (n->variable || n->constant || n->released || !n->records()) continue;
-    n->released = true;
-    work.insert(work.end(), n->operands.begin(), n->operands.end());
-    if (!n->value) continue;
-    n->forgot = true;
-    n->operands.clear();
-    n->gradient = nullptr;
+    if (reads_shapes_alone(*done) && std::ranges::all_of(done->operands, is_kept)) {
+      kept.insert(done.get());
+      continue;
+    }
+    done->released = true;
+    if (!done->value) continue;
+    done->forgot = true;
+    done->operands.clear();
+    done->gradient = nullptr;
   }
 }
 

@@ -62,13 +62,6 @@ void slice_gradient(GradientStep& s) {
   s.give(0, g);
 }
 
-/// Whether places follow from iota and numbers alone, so that they are known.
-bool is_known(const ExprNode& n) {
-  if (n.is_scalar() || n.node.op == ExprOp::kIota) return true;
-  if (n.value || n.node.op == ExprOp::kInput) return false;
-  return std::ranges::all_of(n.operands, [](const auto& operand) { return is_known(*operand); });
-}
-
 /// Known places along one dimension as few runs; nullopt when they are many.
 std::optional<std::vector<PlaceRun>> runs_of(const ExprNode& places, size_t dim, size_t rank, int64_t size,
                                              bool any_outside) {
@@ -186,6 +179,12 @@ void take_gradient(GradientStep& s) {
 }
 
 }  // namespace
+
+bool is_known(const ExprNode& n) {
+  if (n.is_scalar() || n.node.op == ExprOp::kIota) return true;
+  if (n.value || n.node.op == ExprOp::kInput) return false;
+  return std::ranges::all_of(n.operands, [](const auto& operand) { return is_known(*operand); });
+}
 
 void view_gradient(GradientStep& s) {
   GradientTerms& t = s.terms();

@@ -19,5 +19,18 @@ x = torch.randn(50, 60).requires_grad_()
 (g,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
 (h,) = torch.autograd.grad((g * g).sum(), x)
 assert torch.allclose(h, 36 * x.detach()**3, rtol=1e-4, atol=1e-4)
+# What leads to leaves by operations that read shapes alone is not released: two losses share views and sums of them.
+w = torch.randn(60, 70).requires_grad_()
+shared = torch.cat([w.t(), w.t() - 1])[:, 1:].double()
+for _ in range(2):
+    (shared * shared).sum().backward()
+assert torch.allclose(w.grad[1:], 2 * (4 * w.detach()[1:] - 2), rtol=1e-4, atol=1e-4) and not w.grad[0].any()
+product = shared.sin()
+product.sum().backward()
+try:
+    product.sum().backward()
+    raise AssertionError("the values that sin() needs were released")
+except RuntimeError as e:
+    assert "released" in str(e)
 _kiln.stay_lazy(False)
 print("released")
