@@ -24,7 +24,7 @@ enum class Rule : uint8_t {
   kRow,
   kProduct,
   kNotFloat,  // the result is no float: nothing flows back
-  kConstant,  // steps: the gradient is zero wherever there is one
+  kConstant,  // steps: the gradient is zero
   kNone,
 };
 
@@ -328,8 +328,11 @@ class Sweep {
       case Rule::kProduct:
         product_gradient(s);
         break;
-      case Rule::kNotFloat:
       case Rule::kConstant:
+        for (size_t i = 0; i < s.operands(); ++i)
+          if (s.wants(i)) s.give(i, terms.zeros(n->device, n->operands[i]->node.dtype, s.shape(i)));
+        break;
+      case Rule::kNotFloat:
         break;
       case Rule::kNone:
         return refused(*n);

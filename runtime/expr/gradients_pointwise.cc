@@ -21,6 +21,8 @@ void power_gradient(GradientStep& s) {
       s.give(0, s.g() * (s.x(0) * 2));
     else if (e != 0)
       s.give(0, s.g() * (t.op(ExprOp::kPow, {s.x(0), t.number(e - 1)}) * e));
+    else
+      s.give(0, t.zeros(s.node().device, s.node().node.dtype, s.shape(0)));
   } else if (s.wants(0)) {
     const Term e = s.x(1);
     s.give(0, t.where(e == zero, zero, s.g() * (e * t.op(ExprOp::kPow, {s.x(0), e - 1}))));

@@ -19,9 +19,11 @@ def _wide_floats(input, what):
 def softplus(input, beta=1.0, threshold=20.0):
     x = _wide_floats(input, "softplus")
     y = x if beta == 1 else x * beta
-    soft = y.exp().log1p()
-    # Beyond the threshold log(1 + exp(x)) is x to the last digit of a float32, and exp() would overflow later on.
-    return torch.where(y > threshold, x, soft if beta == 1 else soft / beta).to(input.dtype)
+    # Beyond the threshold log(1 + exp(x)) is x to the last digit of a float32. exp() would overflow later on, and the
+    # gradient of what is not taken would be infinity times zero: it is computed of zeros there.
+    beyond = y > threshold
+    soft = torch.where(beyond, 0, y).exp().log1p()
+    return torch.where(beyond, x, soft if beta == 1 else soft / beta).to(input.dtype)
 
 
 @lazily
@@ -48,24 +50,30 @@ def prelu(input, weight):
     return torch.where(input > 0, input, input * w)
 
 
+def _exponential_below_0(x, alpha, slope=1.0):
+    """x above 0, alpha (exp(slope x) - 1) below: of zeros above, where exp() would overflow, and its gradient with it."""
+    below = torch.where(x > 0, 0, x)
+    return torch.where(x > 0, x, (below if slope == 1 else below * slope).expm1() * alpha)
+
+
 @lazily
 def elu(input, alpha=1.0, inplace=False):
     x = _wide_floats(input, "elu")
-    return _placed(input, torch.where(x > 0, x, x.expm1() * alpha).to(input.dtype), inplace)
+    return _placed(input, _exponential_below_0(x, alpha).to(input.dtype), inplace)
 
 
 @lazily
 def selu(input, inplace=False):
     x = _wide_floats(input, "selu")
     # The two constants for which unit variance is a fixed point, from the paper on self-normalizing networks.
-    y = torch.where(x > 0, x, x.expm1() * 1.6732632423543772) * 1.0507009873554805
+    y = _exponential_below_0(x, 1.6732632423543772) * 1.0507009873554805
     return _placed(input, y.to(input.dtype), inplace)
 
 
 @lazily
 def celu(input, alpha=1.0, inplace=False):
     x = _wide_floats(input, "celu")
-    return _placed(input, torch.where(x > 0, x, (x / alpha).expm1() * alpha).to(input.dtype), inplace)
+    return _placed(input, _exponential_below_0(x, alpha, 1 / alpha).to(input.dtype), inplace)
 
 
 def relu6(input, inplace=False):

@@ -1,7 +1,7 @@
 """Functions of tensors that are methods too, element by element, made of torch's others. What stays one expression is
 marked `lazily`."""
 import torch
-from torch import _kiln
+from torch import _kiln, _tape
 from torch._tensor import _floats, _of_floats, _wide
 
 lazily = _kiln.lazily
@@ -73,7 +73,6 @@ def remainder(input, other):
     return input % other
 
 
-@lazily
 def fmod(input, other):
     dtype = torch.result_type(input, other)
     if dtype is torch.bool:
@@ -81,6 +80,14 @@ def fmod(input, other):
     input, other = [x.to(dtype) if isinstance(x, torch.Tensor) else x for x in (input, other)]
     if not isinstance(input, torch.Tensor):
         input = other.new_full((), input)
+    if not isinstance(other, torch.Tensor):
+        return _tape.with_rule(lambda x: _fmod(x, other), (input,), lambda g, x: (g,))
+    return _tape.with_rule(_fmod, (input, other),
+                           lambda g, x, y: (g.sum_to_size(x.shape), (-g * (x / y).trunc()).sum_to_size(y.shape)))
+
+
+@lazily
+def _fmod(input, other):
     r = torch.abs(input) % torch.abs(other) if isinstance(other, torch.Tensor) else torch.abs(input) % abs(other)
     return torch.where(input < 0, -r, r) if r.dtype != torch.uint8 else r
 
@@ -92,10 +99,15 @@ def true_divide(input, other):
 def divide(input, other, *, rounding_mode=None):
     if rounding_mode is None:
         return input / other
+    if rounding_mode not in ("floor", "trunc"):
+        raise RuntimeError(f"div(rounding_mode={rounding_mode!r}): it is None, 'trunc' or 'floor'")
+    tensors = [x for x in (input, other) if isinstance(x, torch.Tensor)]
+    if _kiln.records(*tensors):  # a step: its gradient is zero
+        steps = divide(*[x.detach() if isinstance(x, torch.Tensor) else x for x in (input, other)],
+                       rounding_mode=rounding_mode)
+        return _tape.with_rule(lambda *_: steps, tensors, lambda g, *xs: [torch.zeros_like(x) for x in xs])
     if rounding_mode == "floor":
         return input // other
-    if rounding_mode != "trunc":
-        raise RuntimeError(f"div(rounding_mode={rounding_mode!r}): it is None, 'trunc' or 'floor'")
     if isinstance(other, torch.Tensor) or isinstance(input, torch.Tensor):
         down = input // other
         exact = input - down * other == 0  # else one more, toward zero
@@ -248,7 +260,7 @@ def log10(input):
 def logit(input, eps=None):
     x = _wide(_floats(input))
     if eps is not None:
-        x = x.clamp(eps, 1 - eps)
+        x = torch.where(x < eps, eps, torch.where(x > 1 - eps, 1 - eps, x))  # the bounds themselves have a gradient
     return (x / (1 - x)).log().to(_floats(input).dtype)
 
 

@@ -630,6 +630,12 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     return _reduced(loss if weight is None else loss * weight, reduction, input.dtype)
 
 
+def _bounded_log(x):
+    """As torch, a logarithm that stops at -100, as log(0) * 0 would be NaN, and a slope that stops at 1e12."""
+    none = x == 0
+    return torch.where(none, x * 1e12 - 100, torch.where(none, 1, x).log().clamp(min=-100))
+
+
 @lazily
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     input, target = _kiln.widened(input, target)
@@ -639,8 +645,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     if input.dtype != target.dtype:
         raise RuntimeError(f"binary_cross_entropy() takes floats of one dtype, got {input.dtype} and {target.dtype}")
     x, y = _wide(input), _wide(target)
-    # As torch, logarithms stop at -100: log(0) * 0 would be NaN.
-    loss = -(y * x.log().clamp(min=-100) + (1 - y) * (1 - x).log().clamp(min=-100))
+    loss = -(y * _bounded_log(x) + (1 - y) * _bounded_log(1 - x))
     return _reduced(loss if weight is None else loss * weight, reduction, input.dtype)
 
 

@@ -528,8 +528,8 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     if not dtype.is_floating_point:
         raise RuntimeError(f"cosine_similarity() does not apply to tensors of {dtype}")
     a, b = [_tensor._wide(x.to(dtype)) for x in broadcast_tensors(x1, x2)]
-    n = (a * a).sum(dim, True).sqrt().clamp(min=eps), (b * b).sum(dim, True).sqrt().clamp(min=eps)
-    return ((a / n[0]) * (b / n[1])).sum(dim).to(dtype)
+    lengths = [x.norm(2, dim, True).clamp(min=eps) for x in (a, b)]
+    return ((a / lengths[0]) * (b / lengths[1])).sum(dim).to(dtype)
 
 
 @lazily

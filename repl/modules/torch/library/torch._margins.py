@@ -109,7 +109,8 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
 
 @lazily
 def _gaussian(input, target, var, full, eps, reduction):
-    var = var.clamp(min=eps)
+    # As in torch, the bound is no part of the gradient.
+    var = torch.where(var < eps, var - var.detach() + eps, var)
     d = input - target
     loss = 0.5 * (var.log() + d * d / var)
     if full:

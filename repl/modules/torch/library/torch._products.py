@@ -1,7 +1,7 @@
 """Functions of two tensors that are methods too: products, made of matmul(), and others element by element."""
 import math
 import torch
-from torch import _kiln
+from torch import _kiln, _tape
 from torch._elementwise import _arc_to_1, signbit
 from torch._tensor import _needs_tensor, _wide
 
@@ -105,10 +105,22 @@ def _float_of(a, b):
     return dtype if dtype.is_floating_point else torch.get_default_dtype()
 
 
-@lazily
 def atan2(input, other):
     dtype = _float_of(input, other)
-    y, x = _wide(input.to(dtype)), _wide(other.to(dtype))
+
+    def rule(g, y, x):
+        a, b = _wide(y), _wide(x)
+        square = a * a + b * b
+        part = torch.where(square == 0, 0, g / square)
+        return (part * b).sum_to_size(y.shape).to(dtype), (part * -a).sum_to_size(x.shape).to(dtype)
+
+    return _tape.with_rule(_atan2, (input.to(dtype), other.to(dtype)), rule)
+
+
+@lazily
+def _atan2(input, other):
+    dtype = input.dtype
+    y, x = _wide(input), _wide(other)
     a, b = y.abs(), x.abs()
     # Zeros have the angle 0, infinities that of 1 and 1.
     r = _arc_to_1(torch.where(a == b, (a != 0).to(a.dtype), torch.minimum(a, b) / torch.maximum(a, b)))
@@ -138,7 +150,8 @@ def _times_log(input, other, log, function):
     _needs_tensor(like, function)
     both = [x.to(dtype) if isinstance(x, torch.Tensor) else like.new_full((), x, dtype=dtype) for x in (input, other)]
     a, b = [_wide(x) for x in both]
-    return torch.where(b.isnan(), float("nan"), torch.where(a == 0, 0.0, a * log(b))).to(dtype)
+    product = a * log(torch.where(a == 0, 1.0, b))  # of what is not taken the gradient is finite, too
+    return torch.where(b.isnan(), float("nan"), torch.where(a == 0, 0.0, product)).to(dtype)
 
 
 @lazily

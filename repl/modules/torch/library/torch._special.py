@@ -1,7 +1,7 @@
 """Functions of tensors that are methods too: special functions, products with sums, statistics of rows."""
 import math
 import torch
-from torch import _elementwise, _kiln, _tensor
+from torch import _elementwise, _kiln, _tape, _tensor
 from torch._products import _added, _product, outer
 from torch._sorting import _elements_along, _of_sorted, _quantile
 from torch._tensor import _dim, _floats, _wide, gather
@@ -15,7 +15,8 @@ lazily = _kiln.lazily
 @lazily
 def sinc(input):
     x = _wide(_floats(input)) * math.pi
-    return torch.where(x == 0, 1.0, x.sin() / x).to(_floats(input).dtype)
+    divisor = torch.where(x == 0, 1.0, x)
+    return torch.where(x == 0, 1.0, divisor.sin() / divisor).to(_floats(input).dtype)
 
 
 @lazily
@@ -47,10 +48,14 @@ def ldexp(input, other):
     return (_wide(x) * half.to(_wide(x).dtype).exp2() * (other - half).to(_wide(x).dtype).exp2()).to(x.dtype)
 
 
-@lazily
 def lgamma(input):
+    return _tape.with_rule(_lgamma, (_floats(input),), lambda g, x: (g * digamma(x),))
+
+
+@lazily
+def _lgamma(input):
     """Lanczos' approximation in float64, which the zeros at 1 and 2 need; below 0.5 by the reflection."""
-    x = _floats(input).double()
+    x = input.double()
     low = x < 0.5
     z = torch.where(low, 1 - x, x) - 1
     terms = (676.5203681218851, -1259.1392167224028, 771.32342877765313, -176.61502916214059, 12.507343278686905,
@@ -63,13 +68,17 @@ def lgamma(input):
     r = (x - x.round()).abs()
     y = torch.where(low, math.log(math.pi) - (r * math.pi).sin().log() - y, y)
     y = torch.where(torch.isinf(x), float("inf"), y)
-    return y.to(_floats(input).dtype)
+    return y.to(input.dtype)
+
+
+def digamma(input):
+    return _tape.with_rule(_digamma, (_floats(input),), lambda g, x: (g * torch.polygamma(1, x),))
 
 
 @lazily
-def digamma(input):
+def _digamma(input):
     """The asymptotic series from 10 on; below by the recurrence, and the reflection for what is negative."""
-    x = _floats(input).double()
+    x = input.double()
     low = x < 0
     z = torch.where(low, 1 - x, x)
     more = z * 0
@@ -88,13 +97,19 @@ def digamma(input):
     y = torch.where(low & (x == x.floor()), float("nan"), y)
     y = torch.where(x == 0, torch.where(_elementwise.signbit(x), float("inf"), float("-inf")), y)
     y = torch.where(x == float("inf"), x, y)
-    return y.to(_floats(input).dtype)
+    return y.to(input.dtype)
+
+
+def erfinv(input):
+    def rule(g, x):
+        return (g * (erfinv(x).square().exp() * (math.sqrt(math.pi) / 2)),)
+
+    return _tape.with_rule(_erfinv, (_floats(input),), rule)
 
 
 @lazily
-def erfinv(input):
+def _erfinv(x):
     """A rational approximation and two steps of Newton's method, in float64 because erf is flat near 1."""
-    x = _floats(input)
     y = x.double()
     a = y.abs()
     z = a * a

@@ -121,7 +121,8 @@ def with_rule(compute, operands, rule):
     """What `compute` makes of tensors at once; rule(gradient, *operands) gives their gradients."""
     if not _kiln.records(*operands):
         return compute(*operands)
-    return _kiln.with_gradient(compute(*[x.detach() for x in operands]), tuple(operands), rule)
+    made = compute(*[x.detach() for x in operands])
+    return made if _kiln.is_no_grad() else _kiln.with_gradient(made, tuple(operands), rule)
 
 
 def converted(leaf, f):

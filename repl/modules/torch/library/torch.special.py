@@ -24,7 +24,8 @@ def entr(input):
     """-x · ln x; 0 at 0, and -inf below."""
     x = _wide(_floats(input))
     below = torch.where(x < 0, -torch.inf, x)  # x itself where it is NaN
-    return torch.where(x > 0, -x * torch.log(x), torch.where(x == 0, 0.0, below)).to(_floats(input).dtype)
+    above = torch.where(x > 0, x, 1.0)  # which has a logarithm, and so a gradient
+    return torch.where(x > 0, -x * torch.log(above), torch.where(x == 0, 0.0, below)).to(_floats(input).dtype)
 
 
 @_kiln.lazily
