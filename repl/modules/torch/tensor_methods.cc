@@ -412,7 +412,9 @@ Value copy_in(Interp& in, NativeArgs& a) {
   if (self_object(a).records() || (source && source->records())) {
     if (!source) in.fail(ErrorKind::kType, "copy_() needs a tensor, got '{}'", in.type_name(constant));
     self_object(a).become(in, [&] {
-      const Value whole = expanded_to(in, converted(in, constant, self_object(a).dtype()), shape_of_self(a));
+      ExprAttributes copy;  // an operation of its own: the source keeps its memory
+      copy.dtype = self_object(a).dtype();
+      const Value whole = compute(in, ExprOp::kCast, {expanded_to(in, constant, shape_of_self(a))}, std::move(copy));
       return whole.get<TensorObject>()->expr();
     });
     return *a.self;

@@ -438,8 +438,9 @@ namespace {
 }  // namespace
 
 void TensorObject::become(Interp& in, const std::function<Expr()>& make) {
+  Expr own;
   if (records()) {
-    const Expr own = this->expr();
+    own = this->expr();
     if (is_leaf_) fail_as_leaf(in);
     if (own.is_variable())
       in.fail_as_type("RuntimeError", "an argument of a function under grad() is changed in place",
@@ -451,7 +452,31 @@ void TensorObject::become(Interp& in, const std::function<Expr()>& make) {
     in.fail_as_type("RuntimeError", "a tensor whose memory others share gets elements that have a gradient in place",
                     "help: x = x + y makes a new tensor; inside of torch.no_grad() nothing has a gradient");
   }
-  const Expr expr = make();
+  Expr expr = make();
+  if (own && torch_state(in).no_grad()) {
+    // The elements change, and the gradient that reaches them goes on to what they were.
+    const Expr operands[] = {own};
+    auto pass = [](const Expr& gradient, std::span<const Expr>) -> Result<std::vector<Expr>> { return {{gradient}}; };
+    expr = taken(in, with_gradient(taken(in, run(expr)), operands, pass));
+  }
+  take_over(in, expr);
+}
+
+void TensorObject::become(Interp& in, TensorObject& view) {
+  if (records() && is_leaf_) fail_as_leaf(in);
+  if (records() && !torch_state(in).no_grad()) return take_over(in, view.expr());
+  share(in, view.tensor(in));
+}
+
+void TensorObject::share(Interp& in, Tensor memory) {
+  if (is_leaf_)
+    forget_variable();
+  else
+    constant(in);
+  tensor_ = std::move(memory);
+}
+
+void TensorObject::take_over(Interp& in, const Expr& expr) {
   if (pending_) pending_->remove(*this);
   pending_ = nullptr;
   tensor_ = {};
@@ -466,14 +491,6 @@ void TensorObject::become(Interp& in, const std::function<Expr()>& make) {
   expr_ = expr;
   pending_ = torch_state(in).pending();
   pending_->add(*this);
-}
-
-void TensorObject::become(Interp& in, Tensor view) {
-  if (is_leaf_)
-    forget_variable();
-  else
-    constant(in);
-  tensor_ = std::move(view);
 }
 
 const Tensor& TensorObject::changing(Interp& in) {
@@ -688,7 +705,7 @@ void TensorObject::set_attribute(Interp& in, std::string_view name, Value value)
   if (name == "data") {  // both are the same memory from now on; views of the old one keep it
     auto* t = value.get<TensorObject>();
     if (!t) in.fail(ErrorKind::kType, "the data of a tensor is a tensor, got '{}'", in.type_name(value));
-    become(in, Tensor(t->tensor(in)));
+    share(in, t->tensor(in));
     return;
   }
   Object::set_attribute(in, name, std::move(value));
@@ -703,7 +720,7 @@ void TensorObject::set_requires_grad(Interp& in, bool on) {
   requires_grad = on;
   if (on) {
     record(in);
-    if (!is_parameter) tape_->expects_gradients = true;
+    if (!is_parameter) torch_state(in).tape->expects_gradients = true;  // the tensor may be no leaf, and have no tape
     return;
   }
   if (!is_leaf_) return;

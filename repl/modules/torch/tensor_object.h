@@ -94,8 +94,10 @@ class TensorObject : public Object {
   }
   /// Becomes what `make` makes of it: a change in place that gradients see. An error where others share its elements.
   void become(Interp& in, const std::function<Expr()>& make);
-  /// From now on this tensor, which shares its memory: its shape changed in place.
-  void become(Interp& in, Tensor view);
+  /// From now on this view of it: its shape changed in place.
+  void become(Interp& in, TensorObject& view);
+  /// From now on these elements, in the memory of others.
+  void share(Interp& in, Tensor memory);
   // Known without computing it.
   DType dtype() const { return late_ ? late_->half(half_).dtype : expr_ ? expr_.dtype() : tensor_.dtype(); }
   std::span<const int64_t> shape() const {
@@ -138,6 +140,7 @@ class TensorObject : public Object {
  private:
   friend class LatePair;
   void compute(Interp& in);
+  void take_over(Interp& in, const Expr& expr);
   Expr variable() const;
   /// Of a leaf, before its elements change.
   void forget_variable();

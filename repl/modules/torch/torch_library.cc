@@ -191,7 +191,7 @@ Value store(Interp& in, NativeArgs& a) {
 
 Value become(Interp& in, NativeArgs& a) {
   TensorObject &self = tensor_object(in, a[0]), &view = tensor_object(in, a[1]);
-  self.become(in, view.tensor(in));
+  self.become(in, view);
   return a[0];
 }
 

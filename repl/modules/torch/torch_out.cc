@@ -152,7 +152,7 @@ void put_one(Interp& in, std::string_view function, const Value& result, const V
     if (to->numel() != 0)
       in.fail_as("RuntimeError", "torch.{}(): the result has shape {}, and out= has {}", function,
                  in.repr(size_value(from->shape())), in.repr(size_value(to->shape())));
-    to->become(in, taken(in, Tensor::empty(to->device(), to->dtype(), from->shape())));
+    to->share(in, taken(in, Tensor::empty(to->device(), to->dtype(), from->shape())));
   }
   in.call(in.attribute(out, "copy_"), {result});
 }

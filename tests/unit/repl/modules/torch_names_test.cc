@@ -192,6 +192,7 @@ TEST(TorchTables, PartsOfCountsAreChosenWhereTheyAreRead) { expect_end("torch_ta
 TEST(TorchRules, AreThoseOfPyTorch) { expect_end("torch_rules.py", "ok\n"); }
 TEST(TorchUpdates, OfManyParametersAreThoseOfEach) { expect_end("torch_updates.py", "same\n"); }
 TEST(TorchUpdates, RecordedInAGraphGoOn) { expect_end("torch_captured_steps.py", "same\n"); }
+TEST(TorchAutograd, WhatHasAGradientIsChangedInPlace) { expect_end("torch_changed.py", "changed\n"); }
 TEST(TorchAutograd, GradientsLetGoOfTheirOwn) { expect_end("torch_released.py", "released\n"); }
 TEST(TorchAutograd, BackwardIsWhatGradientsAsk) { expect_end("torch_autograd.py", "ok\n"); }
 

@@ -32,5 +32,8 @@ try:
     raise AssertionError("the values that sin() needs were released")
 except RuntimeError as e:
     assert "released" in str(e)
+# requires_grad_() of what has a gradient already changes nothing.
+product = shared.sin()
+assert product.requires_grad_() is product and product.requires_grad and not product.is_leaf
 _kiln.stay_lazy(False)
 print("released")
