@@ -267,9 +267,16 @@ std::optional<Tensor> view_of(const Tensor& base, const fusion::Node& node) {
     return viewed.ok() ? std::optional<Tensor>(*viewed) : std::nullopt;
   }
   if (node.op == ExprOp::kExpand) {
+    // As torch has them: what is not repeated keeps its stride, and a new dimension of one element is a contiguous one.
     const size_t lead = shape.size() - base.shape().size();
-    for (size_t d = 0; d < shape.size(); ++d)
-      strides.push_back(d < lead || base.shape()[d - lead] == 1 ? 0 : base_strides[d - lead]);
+    strides.assign(shape.size(), 1);
+    for (size_t d = shape.size(); d-- > 0;) {
+      if (d >= lead)
+        strides[d] = base_strides[d - lead];
+      else if (d + 1 < shape.size())
+        strides[d] = shape[d + 1] * strides[d + 1];
+      if (shape[d] != (d < lead ? 1 : base.shape()[d - lead])) strides[d] = 0;
+    }
   } else if (node.op == ExprOp::kPermute) {
     for (int d : a.axes) strides.push_back(base_strides[static_cast<size_t>(d)]);
   } else {
