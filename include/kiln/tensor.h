@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kiln/device.h"
+#include "kiln/dims.h"
 #include "kiln/dtype.h"
 #include "kiln/result.h"
 
@@ -102,7 +103,7 @@ class Tensor {
   std::shared_ptr<runtime::Storage> storage_;
   DType dtype_ = DType::kF32;
   int64_t offset_ = 0;
-  std::vector<int64_t> shape_, strides_;
+  Dims shape_, strides_;
 };
 
 /// Deterministic normals and uniforms: the same seed gives the same numbers on every device.

@@ -21,8 +21,8 @@ namespace {
 
 std::string shape_text(std::span<const int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
-std::vector<int64_t> row_major(std::span<const int64_t> shape) {
-  std::vector<int64_t> strides(shape.size());
+Dims row_major(std::span<const int64_t> shape) {
+  Dims strides(shape.size());
   int64_t step = 1;
   for (size_t i = shape.size(); i-- > 0;) {
     strides[i] = step;
@@ -111,7 +111,7 @@ Tensor Tensor::all_of(std::shared_ptr<Storage> storage, DType dtype, std::span<c
   Tensor t;
   t.storage_ = std::move(storage);
   t.dtype_ = dtype;
-  t.shape_.assign(shape.begin(), shape.end());
+  t.shape_ = shape;
   t.strides_ = row_major(shape);
   return t;
 }
@@ -227,8 +227,8 @@ Result<Tensor> Tensor::as_strided(std::span<const int64_t> shape, std::span<cons
                  "a view with shape {}, strides {} and offset {} reaches outside of its storage of {} elements",
                  shape_text(shape), shape_text(strides), offset, capacity);
   Tensor t = *this;
-  t.shape_.assign(shape.begin(), shape.end());
-  t.strides_.assign(strides.begin(), strides.end());
+  t.shape_ = shape;
+  t.strides_ = strides;
   t.offset_ = n > 0 ? offset : std::min(offset, capacity);  // the last row of a [2, 0] begins behind the storage
   return t;
 }
@@ -236,7 +236,7 @@ Result<Tensor> Tensor::as_strided(std::span<const int64_t> shape, std::span<cons
 Result<Tensor> Tensor::view(std::span<const int64_t> shape) const {
   if (!storage_) return error(ErrorKind::kValue, "view of an empty tensor handle");
   if (is_freed()) return freed_error("the tensor");
-  std::vector<int64_t> sizes(shape.begin(), shape.end());
+  Dims sizes(shape);
   int64_t known = 1;
   int open = -1;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -304,7 +304,7 @@ Result<Tensor> Tensor::bits_as(DType dtype, std::span<const int64_t> shape) cons
   Tensor t = *this;
   t.dtype_ = dtype;
   t.offset_ = skipped / size_of(dtype);
-  t.shape_.assign(shape.begin(), shape.end());
+  t.shape_ = shape;
   t.strides_ = row_major(shape);
   return t;
 }
@@ -402,7 +402,7 @@ Status Tensor::copy(const Tensor& other, bool may_queue) const {
   // To another device, or on the CPU.
   KILN_TRY(std::vector<std::byte> packed, other.to_bytes());
   if (is_contiguous()) return to.copy_in(address(), packed.data(), bytes, stream_of(*storage_));
-  std::vector<int64_t> strides = row_major(shape_);
+  const Dims strides = row_major(shape_);
   if (!storage_->device->is_cuda()) {
     copy_strided(reinterpret_cast<void*>(address()), strides_, packed.data(), strides, shape_, size_of(dtype_));
     return {};

@@ -42,6 +42,23 @@ TEST(Tensor, ShapesStridesAndAddresses) {
   EXPECT_EQ(row.device(), cpu());
 }
 
+// More dimensions than lie in the handle itself.
+TEST(Tensor, HandlesOfManyDimensionsAreCopiedAndMoved) {
+  const Shape shape = {2, 1, 3, 1, 2, 1, 2, 5};
+  const Tensor t = iota(shape);
+  Tensor copy = t, other = iota({4});
+  other = copy;
+  Tensor moved = std::move(copy);
+  copy = iota({2, 2});
+  moved = std::move(moved);
+  for (const Tensor& each : {t, other, moved}) {
+    EXPECT_EQ(Shape(each.shape().begin(), each.shape().end()), shape);
+    EXPECT_EQ(each.to_doubles()->at(119), 119);
+  }
+  EXPECT_EQ(copy.rank(), 2);
+  EXPECT_EQ(other.view(Shape{6, 20})->strides()[0], 20);
+}
+
 TEST(Tensor, EmptyAndScalarShapes) {
   Tensor none = *Tensor::zeros(cpu(), DType::kF32, Shape{0, 4});
   EXPECT_EQ(none.numel(), 0);
