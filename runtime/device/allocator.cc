@@ -16,6 +16,7 @@ constexpr int64_t kSmallLimit = kMiB;  // blocks up to this come from small segm
 constexpr int64_t kSmallSegment = 2 * kMiB;
 constexpr int64_t kMediumLimit = 10 * kMiB;  // blocks up to this share a segment
 constexpr int64_t kMediumSegment = 20 * kMiB;
+constexpr size_t kMostKept = 16;  // freed blocks that are not joined with their neighbours yet
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
@@ -72,8 +73,13 @@ Result<Block*> Allocator::allocate(int64_t bytes, StreamImpl& stream) {
   if (bytes > INT64_MAX / 2) return out_of_memory(0);
   int64_t size = round_up(std::max<int64_t>(bytes, 1), kGranule);
   bool small = size <= kSmallLimit;
-  collect_pending(false);
-  Block* block = take_cached(size, small, stream.order());
+  if (!pending_.empty()) collect_pending(false);
+  Block* block = small ? take_kept(size, stream.order()) : nullptr;
+  if (!block) block = take_cached(size, small, stream.order());
+  if (!block && !kept_.empty()) {
+    pool_kept();
+    block = take_cached(size, small, stream.order());
+  }
   if (!block) {
     int64_t reserve = segment_bytes(size), given_back = 0;
     Result<DeviceAddress> address = backend_.reserve(reserve);
@@ -107,7 +113,7 @@ Result<Block*> Allocator::allocate(int64_t bytes, StreamImpl& stream) {
       ++stats_.segments;
     }
   }
-  split(block, size);
+  if (block->bytes != size) split(block, size);
   block->in_use = true;
   stats_.allocated += block->bytes;
   stats_.peak = std::max(stats_.peak, stats_.allocated);
@@ -121,7 +127,7 @@ void Allocator::free(Block* block) {
   if (const auto graph = graphs_.find(block->order); graph != graphs_.end()) {
     // Where the work of other streams is part of the graph, nothing tells when it is done.
     if (block->other_streams.empty())
-      make_free(block);
+      keep(block);
     else
       graph->second.held.push_back(block);
     return;
@@ -133,7 +139,7 @@ void Allocator::free(Block* block) {
   Pending freed{block, {}};
   record_ends(freed);
   if (freed.events.empty() && others.empty())
-    make_free(block);
+    keep(block);
   else
     pending_.push_back(std::move(freed));
 }
@@ -180,6 +186,7 @@ bool Allocator::knows(const StreamImpl& stream) {
 
 void Allocator::stream_closed(const StreamImpl& stream) {
   std::lock_guard lock(mutex_);
+  pool_kept();
   // Cached blocks of a closed stream would never be reused; the default stream takes them over.
   uint64_t heir = backend_.default_stream().id();
   for (Block* block : blocks_) {
@@ -206,6 +213,7 @@ void Allocator::graph_launched(uint64_t order, StreamImpl& stream) {
 
 void Allocator::close_graph(uint64_t order) {
   std::lock_guard lock(mutex_);
+  pool_kept();
   const GraphMemory graph = std::move(graphs_.at(order));
   graphs_.erase(order);
   StreamImpl& heir = backend_.default_stream();
@@ -229,6 +237,7 @@ void Allocator::close_graph(uint64_t order) {
 void Allocator::trim() {
   std::lock_guard lock(mutex_);
   collect_pending(true);
+  pool_kept();
   release_cached();
 }
 
@@ -237,7 +246,31 @@ MemoryStats Allocator::stats() const {
   return stats_;
 }
 
-// Adjacent free blocks are merged at once, so that a segment does not fragment.
+void Allocator::keep(Block* block) {
+  // Of large ones the best fit is wanted, for which all have to be in their pools.
+  if (!block->small) return make_free(block);
+  block->in_use = false;
+  kept_.push_back(block);
+  if (kept_.size() <= kMostKept) return;
+  make_free(kept_.front());
+  kept_.erase(kept_.begin());
+}
+
+Block* Allocator::take_kept(int64_t bytes, uint64_t order) {
+  const auto found = std::ranges::find_if(kept_.rbegin(), kept_.rend(),
+                                          [&](const Block* b) { return b->bytes == bytes && b->order == order; });
+  if (found == kept_.rend()) return nullptr;
+  Block* block = *found;
+  kept_.erase(std::next(found).base());
+  return block;
+}
+
+void Allocator::pool_kept() {
+  for (Block* block : kept_) make_free(block);
+  kept_.clear();
+}
+
+// Adjacent free blocks are merged, so that a segment does not fragment.
 void Allocator::make_free(Block* block) {
   block->in_use = false;
   if (block->next && !block->next->in_use && pool(*block->next).erase(block->next)) absorb_next(block);

@@ -1,10 +1,10 @@
 // The caching allocator of a device: memory is taken from the backend in segments, handed out in blocks and kept for
 // reuse.
 //
-// Invariants: the blocks of a segment tile it in address order; no two neighbouring blocks are both free; a free block
-// is in exactly one pool, ordered by size. A freed block is reused at once by the stream that it was allocated for
-// (that stream's order makes it safe); a block that other streams used waits until the events recorded on them at
-// free() have passed.
+// Invariants: the blocks of a segment tile it in address order; a free block is in exactly one pool, ordered by size,
+// and no neighbour of it is in one; or it is among the few small ones that were freed last, which the next allocation
+// of its size takes as it is. A freed block is reused at once by the stream that it was allocated for (that stream's
+// order makes it safe); a block that other streams used waits until the events recorded on them at free() have passed.
 //
 // What is allocated while a stream captures a graph is used in the order of the graph (StreamImpl::order()), from
 // segments that are the graph's alone: a block that the capture frees is used again by the same capture, and by nothing
@@ -94,6 +94,10 @@ class Allocator {
   Pool& pool(const Block& block) { return pools_[{block.order, block.small}]; }
   void record_ends(Pending& freed);
   void make_free(Block* block);
+  /// Among the small ones that were freed last, of which the oldest goes to its pool.
+  void keep(Block* block);
+  Block* take_kept(int64_t bytes, uint64_t order);
+  void pool_kept();
   void collect_pending(bool wait);
   Block* take_cached(int64_t bytes, bool small, uint64_t order);
   void split(Block* block, int64_t bytes);
@@ -106,7 +110,8 @@ class Allocator {
   std::map<std::pair<uint64_t, bool>, Pool> pools_;  // by (order, small)
   std::map<uint64_t, GraphMemory> graphs_;           // by their order
   std::list<Pending> pending_;
-  std::set<Block*> blocks_;  // every block, for the destructor
+  std::vector<Block*> kept_;  // the last one last
+  std::set<Block*> blocks_;   // every block, for the destructor
   MemoryStats stats_;
 };
 

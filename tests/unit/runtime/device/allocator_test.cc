@@ -122,6 +122,27 @@ TEST(Allocator, SmallBlocksShareASegmentAndMergeAgain) {
   EXPECT_EQ(backend.used, 0);
 }
 
+TEST(Allocator, TheLastOfItsSizeThatWasFreedIsTakenAsItIs) {
+  FakeBackend backend(1000 * kMiB);
+  Allocator allocator(backend, "cuda:0");
+  auto side = *backend.new_stream();
+  Block* first = *allocator.allocate(4096, backend.stream);
+  Block* second = *allocator.allocate(4096, backend.stream);
+  Block* other = *allocator.allocate(1024, backend.stream);
+  for (Block* b : {first, second, other}) allocator.free(b);
+  EXPECT_EQ(*allocator.allocate(4096, backend.stream), second);
+  EXPECT_EQ(*allocator.allocate(1000, backend.stream), other);
+  EXPECT_NE((*allocator.allocate(4096, *side))->address, first->address) << "another stream's order";
+  EXPECT_EQ(*allocator.allocate(4096, backend.stream), first);
+  // Of many that were freed the oldest are joined again, and the rest when nothing else will do.
+  std::vector<Block*> blocks;
+  const int reserves = backend.reserves;
+  for (int i = 0; i < 100; ++i) blocks.push_back(*allocator.allocate(8192, backend.stream));
+  for (Block* b : blocks) allocator.free(b);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(allocator.allocate(400 * 1024, backend.stream).ok());
+  EXPECT_EQ(backend.reserves, reserves);
+}
+
 TEST(Allocator, OutOfMemoryGivesTheCacheBackFirst) {
   FakeBackend backend(100 * kMiB);
   Allocator allocator(backend, "cuda:0");
