@@ -10,6 +10,7 @@
 #include "runtime/device/device.h"
 #include "runtime/expr/node.h"
 #include "support/diag.h"
+#include "support/free_list.h"
 #include "support/hash.h"
 
 namespace kiln {
@@ -166,6 +167,12 @@ ExprNode::~ExprNode() {
   }
 }
 
+std::shared_ptr<ExprNode> ExprNode::make() { return std::allocate_shared<ExprNode>(FreeListAllocator<ExprNode>()); }
+
+bool is_first_operation(const ExprNode& n) {
+  return n.is_pending() && std::ranges::none_of(n.operands, [](const auto& o) { return o->is_pending(); });
+}
+
 uint64_t next_visit() {
   static std::atomic<uint64_t> visits{0};
   return ++visits;
@@ -295,22 +302,23 @@ std::optional<Tensor> view_of(const Tensor& base, const fusion::Node& node) {
 
 using namespace runtime;
 
-Expr::Expr(Tensor tensor) : node_(std::make_shared<ExprNode>()) {
-  node_->node = fusion::input(tensor.dtype(), {tensor.shape().begin(), tensor.shape().end()},
-                              {tensor.strides().begin(), tensor.strides().end()}, 1);
+Expr::Expr(Tensor tensor) : node_(ExprNode::make()) {
+  // Strides and alignment are the tensor's own.
+  node_->node.dtype = tensor.dtype();
+  node_->node.shape.assign(tensor.shape().begin(), tensor.shape().end());
   node_->device = tensor.device();
   node_->value = std::move(tensor);
 }
 
 Expr Expr::scalar(std::variant<bool, int64_t, double> value) {
-  auto node = std::make_shared<ExprNode>();
+  auto node = ExprNode::make();
   node->node = fusion::scalar(value);
   return Expr(std::move(node));
 }
 
 Expr Expr::iota(const Device& device, int64_t n, DType dtype) {
   KILN_ASSERT(n >= 0 && is_int(dtype) && dtype != DType::kI1, "iota of {} {}", n, name(dtype));
-  auto node = std::make_shared<ExprNode>();
+  auto node = ExprNode::make();
   node->node.op = ExprOp::kIota;
   node->node.dtype = dtype;
   node->node.shape = node->node.attributes.shape = {n};
@@ -320,7 +328,7 @@ Expr Expr::iota(const Device& device, int64_t n, DType dtype) {
 
 Expr Expr::full(const Device& device, std::vector<int64_t> shape, std::variant<bool, int64_t, double> value,
                 DType dtype) {
-  auto node = std::make_shared<ExprNode>();
+  auto node = ExprNode::make();
   node->node.op = ExprOp::kFull;
   node->node.dtype = dtype;
   node->node.attributes.value = value;
@@ -376,11 +384,6 @@ bool Expr::is_view() const {
 const Tensor* Expr::tensor() const { return node_->value ? &node_->value : nullptr; }
 
 namespace {
-
-/// One operation on what has its value: most are asked about as such, and need no walk.
-bool is_first_operation(const ExprNode& n) {
-  return n.is_pending() && std::ranges::none_of(n.operands, [](const auto& o) { return o->is_pending(); });
-}
 
 /// Whether something that is pending in it, or a leaf of that, is so; the walk goes no further than the first.
 template <class Test>
@@ -562,17 +565,24 @@ std::vector<const Storage*> Expr::read_in_full() const {
 }
 
 Result<Expr> apply(ExprOp op, std::span<const Expr> operands, ExprAttributes attributes) {
-  auto node = std::make_shared<ExprNode>();
-  std::vector<const fusion::Node*> nodes;
-  std::vector<int> positions;
-  nodes.reserve(operands.size()), positions.reserve(operands.size()), node->operands.reserve(operands.size());
+  auto node = ExprNode::make();
+  constexpr size_t kFew = 4;  // operands of most
+  std::array<const fusion::Node*, kFew> few_nodes;
+  std::array<int, kFew> few_positions;
+  std::vector<const fusion::Node*> many_nodes(operands.size() > kFew ? operands.size() : 0);
+  std::vector<int> many_positions(many_nodes.size());
+  const bool are_few = many_nodes.empty();
+  const std::span nodes(are_few ? few_nodes.data() : many_nodes.data(), operands.size());
+  const std::span positions(are_few ? few_positions.data() : many_positions.data(), operands.size());
+  node->operands.reserve(operands.size());
   const ExprNode* first = nullptr;
   for (const Expr& e : operands) {
     if (!e) return error(ErrorKind::kValue, "{} of an empty expression", name(op));
     const ExprNode& n = *e.node();
     if (n.value && n.value.is_freed()) return freed_error("a tensor of the expression");
-    positions.push_back(static_cast<int>(nodes.size()));
-    nodes.push_back(&n.node);
+    const size_t at = node->operands.size();
+    positions[at] = static_cast<int>(at);
+    nodes[at] = &n.node;
     node->operands.push_back(e.shared());
     node->record_with(n);
     if (n.is_pending()) {

@@ -541,7 +541,7 @@ Result<Expr> with_gradient(Tensor value, std::span<const Expr> operands, Gradien
 Expr detached(const Expr& of) {
   if (!of.node()->records()) return of;
   if (of.node()->value) return Expr(of.node()->value);
-  auto n = std::make_shared<ExprNode>();
+  auto n = ExprNode::make();
   n->node = of.node()->node;
   // A reshape to its own shape; a walk of gradients ends where it finds `constant`.
   n->node.op = ExprOp::kReshape;

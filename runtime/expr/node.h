@@ -40,6 +40,8 @@ struct ExprNode {
 
   ExprNode() = default;
   ~ExprNode();  // without recursing as deep as the expression is
+  /// From a list of free ones.
+  static std::shared_ptr<ExprNode> make();
   ExprNode(const ExprNode&) = delete;
   ExprNode& operator=(const ExprNode&) = delete;
   bool is_scalar() const { return node.op == ExprOp::kScalar; }
@@ -51,6 +53,9 @@ struct ExprNode {
   void record_with(const ExprNode& operand);
   void set_value(Tensor v);
 };
+
+/// One operation on what has its value: most are asked about as such, and need no walk.
+bool is_first_operation(const ExprNode& n);
 
 /// For ExprNode::visit, which marks what a walk has visited in place of a set. No walk is 0.
 uint64_t next_visit();
