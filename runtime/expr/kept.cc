@@ -2,7 +2,7 @@
 #include "runtime/expr/kept.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <optional>
 #include <unordered_set>
 
 #include "runtime/expr/plan.h"
@@ -55,7 +55,8 @@ Reads gradient_reads(const ExprNode& n, const ExprNode& operand) {
   }
 }
 
-/// What is pending in some roots, with its readers there.
+/// What is pending in some roots, with its readers there. Only until the next walk: it numbers nodes by their
+/// positions.
 class PendingGraph {
  public:
   explicit PendingGraph(const Nodes& roots) {
@@ -66,14 +67,17 @@ class PendingGraph {
       work.pop_back();
       if (!n->is_pending() || n->visit == visit) continue;
       n->visit = visit;
-      for (const auto& operand : n->operands) {
-        if (!operand->is_pending()) continue;
-        readers_[operand.get()].push_back(nodes_.size());
-        work.push_back(operand);
-      }
+      n->position = static_cast<int>(nodes_.size());
+      for (const auto& operand : n->operands)
+        if (operand->is_pending() && operand->visit != visit) work.push_back(operand);
       nodes_.push_back(std::move(n));
     }
-    for (const auto& n : roots) roots_.insert(n.get());
+    uses_.resize(nodes_.size());
+    for (size_t i = 0; i < nodes_.size(); ++i)
+      for (const auto& operand : nodes_[i]->operands)
+        if (operand->is_pending() && uses_of(*operand).readers++ == 0) uses_of(*operand).reader = i;
+    for (const auto& n : roots)
+      if (n->is_pending()) uses_of(*n).is_root = true;
   }
 
   const Nodes& nodes() const { return nodes_; }
@@ -81,30 +85,30 @@ class PendingGraph {
   /// Somebody holds it who is not computed now: a variable of a program, or what is pending beside the roots or was
   /// computed and has a gradient.
   bool is_read_elsewhere(const std::shared_ptr<ExprNode>& n) const {
-    return !is_root(*n) && n.use_count() > 1 + static_cast<long>(readers_.at(n.get()).size());
+    return !uses_of(*n).is_root && n.use_count() > 1 + uses_of(*n).readers;
   }
   /// It is a product, or as large as one that it is made of by operations on elements.
   bool is_of_product(const ExprNode& n) {
     if (n.node.op == ExprOp::kMatMul) return true;
     const ExprKind kind = info(n.node.op).kind;
     if (kind != ExprKind::kPointwise && kind != ExprKind::kView) return false;
-    const auto [known, is_new] = of_product_.try_emplace(&n, false);
-    if (!is_new) return known->second;
-    const bool found = std::ranges::any_of(n.operands, [&](const auto& operand) {
-      return operand->is_pending() && fusion::numel(operand->node.shape) == fusion::numel(n.node.shape) &&
-             is_of_product(*operand);
-    });
-    return of_product_[&n] = found;
+    Uses& own = uses_of(n);
+    if (!own.of_product)
+      own.of_product = std::ranges::any_of(n.operands, [&](const auto& operand) {
+        return operand->is_pending() && fusion::numel(operand->node.shape) == fusion::numel(n.node.shape) &&
+               is_of_product(*operand);
+      });
+    return *own.of_product;
   }
 
   /// What a product's gradients, or those of what is made of it alone, read of its elements: the last of the operations
   /// behind it through which gradients pass unseen. Null where nothing of it is read.
   std::shared_ptr<ExprNode> read_by_gradients(const std::shared_ptr<ExprNode>& product) const {
     const std::shared_ptr<ExprNode>* at = &product;  // of the graph: one more owner would count as a reader
-    while (!is_root(**at)) {
-      const std::vector<size_t>& readers = readers_.at(at->get());
-      if (readers.size() > 1 || is_read_elsewhere(*at)) break;
-      const std::shared_ptr<ExprNode>& reader = nodes_[readers[0]];
+    while (!uses_of(**at).is_root) {
+      const Uses& uses = uses_of(**at);
+      if (uses.readers > 1 || is_read_elsewhere(*at)) break;
+      const std::shared_ptr<ExprNode>& reader = nodes_[uses.reader];
       const Reads reads = gradient_reads(*reader, **at);
       if (reads == Reads::kOperand) break;
       const int64_t size = fusion::numel(reader->node.shape), own = fusion::numel((*at)->node.shape);
@@ -116,12 +120,17 @@ class PendingGraph {
   }
 
  private:
-  bool is_root(const ExprNode& n) const { return roots_.contains(&n); }
+  struct Uses {
+    long readers = 0;
+    size_t reader = 0;  // the first
+    bool is_root = false;
+    std::optional<bool> of_product;  // once it is known
+  };
+  Uses& uses_of(const ExprNode& n) { return uses_[static_cast<size_t>(n.position)]; }
+  const Uses& uses_of(const ExprNode& n) const { return uses_[static_cast<size_t>(n.position)]; }
 
   Nodes nodes_;
-  std::unordered_map<const ExprNode*, std::vector<size_t>> readers_;  // positions in nodes_; of all but roots
-  std::unordered_set<const ExprNode*> roots_;
-  std::unordered_map<const ExprNode*, bool> of_product_;
+  std::vector<Uses> uses_;  // of each
 };
 
 /// Behind views, which share its memory.
@@ -148,6 +157,10 @@ void runtime::append_read_elsewhere(const Nodes& roots, std::vector<Expr>& to) {
 }
 
 Status run_and_keep(std::span<const Expr> exprs, bool for_gradients) {
+  if (exprs.size() == 1 && is_first_operation(*exprs[0].node())) {  // there is nothing that could be kept
+    auto result = run(exprs[0]);
+    return result.ok() ? Status() : Status(std::move(result.error()));
+  }
   Nodes roots, kept;
   for (const Expr& e : exprs) roots.push_back(e.shared());
   PendingGraph graph(roots);
