@@ -215,27 +215,30 @@ Status BoundStep::launch() const {
   return done.ok() ? Status() : Status(std::move(done.error()));
 }
 
-Result<Binding> bind_plan(std::shared_ptr<const PreparedPlan> prepared, std::span<const Tensor> leaves,
-                          const Device& device, const ExprWalk* numbers, std::span<const std::pair<int, Tensor>> given,
-                          bool own_turns) {
-  trace::Scope span(trace::kSpans, trace::Step::kBind);
-  std::vector<Tensor> slots, values;
-  values.reserve(prepared->plan.values.size());
-  for (int64_t bytes : prepared->slot_bytes) {
+namespace {
+
+using Given = std::span<const std::pair<int, Tensor>>;
+
+/// The tensors of a plan's values, of which there are as many as `values` has places.
+Status place_values(const PreparedPlan& prepared, std::span<const Tensor> leaves, const Device& device, Given given,
+                    bool own_turns, std::span<Tensor> values) {
+  std::vector<Tensor> slots;
+  slots.reserve(prepared.slot_bytes.size());
+  for (int64_t bytes : prepared.slot_bytes) {
     KILN_TRY(Tensor t, Tensor::empty(device, DType::kU8, std::span<const int64_t>(&bytes, 1)));
     slots.push_back(std::move(t));
   }
-  for (size_t i = 0; i < prepared->plan.values.size(); ++i) {
-    const fusion::Value& v = prepared->plan.values[i];
+  for (size_t i = 0; i < values.size(); ++i) {
+    const fusion::Value& v = prepared.plan.values[i];
     const auto own = std::ranges::find(given, static_cast<int>(i), &std::pair<int, Tensor>::first);
-    Tensor t;
+    Tensor& t = values[i];
     KILN_ASSERT(!v.put || own != given.end(), "a put without a tensor to put into");
     if (own != given.end()) {
       t = own->second;
     } else if (v.input >= 0) {
-      t = leaves[static_cast<size_t>(prepared->leaf_of_node[static_cast<size_t>(v.input)])];
+      t = leaves[static_cast<size_t>(prepared.leaf_of_node[static_cast<size_t>(v.input)])];
     } else if (v.zeros) {
-      KILN_TRY(t, own_turns ? Tensor::zeros(device, v.dtype, v.shape) : prepared->totals.of_stream(device, i, v.shape));
+      KILN_TRY(t, own_turns ? Tensor::zeros(device, v.dtype, v.shape) : prepared.totals.of_stream(device, i, v.shape));
     } else if (v.turns) {
       KILN_TRY(t, own_turns ? Tensor::zeros(device, v.dtype, v.shape) : turns_of_stream(device));
     } else if (!v.output && v.slot >= 0) {
@@ -243,8 +246,64 @@ Result<Binding> bind_plan(std::shared_ptr<const PreparedPlan> prepared, std::spa
     } else {
       KILN_TRY(t, Tensor::empty(device, v.dtype, v.shape));
     }
-    values.push_back(std::move(t));
   }
+  return {};
+}
+
+Status place_outputs(Binding& binding) {
+  const fusion::Plan& plan = binding.plan->plan;
+  binding.outputs.reserve(plan.outputs.size());
+  for (const fusion::View& view : plan.outputs) {
+    const Tensor& value = binding.values[static_cast<size_t>(view.value)];
+    const bool is_put = plan.values[static_cast<size_t>(view.value)].put;
+    KILN_TRY(binding.outputs.emplace_back(), is_put ? Result<Tensor>(value) : part(value, view));
+  }
+  return {};
+}
+
+/// A binding whose arguments point to its values already: gives it other tensors, and the numbers of an expression.
+Status bind_again(Binding& binding, std::shared_ptr<const PreparedPlan> prepared, std::span<const Tensor> leaves,
+                  const Device& device, const ExprWalk& numbers, Given given) {
+  trace::Scope span(trace::kSpans, trace::Step::kBind);
+  KILN_CHECK_OK(place_values(*prepared, leaves, device, given, /*own_turns=*/false, binding.values));
+  binding.plan = std::move(prepared);
+  const std::vector<fusion::Group>& groups = binding.plan->plan.groups;
+  size_t offset = 0;
+  for (size_t g = 0; g < groups.size(); ++g)
+    for (size_t i = 0; i < groups[g].arguments.size(); ++i) {
+      const fusion::Argument& a = groups[g].arguments[i];
+      if (is_open_number(a, &numbers)) {
+        binding.steps[g].args[i] = number_argument(a, &numbers);
+      } else if (const auto* t = std::get_if<fusion::TensorArg>(&a.value); t && t->offset != 0) {
+        const Tensor& value = binding.values[static_cast<size_t>(t->value)];
+        KILN_TRY(binding.offsets[offset], value.as_strided({}, {}, value.offset() + t->offset));
+        ++offset;
+      }
+    }
+  return place_outputs(binding);
+}
+
+}  // namespace
+
+SpareBinding::~SpareBinding() { delete spare_.load(); }
+
+std::unique_ptr<Binding> SpareBinding::take() const { return std::unique_ptr<Binding>(spare_.exchange(nullptr)); }
+
+void SpareBinding::give(std::unique_ptr<Binding> binding) const {
+  // A product's step has tensors of its own, which no value's place stands for.
+  if (std::ranges::any_of(binding->steps, [](const BoundStep& s) { return !s.kernel; })) return;
+  for (Tensor& t : binding->values) t = {};
+  for (Tensor& t : binding->offsets) t = {};
+  binding->outputs.clear();
+  binding->plan.reset();  // which holds this
+  const std::unique_ptr<Binding> other(spare_.exchange(binding.release()));
+}
+
+Result<Binding> bind_plan(std::shared_ptr<const PreparedPlan> prepared, std::span<const Tensor> leaves,
+                          const Device& device, const ExprWalk* numbers, Given given, bool own_turns) {
+  trace::Scope span(trace::kSpans, trace::Step::kBind);
+  std::vector<Tensor> values(prepared->plan.values.size());
+  KILN_CHECK_OK(place_values(*prepared, leaves, device, given, own_turns, values));
   return bind_values(std::move(prepared), std::move(values), numbers);
 }
 
@@ -277,11 +336,7 @@ Result<Binding> bind_values(std::shared_ptr<const PreparedPlan> prepared, std::v
     }
     out.steps.push_back(std::move(step));
   }
-  for (const fusion::View& view : plan.outputs) {
-    const Tensor& value = out.values[static_cast<size_t>(view.value)];
-    const bool is_put = plan.values[static_cast<size_t>(view.value)].put;
-    KILN_TRY(out.outputs.emplace_back(), is_put ? Result<Tensor>(value) : part(value, view));
-  }
+  KILN_CHECK_OK(place_outputs(out));
   return out;
 }
 
@@ -310,11 +365,18 @@ Status launch_together(std::span<ExprNode* const> roots, const Device& device, E
     const int value = homes[i] ? value_in_place(*prepared, leaves, i, homes[i]) : -1;
     if (value >= 0) given.emplace_back(value, homes[i]);
   }
-  KILN_TRY(Binding binding, bind_plan(std::move(prepared), leaves, device, &walk, given));
-  if (!binding.plan->are_compiled->exchange(true)) KILN_CHECK_OK(compile_kernels(binding, device));
-  KILN_CHECK_OK(binding.launch());
+  std::unique_ptr<Binding> binding = prepared->spare.take();
+  if (binding) {
+    KILN_CHECK_OK(bind_again(*binding, prepared, leaves, device, walk, given));
+  } else {
+    KILN_TRY(Binding made, bind_plan(prepared, leaves, device, &walk, given));
+    binding = std::make_unique<Binding>(std::move(made));
+  }
+  if (!prepared->are_compiled->exchange(true)) KILN_CHECK_OK(compile_kernels(*binding, device));
+  KILN_CHECK_OK(binding->launch());
   for (const ExprNode* n : walk.order) n->was_part = true;
-  for (size_t i = 0; i < roots.size(); ++i) roots[i]->set_value(binding.outputs[i]);
+  for (size_t i = 0; i < roots.size(); ++i) roots[i]->set_value(std::move(binding->outputs[i]));
+  prepared->spare.give(std::move(binding));
   return {};
 }
 

@@ -14,7 +14,24 @@
 
 namespace kiln::runtime {
 
-/// A plan with its kernels. Shared by every expression of the same structure; never changes but for the totals.
+struct Binding;
+
+/// What a plan's last launch was bound to, without its tensors: the next one puts its own there, and makes no steps and
+/// arguments anew. Empty while a launch has it; another thread's makes its own then.
+class SpareBinding {
+ public:
+  SpareBinding() = default;
+  SpareBinding(const SpareBinding&) {}  // of an edited plan, whose kernels are others
+  ~SpareBinding();
+  std::unique_ptr<Binding> take() const;
+  void give(std::unique_ptr<Binding> binding) const;
+
+ private:
+  mutable std::atomic<Binding*> spare_ = nullptr;
+};
+
+/// A plan with its kernels. Shared by every expression of the same structure; never changes but for the totals and the
+/// spare binding.
 struct PreparedPlan {
   fusion::Plan plan;
   std::vector<int> leaf_of_node;    // of the planned graph; -1: no leaf
@@ -22,6 +39,7 @@ struct PreparedPlan {
   std::optional<MatmulImpl> impl;   // of products
   std::vector<int64_t> slot_bytes;  // temporaries that share memory
   Totals totals;                    // which launches of its scans leave to the next
+  SpareBinding spare;
   std::shared_ptr<std::atomic<bool>> are_compiled = std::make_shared<std::atomic<bool>>(false);  // its kernels
 };
 

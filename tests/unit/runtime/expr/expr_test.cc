@@ -254,6 +254,24 @@ TEST(Expr, AnotherNumberPlansAndCompilesNothing) {
   EXPECT_NEAR(power(2.7).to_doubles()->at(5), std::pow(std::abs(x.to_doubles()->at(5)), 2.7), 1e-4);
 }
 
+// A plan keeps its steps from one run to the next, with places for tensors, and none of these.
+TEST(Expr, WhatIsRunAgainHoldsNoTensorOfTheRunBefore) {
+  auto run_of = [&](const Tensor& x, double factor) {
+    // Parts that begin at other elements of one tensor are arguments of their own.
+    const Expr a(*x.as_strided(Shape{4, 5000}, Shape{5000, 1}, 0)),
+        b(*x.as_strided(Shape{4, 5000}, Shape{5000, 1}, 25000));
+    return *run(op(ExprOp::kAdd, {op(ExprOp::kMul, {a, Expr::scalar(factor)}), b}));
+  };
+  for (const double factor : {3.25, -1.75, 7.5}) {
+    const Tensor x = random_tensor({9, 5000}, static_cast<uint64_t>(100 * std::abs(factor)));
+    const Tensor y = run_of(x, factor);
+    EXPECT_EQ(x.holders(), 1);
+    EXPECT_EQ(y.holders(), 1);
+    const std::vector<double> from = *x.to_doubles(), to = *y.to_doubles();
+    for (size_t i = 0; i < to.size(); i += 997) EXPECT_NEAR(to[i], from[i] * factor + from[i + 25000], 1e-5);
+  }
+}
+
 /// Powers by roots are within two units in the last place, and what pow gives where it is no number.
 TEST(Expr, PowersOfQuarters) {
   std::vector<double> in = {0.0, -0.0, INFINITY, -INFINITY, NAN, -1.0, 1.0, 1e-40, 3e38, 1e-45};
