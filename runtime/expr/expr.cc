@@ -101,56 +101,76 @@ void collect(const ExprNode& n, uint64_t visit, LeavesByMemory& leaves, ExprWalk
 }
 
 /// The bytes are equal only where one plan fits both graphs: lists have their lengths in front, so none runs into the
-/// next.
+/// next. `room` is asked for in front of what is written, once for a node: keys are made for each launch.
 class KeyText {
  public:
-  void reserve(size_t bytes) { text_.resize(bytes); }
-  void byte(int v) { *room(1) = static_cast<char>(v); }
-  void word(int64_t v) { std::memcpy(room(sizeof v), &v, sizeof v); }
+  explicit KeyText(std::string& text) : text_(text), at_(text.data()), end_(at_ + text.size()) {}
+  void room(size_t bytes) {
+    if (static_cast<size_t>(end_ - at_) >= bytes) return;
+    const size_t used = this->used();
+    text_.resize(2 * (used + bytes));
+    at_ = text_.data() + used;
+    end_ = text_.data() + text_.size();
+  }
+  void byte(int v) { *at_++ = static_cast<char>(v); }
+  void number(int v) { put(v); }
+  void word(int64_t v) { put(v); }
   template <class Range>
   void words(const Range& values) {
     byte(static_cast<int>(values.size()));
     for (auto v : values) word(static_cast<int64_t>(v));
   }
-  void text(std::string_view v) { std::memcpy(room(v.size()), v.data(), v.size()); }
-  std::string take() {
-    text_.resize(used_);
-    return std::move(text_);
+  void text(std::string_view v) {
+    std::memcpy(at_, v.data(), v.size());
+    at_ += v.size();
   }
+  size_t used() const { return static_cast<size_t>(at_ - text_.data()); }
+  /// Bytes of words().
+  static size_t room_of(size_t values) { return 1 + values * sizeof(int64_t); }
 
  private:
-  /// Grows by doubling: keys are long, and made of single bytes and words.
-  char* room(size_t bytes) {
-    if (used_ + bytes > text_.size()) text_.resize(2 * (used_ + bytes));
-    char* at = text_.data() + used_;
-    used_ += bytes;
-    return at;
+  template <class T>
+  void put(T v) {
+    std::memcpy(at_, &v, sizeof v);
+    at_ += sizeof v;
   }
 
-  std::string text_;
-  size_t used_ = 0;
+  std::string& text_;
+  char *at_, *end_;
 };
 
 void append_attributes(const fusion::Node& n, bool is_argument, KeyText& key) {
   const ExprAttributes& a = n.attributes;
   if (n.op == ExprOp::kScalar) {
+    key.room(9);
     key.byte(static_cast<int>(a.value.index()) + (is_argument ? 8 : 0));
     if (!is_argument) key.word(bits_of(a.value));
     return;
   }
-  key.words(a.starts);
-  key.words(a.steps);
-  key.words(a.axes);
-  key.byte(a.keepdim + 2 * a.tf32 + 4 * a.any_outside + 8 * a.adds);
+  // What most operations do not say takes a bit each.
+  static const ExprAttributes kUsual;
+  const bool has_places = !a.starts.empty() || !a.steps.empty(), has_axes = !a.axes.empty();
+  const bool has_numbers = a.correction != kUsual.correction || a.eps != kUsual.eps;
+  key.room(1 + 3 * KeyText::room_of(std::max({a.starts.size(), a.steps.size(), a.axes.size()})) + 25);
+  key.byte(a.keepdim + 2 * a.tf32 + 4 * a.any_outside + 8 * a.adds + 16 * has_places + 32 * has_axes +
+           64 * has_numbers);
+  if (has_places) key.words(a.starts), key.words(a.steps);
+  if (has_axes) key.words(a.axes);
   if (n.op == ExprOp::kFull) {
     key.byte(static_cast<int>(a.value.index()));
     key.word(bits_of(a.value));
   }
-  key.word(std::bit_cast<int64_t>(a.correction));
-  key.word(std::bit_cast<int64_t>(a.eps));
+  if (has_numbers) {
+    key.word(std::bit_cast<int64_t>(a.correction));
+    key.word(std::bit_cast<int64_t>(a.eps));
+  }
   if (!a.function) return;
-  key.word(static_cast<int64_t>(a.function->text.size()));
-  key.text(a.function->name + '\n' + a.function->text);
+  const std::string &name = a.function->name, &text = a.function->text;
+  key.room(9 + name.size() + text.size());
+  key.word(static_cast<int64_t>(text.size()));
+  key.text(name);
+  key.byte('\n');
+  key.text(text);
 }
 
 }  // namespace
@@ -228,13 +248,12 @@ fusion::Graph ExprWalk::graph(std::span<const ExprName> names) const {
   return g;
 }
 
-std::string ExprWalk::key() const {
-  KeyText key;
-  constexpr size_t kBytesOfMost = 96;
-  key.reserve(kBytesOfMost * order.size());
+std::string_view ExprWalk::key(std::string& memory, std::string_view end) const {
+  KeyText key(memory);
   for (const ExprNode* n : order) {
     if (n->value) {
       const Tensor& t = n->value;
+      key.room(3 + 2 * KeyText::room_of(t.shape().size()));
       key.byte(static_cast<int>(ExprOp::kInput));
       key.byte(static_cast<int>(t.dtype()));
       // The alignment, not the address: a plan serves tensors wherever they lie.
@@ -243,17 +262,23 @@ std::string ExprWalk::key() const {
       key.words(t.strides());
       continue;
     }
+    key.room(7 + KeyText::room_of(n->node.shape.size()) + n->operands.size() * sizeof(int));
     key.byte(static_cast<int>(n->node.op));
     key.byte(static_cast<int>(n->node.dtype));
     key.words(n->node.shape);
-    key.byte(static_cast<int>(n->operands.size()));
-    for (const auto& operand : n->operands) key.word(operand->position);
+    key.number(static_cast<int>(n->operands.size()));
+    for (const auto& operand : n->operands) key.number(operand->position);
     append_attributes(n->node, is_argument[static_cast<size_t>(n->position)], key);
   }
-  if (roots.size() > 1) key.words(roots);
+  key.room(sizeof(int64_t) + roots.size() * sizeof(int) + any_order.size() + end.size());
+  if (roots.size() > 1) {
+    key.word(static_cast<int64_t>(roots.size()));
+    for (const int root : roots) key.number(root);
+  }
   if (std::ranges::find(any_order, true) != any_order.end())
     for (const bool any : any_order) key.byte(any);
-  return key.take();
+  key.text(end);
+  return {memory.data(), key.used()};
 }
 
 Result<Tensor> fill(ExprNode& n) {

@@ -84,8 +84,8 @@ Result<std::shared_ptr<MultiTensorPlan>> plan_of(const ExprWalk& walk, const Dev
              return std::unique_ptr<Companion>(std::make_unique<MultiTensorPlans>());
            }));
   auto& plans = *static_cast<MultiTensorPlans*>(companion);
-  std::string key = walk.key();
-  key.push_back(knob_on(Knob::kExact) ? 1 : 0);
+  std::string memory;
+  const std::string_view key = walk.key(memory, knob_on(Knob::kExact) ? "1" : "0");
   {
     std::lock_guard lock(plans.mutex);
     if (auto* found = plans.plans.find(key)) return *found;
@@ -103,7 +103,7 @@ Result<std::shared_ptr<MultiTensorPlan>> plan_of(const ExprWalk& walk, const Dev
     made->leaf_of_node.push_back(leaf == walk.leaves.end() ? -1 : static_cast<int>(leaf - walk.leaves.begin()));
   }
   std::lock_guard lock(plans.mutex);
-  return plans.plans.add(std::move(key), std::move(made), static_cast<size_t>(knob_limit(Knob::kPlanLimit)));
+  return plans.plans.add(std::string(key), std::move(made), static_cast<size_t>(knob_limit(Knob::kPlanLimit)));
 }
 
 int position_of(const Tensor& t, std::span<const Tensor> among) {

@@ -4,6 +4,8 @@
 #include <array>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/fusion/graph.h"
@@ -75,8 +77,9 @@ struct ExprWalk {
   explicit ExprWalk(std::span<const ExprNode* const> roots, std::vector<bool> any_order = {});
   /// Graph::nodes in the walk's order; names are those of `names`.
   fusion::Graph graph(std::span<const ExprName> names = {}) const;
-  /// What plans are kept by: everything but the numbers that are arguments of their kernels.
-  std::string key() const;
+  /// What plans are kept by: everything but the numbers that are arguments of their kernels. Behind it is `end`.
+  /// It lies in `memory`, whose length is not the key's.
+  std::string_view key(std::string& memory, std::string_view end) const;
 };
 
 /// The same elements of the same memory.

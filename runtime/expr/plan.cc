@@ -182,9 +182,11 @@ Result<std::shared_ptr<const PreparedPlan>> prepare(const ExprWalk& walk, const 
 
 Result<std::shared_ptr<const PreparedPlan>> cached_plan(const ExprWalk& walk, const Device& device, ExprVariant variant,
                                                         bool joins_totals) {
-  std::string key = walk.key();
-  key.push_back(static_cast<char>(variant));
-  key.push_back(static_cast<char>((knob_on(Knob::kExact) ? 1 : 0) + (joins_totals ? 2 : 0)));
+  // One for each kind of plan: a walk's own key does not say how it is planned.
+  const std::array<char, 2> how = {static_cast<char>(variant),
+                                   static_cast<char>((knob_on(Knob::kExact) ? 1 : 0) + (joins_totals ? 2 : 0))};
+  thread_local std::string memory;  // that of the keys before
+  const std::string_view key = walk.key(memory, {how.data(), how.size()});
   PlanCache& c = cache_of(device);
   trace::Scope step(trace::kSpans, trace::Step::kPlan);
   {
@@ -194,11 +196,12 @@ Result<std::shared_ptr<const PreparedPlan>> cached_plan(const ExprWalk& walk, co
       return *found;
     }
   }
+  std::string own_key(key);
   // Planned without the lock, as it takes milliseconds: two threads that need the same plan at a time both make it.
   KILN_TRY(std::shared_ptr<const PreparedPlan> made, prepare(walk, device, c.machine, variant, {}, joins_totals));
   std::lock_guard lock(c.mutex);
   ++c.stats.planned;
-  auto kept = c.plans.add(std::move(key), std::move(made), static_cast<size_t>(knob_limit(Knob::kPlanLimit)));
+  auto kept = c.plans.add(std::move(own_key), std::move(made), static_cast<size_t>(knob_limit(Knob::kPlanLimit)));
   c.stats.dropped = static_cast<int64_t>(c.plans.dropped());
   return kept;
 }
