@@ -29,6 +29,8 @@ void gather_on_one_device(Interp& in, std::span<const Value> values, std::vector
 
 }  // namespace
 
+bool is_operand(const Value& v) { return v.get<TensorObject>() || v.is_float() || v.is_bool() || v.is_small_int(); }
+
 std::optional<Expr> operand_of(const Value& v) {
   if (auto* t = v.get<TensorObject>()) return t->expr();
   if (v.is_float()) return Expr::scalar(v.real());
@@ -170,6 +172,7 @@ bool is_autocast_operand(DType d) { return d == DType::kF32 || is_small_float(d)
 
 Value compute(Interp& in, ExprOp op, std::span<const Value> values, ExprAttributes attributes) {
   std::vector<Expr> operands;
+  operands.reserve(values.size());
   for (const Value& v : values) {
     auto operand = operand_of(v);
     if (!operand) in.fail(ErrorKind::kType, "{} does not apply to '{}'", name(op), in.type_name(v));
@@ -262,7 +265,7 @@ std::optional<ExprOp> op_of(CompareOp op) {
 
 Value tensor_binary(Interp& in, BinaryOp op, const Value& left, const Value& right) {
   const bool both = left.get<TensorObject>() && right.get<TensorObject>();
-  if (!operand_of(left) || !operand_of(right) || (op == BinaryOp::kMatMul && !both))
+  if (!is_operand(left) || !is_operand(right) || (op == BinaryOp::kMatMul && !both))
     in.fail(ErrorKind::kType, "'{}' does not apply to '{}' and '{}'", ast::spelling(op), in.type_name(left),
             in.type_name(right));
   // torch's 3 / x is x.reciprocal() * 3, rounded twice.
@@ -350,7 +353,7 @@ std::optional<Value> TensorObject::in_place(Interp& in, BinaryOp op, const Value
 
 Value tensor_compare(Interp& in, CompareOp op, const Value& left, const Value& right) {
   const auto compared = op_of(op);
-  if (!operand_of(left) || !operand_of(right) || !compared) {
+  if (!is_operand(left) || !is_operand(right) || !compared) {
     if (op == CompareOp::kEq || op == CompareOp::kNe) return Value::boolean(op == CompareOp::kNe);
     in.fail(ErrorKind::kType, "'{}' does not apply to '{}' and '{}'", ast::spelling(op), in.type_name(left),
             in.type_name(right));

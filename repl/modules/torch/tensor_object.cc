@@ -377,6 +377,15 @@ Expr TensorObject::variable() const {
   return variable_;
 }
 
+const Expr& TensorObject::leaf() const {
+  const Tensor* known = leaf_ ? leaf_.tensor() : nullptr;
+  const bool is_current = known && known->storage() == tensor_.storage() && known->offset() == tensor_.offset() &&
+                          known->dtype() == tensor_.dtype() && std::ranges::equal(known->shape(), tensor_.shape()) &&
+                          std::ranges::equal(known->strides(), tensor_.strides());
+  if (!is_current) leaf_ = Expr(tensor_);
+  return leaf_;
+}
+
 void TensorObject::forget_variable() {
   if (variable_) tape_->note_change(variable_);
   variable_ = {};
@@ -416,6 +425,7 @@ void TensorObject::assign(Interp& in, const Expr& result) {
   if (is_leaf_) forget_variable();
   const PendingTensors& pending = *torch_state(in).pending();
   const bool has_memory = static_cast<bool>(tensor_), was_pending = is_pending();
+  leaf_ = {};  // it holds the memory as well, and is no other's unless something pending has it
   // Nobody has its memory but this object and the leaves of what is pending, of which the result is one.
   const bool alone = !has_memory || was_pending ||
                      (pending.only_leaves_hold(tensor_, result) && !pending.has_view_of(tensor_.storage().get()));
@@ -448,7 +458,7 @@ void TensorObject::become(Interp& in, const std::function<Expr()>& make) {
     if (own.shares_elements())
       in.fail_as_type("RuntimeError", "a tensor that has views, or is one, is changed in place while it has a gradient",
                       "help: x = x + y makes a new tensor");
-  } else if (changing(in).storage().use_count() > 1) {
+  } else if (leaf_ = {}; changing(in).storage().use_count() > 1) {
     in.fail_as_type("RuntimeError", "a tensor whose memory others share gets elements that have a gradient in place",
                     "help: x = x + y makes a new tensor; inside of torch.no_grad() nothing has a gradient");
   }
@@ -473,6 +483,7 @@ void TensorObject::share(Interp& in, Tensor memory) {
     forget_variable();
   else
     constant(in);
+  leaf_ = {};
   tensor_ = std::move(memory);
 }
 
@@ -480,7 +491,7 @@ void TensorObject::take_over(Interp& in, const Expr& expr) {
   if (pending_) pending_->remove(*this);
   pending_ = nullptr;
   tensor_ = {};
-  history_ = expr_ = {};
+  history_ = expr_ = leaf_ = {};
   times_computed_ = 0;
   held_ = expr.hold();
   if (const Tensor* t = expr.tensor()) {
@@ -802,7 +813,7 @@ bool TensorObject::truth(Interp& in) {
 }
 
 std::optional<Value> TensorObject::binary(Interp& in, BinaryOp op, const Value& other, bool reflected) {
-  if (!operand_of(other)) return complex_binary(in, op, Value(this), other, reflected);
+  if (!is_operand(other)) return complex_binary(in, op, Value(this), other, reflected);
   return reflected ? tensor_binary(in, op, other, Value(this)) : tensor_binary(in, op, Value(this), other);
 }
 
@@ -822,7 +833,7 @@ std::optional<Value> TensorObject::unary(Interp& in, UnaryOp op) {
 }
 
 std::optional<Value> TensorObject::compare(Interp& in, CompareOp op, const Value& other) {
-  if (!operand_of(other))
+  if (!is_operand(other))
     if (auto v = complex_compare(in, op, Value(this), other)) return v;
   return tensor_compare(in, op, Value(this), other);
 }

@@ -73,7 +73,7 @@ class TensorObject : public Object {
   Expr expr() const {
     need();
     if (is_leaf_ && !tape_->is_paused) return variable();
-    return expr_ ? expr_ : records() ? history_ : Expr(tensor_);
+    return expr_ ? expr_ : records() ? history_ : leaf();
   }
   /// While it is pending: what is computed for it.
   const Expr& pending_expr() const { return expr_; }
@@ -142,6 +142,8 @@ class TensorObject : public Object {
   void compute(Interp& in);
   void take_over(Interp& in, const Expr& expr);
   Expr variable() const;
+  /// Of what is computed; one for all that is made of it.
+  const Expr& leaf() const;
   /// Of a leaf, before its elements change.
   void forget_variable();
   void need() const {
@@ -153,6 +155,7 @@ class TensorObject : public Object {
   Tensor tensor_;
   Expr expr_;             // while it is pending
   mutable Expr history_;  // what it was made of, when it is computed and records
+  mutable Expr leaf_;     // of tensor_, from when something was made of it
   bool is_leaf_ = false;
   std::shared_ptr<Tape> tape_;               // once that knows it
   mutable Expr variable_;                    // of a leaf, made when it is first part of something
@@ -261,6 +264,8 @@ Value detached_value(Interp& in, TensorObject& t);
 /// The same of a tensor that records, inside of torch.no_grad(): what takes its elements does not record. Other values
 /// as they are.
 Value constant_if_paused(Interp& in, const Value& v);
+/// Whether there is an operand_of() it.
+bool is_operand(const Value& v);
 /// A tensor or number as an operand.
 std::optional<Expr> operand_of(const Value& v);
 /// A tensor of one value; on a GPU, and while a graph is captured, part of what is made of it until someone needs its
