@@ -23,7 +23,7 @@ def losses(model, make, x, y, loss_of, device, steps=6):
         nn.utils.clip_grad_norm_(model.parameters(), 5.0)
         optimizer.step()
         found.append(loss.item())
-    return found, [p.detach().cpu() for p in model.parameters()]
+    return found, [t.detach().cpu() for t in model.state_dict().values()]  # running statistics too
 
 def same(model, make, x, y, loss_of, tolerance=2e-4):
     a, p = losses(model, make, x, y, loss_of, "cuda")

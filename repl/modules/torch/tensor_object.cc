@@ -127,7 +127,16 @@ void PendingTensors::store(Interp& in, std::vector<Ref<TensorObject>> together,
     known.insert(&t);
     if (t.is_store()) homes.push_back(t.home().storage().get());
   };
+  const bool is_step = !homes.empty();
   for (const auto& t : together) note(*t);
+  // Beside an optimizer's step: running statistics and sums of losses. They would wait for a reader, longer by an
+  // operation and what that reads with each step, and each length is a plan of its own.
+  for (TensorObject* t : tensors_) {
+    if (!is_step || known.contains(t) || !t->is_store()) continue;
+    if (!together.empty() && t->device() != together[0]->device()) continue;
+    together.emplace_back(t);
+    note(*t);
+  }
   for (const runtime::Storage* home : homes) run_late_readers(home);
   // One that reads what another one overwrites belongs in the same plan, in which all reading comes first. It may
   // overwrite something itself.
@@ -162,8 +171,12 @@ void PendingTensors::store(Interp& in, std::vector<Ref<TensorObject>> together,
   auto is_part_of_large = [](const Tensor& to) {
     return to && to.device().is_cuda() && Expr(to).has_elements(kLazyElements);
   };
-  const bool on_host = std::ranges::all_of(
-      stores, [&](const ExprStore& s) { return is_for_host(in, s.value) && !is_part_of_large(s.to); });
+  // A program that trains does the same in each step: the kernel is compiled once, and the host, of which nobody asks
+  // the elements, would wait each time for what the GPU makes of the batch, as for means of batch norm.
+  const bool repeats = torch_state(in).expects_gradients() && stores[0].value.device().is_cuda();
+  const bool on_host = !repeats && std::ranges::all_of(stores, [&](const ExprStore& s) {
+    return is_for_host(in, s.value) && !is_part_of_large(s.to);
+  });
   const Status done = on_host ? Status() : run_into(stores);
   if (on_host || !done.ok()) {
     if (!on_host && done.error().kind != ErrorKind::kUnsupported) checked(in, done);

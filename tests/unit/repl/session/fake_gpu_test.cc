@@ -184,6 +184,30 @@ TEST_F(FakeGpuTest, DroppedResultsAreComputedWithoutAWait) {
   EXPECT_GE(launches() - before, 3);
 }
 
+// Running statistics of batch norm are small, and made of what the GPU makes of the batch.
+TEST_F(FakeGpuTest, StepsOfTrainingCopyNothingToTheHost) {
+  run(R"(
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(64, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 10))
+opt = torch.optim.AdamW(net.parameters())
+x, y = torch.ones(256, 64), torch.zeros(256, dtype=torch.int64)
+def step():
+    opt.zero_grad()
+    torch.nn.functional.cross_entropy(net(x), y).backward()
+    opt.step()
+step()
+torch.cuda.synchronize()
+)");
+  run("step()\ntorch.cuda.synchronize()\n");
+  // Nor is anything compiled, as it would be for statistics that wait for several steps.
+  const int copies = fake->count("cuMemcpyDtoHAsync"), functions = fake->count("cuModuleGetFunction");
+  ASSERT_GT(functions, 0);
+  run("step()\nstep()\nstep()\ntorch.cuda.synchronize()\n");
+  EXPECT_EQ(fake->count("cuMemcpyDtoHAsync") - copies, 0);
+  EXPECT_EQ(fake->count("cuModuleGetFunction") - functions, 0);
+}
+
 // What is assigned to rows is computed there, without a copy.
 TEST_F(FakeGpuTest, PendingValuesAreStoredWhereTheyAreAssigned) {
   run("import torch\nx, y = torch.ones(300, 400), torch.ones(300, 400)\ntorch.cuda.synchronize()\n");
