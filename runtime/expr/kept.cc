@@ -156,11 +156,11 @@ void runtime::append_read_elsewhere(const Nodes& roots, std::vector<Expr>& to) {
   append_costly(kept, to);
 }
 
-Status run_and_keep(std::span<const Expr> exprs, bool for_gradients) {
-  if (exprs.size() == 1 && is_first_operation(*exprs[0].node())) {  // there is nothing that could be kept
-    auto result = run(exprs[0]);
-    return result.ok() ? Status() : Status(std::move(result.error()));
-  }
+namespace {
+
+/// What is stored beside the roots. Nothing of the graph is held afterwards: how many hold what a root is a view of
+/// says in which order its elements may lie (runtime::sees_alone).
+std::vector<Expr> with_kept(std::span<const Expr> exprs, bool for_gradients) {
   Nodes roots, kept;
   for (const Expr& e : exprs) roots.push_back(e.shared());
   PendingGraph graph(roots);
@@ -174,7 +174,17 @@ Status run_and_keep(std::span<const Expr> exprs, bool for_gradients) {
   }
   std::vector<Expr> wanted(exprs.begin(), exprs.end());
   append_costly(kept, wanted);
-  return run_together(wanted);
+  return wanted;
+}
+
+}  // namespace
+
+Status run_and_keep(std::span<const Expr> exprs, bool for_gradients) {
+  if (exprs.size() == 1 && is_first_operation(*exprs[0].node())) {  // there is nothing that could be kept
+    auto result = run(exprs[0]);
+    return result.ok() ? Status() : Status(std::move(result.error()));
+  }
+  return run_together(with_kept(exprs, for_gradients));
 }
 
 }  // namespace kiln

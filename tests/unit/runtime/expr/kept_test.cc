@@ -35,6 +35,19 @@ TEST(ExprKept, WhatNobodyHoldsIsNotStored) {
   EXPECT_TRUE(cheap.was_part());
 }
 
+/// As with run(): to look for what is kept must not count as another holder of what the view sees.
+TEST(ExprKept, WhatOneViewSeesLiesAsItsInput) {
+  ExprAttributes swapped;
+  swapped.axes = {1, 0};
+  const Expr x = op(ExprOp::kPermute, {random_tensor({61, 83}, 1)}, swapped);
+  const Expr view = op(ExprOp::kPermute, {op(ExprOp::kExp, {x})}, swapped);
+  ASSERT_TRUE(run_and_keep({&view, 1}).ok());
+  EXPECT_TRUE(view.tensor()->is_contiguous());
+  const Expr held = op(ExprOp::kExp, {x}), view_of_held = op(ExprOp::kPermute, {held}, swapped);
+  ASSERT_TRUE(run_and_keep({&view_of_held, 1}).ok());
+  EXPECT_TRUE(held.tensor()->is_contiguous());
+}
+
 TEST(ExprKept, GradientsReadWhatTheyNeedOfProducts) {
   const GradScope scope;
   const Expr x = *scope.variable(Expr(random_tensor({96, 32}, 1))),
