@@ -72,7 +72,7 @@ double usual_product(const AxisInfo& x, const AxisInfo& n, int d) {
 }
 
 double usual_remainder(const AxisInfo& x, const AxisInfo& n, int d) {
-  const bool wraps = n.constant && static_cast<double>(*n.constant) < x.usual_step[d] * kUsualRun;
+  const bool wraps = n.constant && static_cast<double>(*n.constant) < x.usual_step[d] * kLeastRun;
   return n.usual_step[d] != 0 || wraps ? kFar : x.usual_step[d];
 }
 

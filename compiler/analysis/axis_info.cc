@@ -434,7 +434,7 @@ struct AxisAnalysis::State {
       if (b.constant && *b.constant > 0 && (rounds_down || a.non_negative))
         info.run[d] = a.run[d], info.step[d] = (a.step[d] - 1) / *b.constant + 1;
       if (b.usual_step[d] == 0 && a.usual_step[d] < kFar) {
-        const bool is_small = b.constant && *b.constant > 0 && *b.constant < kUsualRun;
+        const bool is_small = b.constant && *b.constant > 0 && *b.constant < kLeastRun;
         info.usual_step[d] = is_small ? a.usual_step[d] / static_cast<double>(*b.constant) : 0;
       }
       // An exact division by a constant power of two leaves the rest of the divisor.

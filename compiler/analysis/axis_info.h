@@ -13,6 +13,8 @@ namespace kiln::analysis {
 
 /// Elements along which a usual step is taken to stay what it is: a few rows of a picture are longer.
 constexpr int64_t kUsualRun = 32;
+/// Rows of fewer elements are taken to wrap between most neighbours. Those of small pictures have 14, 15 or 28.
+constexpr int64_t kLeastRun = 8;
 
 /// Of an integer, pointer or i1 value. With c = contiguity[d]: in each aligned group of c elements along d, each is the
 /// one before plus one (pointers: plus one element). With k = constancy[d]: the elements of each aligned group of k

@@ -198,6 +198,22 @@ TEST(AxisInfo, PixelsLieCloserThanChannels) {
   EXPECT_EQ(a.axis->order_of(a.value("q"))[0], 1);
 }
 
+TEST(AxisInfo, RowsOfSmallPicturesWrapSeldom) {
+  Analysed a = analyse(
+      "  %i = arange {start = 0, end = 64} : i32[64]\n"
+      "  %width = constant 15 : i32[64]\n"
+      "  %three = constant 3 : i32[64]\n"
+      "  %rows = splat %row : i32[64]\n"
+      "  %column = rem %i, %width : i32[64]\n"
+      "  %line = div %i, %width : i32[64]\n"
+      "  %ys = mul %line, %rows : i32[64]\n"
+      "  %at = add %column, %ys : i32[64]\n"
+      "  %third = div %i, %three : i32[64]\n",
+      "%row: i32");
+  EXPECT_EQ(a["at"].usual_step[0], 1);
+  EXPECT_GT(a["third"].usual_step[0], 0);
+}
+
 TEST(AxisInfo, MasksThatEndWithinAVector) {
   Analysed a = analyse(std::string(kOffsets) +
                        "  %s = splat %n : i32[1024]\n"
