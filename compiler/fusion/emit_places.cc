@@ -65,8 +65,7 @@ Text Emitter::taken(int node) {
   }
   for (const Text& t : inside) test += (test.empty() ? "" : " & ") + spread(t, out.level, 10);
   // Windows in the loop of a product have an address for each element: one index of 32 bits, widened once.
-  if (places.size() > 1 && cluster_.is_for_operands(node) && span < 0x1p31)
-    where_from = fmt::format("{} + ({})", base, where_from.substr(base.size() + std::string_view(" + ").size()));
+  if (places.size() > 1 && cluster_.is_for_operands(node) && span < 0x1p31) where_from = widened_once(base, where_from);
   if (table.counts) {
     // Where an element is counts in whatever integers its place has.
     const std::string place =

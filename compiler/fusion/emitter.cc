@@ -130,7 +130,9 @@ std::string Emitter::address(const Access& a, const std::string& pointer, unsign
   const std::string_view rows = *level == kWhole ? "[:, None]" : "", columns = *level == kWhole ? "[None, :]" : "";
   if (*level & ~own & kAlongRows && !row_index.empty()) out += fmt::format(" + 0 * {}{}", row_index, rows);
   if (*level & ~own & kAlongColumns && !column_index.empty()) out += fmt::format(" + 0 * {}{}", column_index, columns);
+  int terms = 0;  // that differ from element to element
   auto add = [&](std::string term, int64_t stride, unsigned of) {
+    terms += of != kUniform;
     if (two_ranges && *level == kWhole && of != kUniform) term += of == kAlongRows ? "[:, None]" : "[None, :]";
     if (stride != 1) term += " * " + (stride < 10 ? std::to_string(stride) : size(stride, "stride"));
     out += " + " + term;
@@ -151,7 +153,19 @@ std::string Emitter::address(const Access& a, const std::string& pointer, unsign
     else if (!done[d] && !index[d].text.empty())  // empty: part of the next one's index
       add(index[d].text, a.strides[d], index[d].level);
   }
-  return out;
+  return terms > 1 && (own == kAlongRows || own == kAlongColumns) && fits(a) ? widened_once(pointer, out) : out;
+}
+
+// One index of 32 bits for all terms, which several pointers may share, instead of a sum of 64 bits for each.
+std::string Emitter::widened_once(const std::string& base, const std::string& place) {
+  return fmt::format("{} + ({})", base, place.substr(base.size() + std::string_view(" + ").size()));
+}
+
+bool Emitter::fits(const Access& a) const {
+  double most = 0;
+  for (size_t d = 0; d < cluster_.dims.size() && d < a.strides.size(); ++d)
+    most += static_cast<double>(cluster_.dims[d]) * static_cast<double>(std::abs(a.strides[d]));
+  return most < 0x1p31 && a.strides.size() == index.size();
 }
 
 Access Emitter::access(int consumer, size_t i) const {

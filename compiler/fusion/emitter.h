@@ -186,6 +186,10 @@ class Emitter {
   static std::string literal(const Number& n, DType type);
   /// A pointer that varies along *level and the dimensions of `a`, which are added to *level.
   std::string address(const Access& a, const std::string& pointer, unsigned* level);
+  /// An address with its terms added up first.
+  static std::string widened_once(const std::string& base, const std::string& place);
+  /// Whether 32 bits hold how far apart elements of an access lie.
+  bool fits(const Access& a) const;
   std::string mask(unsigned level) const;
   Access access(int consumer, size_t i) const;
   Access store_access(int node) const;

@@ -323,6 +323,12 @@ std::vector<Case> cases() {
          a.axes = {0, 5, 1, 3, 2, 4};
          return {w.op(ExprOp::kRelu, {w.op(ExprOp::kPermute, {w.tensor(kF32, {16, 32, 32, 2, 2, 16}, "x")}, a)})};
        }},
+      {"pixels_of_small_pictures", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(DType::kF16, {136, 256, 31, 31}, "x");
+         const Shape half = {136, 256, 15, 15};
+         return {w.add(w.slice(x, half, {0, 0, 0, 0}, {1, 1, 2, 2}), w.slice(x, half, {0, 0, 0, 1}, {1, 1, 2, 2}))};
+       }},
       {"column_sums", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          return {w.along(ExprOp::kSum, {w.op(ExprOp::kExp, {w.tensor(kF32, {300, 5000}, "x")})}, {0})};
