@@ -107,6 +107,20 @@ TEST(RowTile, WideFloatsOfOneTensorAreReadAgain) {
   EXPECT_FALSE(row_tile(hopper_machine(), w).loop) << "odd rows are read one by one";
 }
 
+TEST(RowTile, HalvesThatFillTheRegistersAreReadAgain) {
+  RowWork w = halves(1872, 14016);
+  w.stores_rows = true;
+  w.tensors = 3;
+  w.of_rows = 1;
+  w.depth = 2;
+  EXPECT_TRUE(row_tile(hopper_machine(), w).loop);
+  w.n_cols = 11008;
+  EXPECT_FALSE(row_tile(hopper_machine(), w).loop) << "44 KB of registers leave another program room";
+  w.n_cols = 14016;
+  w.tensors = 1;
+  EXPECT_FALSE(row_tile(hopper_machine(), w).loop) << "nothing else takes registers";
+}
+
 TEST(RowTile, WhatAllRowsShareTakesNoThreadsRegisters) {
   RowWork w = halves(6824, 2558);
   w.stores_rows = true;
