@@ -79,6 +79,17 @@ class RowWriter : LoopWriter {
     return of_rows && of_columns && looked_up_.empty() && std::ranges::none_of(writes_, full);
   }
 
+  /// Whether elements are read, or looked up, for each row and column; else they are computed from what is read of rows
+  /// and of columns.
+  bool reads_elements() const {
+    if (std::ranges::any_of(loads_, full) || std::ranges::any_of(writes_, full)) return true;
+    for (size_t i = 0; i < c_.members.size(); ++i)
+      if (dag_.nodes[at(c_.members[i])].op == ExprOp::kTake &&
+          std::ranges::any_of(c_.maps[i], [&](int loop) { return loop >= c_.kept; }))
+        return true;
+    return false;
+  }
+
   /// Whether neighbouring rows are windows of the same memory: views that overlap, or elements that are looked up at
   /// places next to each other, as those of a padded image.
   bool is_of_windows() const {
@@ -500,6 +511,16 @@ class RowWriter : LoopWriter {
       if (w >= 1 && w <= 16) configuration({}, programs, w);
   }
 
+  /// Of elements that are computed from values of rows and of columns, each has a register for its sum: as few columns
+  /// as are one to a lane at least, where that leaves fewer of the last block idle.
+  static int64_t block_of_lanes(int64_t most, int64_t n_cols) {
+    constexpr int64_t kLanes = 32;
+    int64_t best = most;
+    for (int64_t b = most; b >= kLanes; b /= 2)
+      if (cdiv(n_cols, b) * b < cdiv(n_cols, best) * best) best = b;
+    return best;
+  }
+
   void rows() {
     const int64_t n_rows = size_of_runs(kept_), n_cols = size_of_runs(reduced_);
     RowTile t;
@@ -512,10 +533,13 @@ class RowWriter : LoopWriter {
     if (!outer_is_shared_) note_rows(t);
     if (outer_is_shared_) {
       // Threads have all columns of their rows, so that none waits for another, where programs are many enough.
-      constexpr int64_t kMostPerThread = 64;
+      constexpr int64_t kMostPerThread = 64, kMostComputed = 16;
       t.rows = std::min(t.rows, power_of_two(kept_.back().size));
       const int most = t.warps;
-      t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / (32 * kMostPerThread), 1, most));
+      const bool computes = t.loop && c_.splits == 1 && !reads_elements();
+      if (computes) t.block = block_of_lanes(t.block, n_cols);
+      const int64_t each = computes ? kMostComputed : kMostPerThread;
+      t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / (32 * each), 1, most));
       while (t.warps < most && programs_of_rows(t, n_rows) * t.warps < kWarpsPerProcessor * r_.machine.multiprocessors)
         t.warps *= 2;
     }

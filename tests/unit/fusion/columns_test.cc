@@ -69,6 +69,19 @@ TEST_F(ColumnsTest, ResultsOfAnyOrderLieAsTheirInputs) {
     }
 }
 
+/// Each pair of a row's and a column's value has a register for its sum: blocks end with the columns, where 200 of them
+/// would be two blocks of 128.
+TEST_F(ColumnsTest, PairsHaveBlocksThatEndWithTheirColumns) {
+  const int x = tensor(DType::kF32, {690, 192, 1}, "x"), y = tensor(DType::kF32, {690, 1, 200}, "y");
+  p.graph.outputs = {axis(ExprOp::kMean, op(ExprOp::kSub, {y, x}), {2})};
+  const auto made = plan(p.graph, {Variant::kFused, hopper_machine()});
+  ASSERT_TRUE(made.ok()) << render(made.error());
+  ASSERT_EQ(made->groups.size(), 1u) << plan_text(*made);
+  const auto block = std::ranges::find(made->groups[0].arguments, "BLOCK", &Argument::name);
+  ASSERT_NE(block, made->groups[0].arguments.end());
+  EXPECT_EQ(std::get<int64_t>(block->value), 32);
+}
+
 /// A result keeps the order of its dimensions, whatever it is computed from.
 TEST_F(ColumnsTest, ResultsStayRowMajor) {
   for (const Machine& machine : {hopper_machine(), host_machine()})
