@@ -67,6 +67,13 @@ def _root(table, at):
 
 
 @triton.jit
+def _all_of(table, N: tl.constexpr):
+    """The first N pairs of a table, for all rows."""
+    at = (table + tl.arange(0, N) * 2)[None, :, None] + tl.arange(0, 2)[None, None, :]
+    return tl.split(tl.load(at))
+
+
+@triton.jit
 def _halves(x):
     """[P, 2 * M] as its two halves along the last dimension."""
     P: tl.constexpr = x.shape[0]
@@ -274,14 +281,14 @@ def _kernel(x, out, roots, chirp, spectrum, low, high, rows, inner, x_outer, x_s
             im = tl.where(ahead, im, -im)
     re, im = _swapped(re, im, SWAP_IN)
     if CHIRP == _WHOLE:
-        cr, ci = _root(chirp, tl.arange(0, N))
+        cr, ci = _all_of(chirp, N)
         re, im = _times(re, im, cr, ci)
     if CHIRP == _FIRST:
         cr, ci = _pairs(chirp + place * 2, inside)
         re, im = _times(re, im, cr, ci)
     re, im = _fft(re, im, roots, LOG)
     if CHIRP == _WHOLE:
-        sr, si = _root(spectrum, tl.arange(0, N))
+        sr, si = _all_of(spectrum, N)
         re, im = _times(re, im, sr, si)
         im, re = _fft(im, re, roots, LOG)
         re, im = _times(re, im, cr, ci)
@@ -441,10 +448,12 @@ def _launch(x, out, rows, inner, x_strides, out_strides, have, keep, n, scale, k
     elif tile != max(n, 2):
         how, chirp = _WHOLE.value, _chirp(n, tile, x)
         spectrum = _spectrum(n, some[0] or n, some[1] or n, tile, x)
+    # The chirp is held between two transforms: of float32, fewer registers make room for half as many more programs.
+    most = {"maxnreg": 80} if how == _WHOLE.value and x.dtype is torch.float32 and warps <= 16 else {}
     _kernel[(triton.cdiv(rows, together),)](x, out, roots, chirp, spectrum, low, high, rows, inner, *x_strides,
                                             *out_strides, have, keep, n, whole or n, scale, KIND=kind, REAL=real,
                                             SWAP_IN=swap_in, SWAP_OUT=swap_out, CHIRP=how, TURN=turn, LOG=log,
-                                            ROWS=together, num_warps=warps)
+                                            ROWS=together, num_warps=warps, **most)
 
 
 def _transformed(x, dim, n, kind=0, real=False, back=False, scale=1.0, keep=None):
