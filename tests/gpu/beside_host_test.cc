@@ -52,6 +52,21 @@ for n in (1, 3, 17, 331, 1061, 2062, 997, 6131):
 )");
 }
 
+// Real rows that are transformed in pairs: neither sees the other's rounding, nor its NaN.
+TEST(GpuBesideHost, TransformsOfManyOddRows) {
+  GPU_OR_SKIP(device);
+  run_beside_host(device, R"(
+for m, n in ((1039, 1015), (1200, 1001), (67, 16055), (66, 16033), (34000, 31)):
+    x = torch.randn(m, n)
+    x[0], x[2], x[3], x[m - 1, 5] = x[0] * 1e-15, x[2] * 1e15, 0, float("nan")
+    want, got = torch.fft.rfft(x.double()), torch.fft.rfft(x.cuda()).cpu()
+    norm = want.abs().square().sum(1, keepdim=True).sqrt()
+    error = (want - got).abs() / torch.where(norm == 0, 1.0, norm)
+    assert bool(error[:-1].max() < 1e-6), (m, n, error[:-1].max())
+    assert bool(got.real[-1].isnan().all() & got.imag[-1].isnan().all()), (m, n)
+)");
+}
+
 // Tensors whose rows begin anywhere beside the large tiles of a product.
 TEST(GpuBesideHost, OddRowsBesideAProduct) {
   GPU_OR_SKIP(device);

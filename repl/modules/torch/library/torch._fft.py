@@ -3,12 +3,14 @@
 One program transforms rows of up to _WIDEST elements, in registers: each step takes eight elements of a row that lie an
 eighth of it apart (at first four or two), and its results go through shared memory to the threads of the next step.
 Rows of other lengths than powers of two are convolutions with a chirp (Bluestein's algorithm), two transforms of a
-power of two in the same program, of at least as many elements as are there and are kept together. Longer rows are columns of a matrix, then its rows (two kernels, with a factor for
-each element between them). Of lengths with large prime factors the convolution is three kernels: columns, rows there
-and back, columns.
+power of two in the same program, of at least as many elements as are there and are kept together. Longer rows are
+columns of a matrix, then its rows (two kernels, with a factor for each element between them). Of lengths with large
+prime factors the convolution is three kernels: columns, rows there and back, columns.
 
 A transform back is one of numbers whose parts are exchanged. A real row of even length is a complex one of half of it,
-whose spectrum and its mirror give the real one's, unless its half spectrum is a convolution that is no longer.
+whose spectrum and its mirror give the real one's, unless its half spectrum is a convolution that is no longer. Many
+real rows of other lengths are taken in pairs, as the real and the imaginary part of one row. Powers of two bring both
+to one magnitude first, so that the rounding of one is no error of the other, and a row with a NaN is taken as zeros.
 """
 import math
 
@@ -20,6 +22,7 @@ _WIDEST = 8192  # elements of a row of one program
 _LEAST = 1024   # elements of a program: as many rows
 _MOST = 8192    # of one whose rows lie side by side
 _TABLES = 256   # tables that are kept
+_PAIRED = 1 << 20  # elements from which two real rows are one transform: of fewer, one more launch takes longer
 
 # How a kernel takes part in a convolution with a chirp: by itself, or as the first, second and third of several.
 _WHOLE = tl.constexpr(1)
@@ -27,7 +30,7 @@ _FIRST = tl.constexpr(2)
 _SECOND = tl.constexpr(3)
 _THIRD = tl.constexpr(4)
 
-_SIZES = ("rows", "have", "keep", "n", "whole")
+_SIZES = ("rows", "have", "keep", "n", "whole", "count")
 
 
 @triton.jit
@@ -234,14 +237,59 @@ def _swapped(re, im, DOES: tl.constexpr):
     return re, im
 
 
+@triton.jit
+def _power(v):
+    """The power of two whose product with v, an ordinary number, lies between 1 and 2."""
+    if v.dtype == tl.float64:
+        e = tl.minimum(tl.maximum(v.to(tl.int64, bitcast=True) >> 52, 23), 2023)
+        return ((2046 - e) << 52).to(tl.float64, bitcast=True)
+    e = tl.minimum(tl.maximum(v.to(tl.int32, bitcast=True) >> 23, 27), 227)
+    return ((254 - e) << 23).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def _magnitudes(x, scales, length, have, BLOCK: tl.constexpr):
+    """Of each row the two factors that bring its root mean square to about 1, and the two that undo them: zeros and
+    NaNs where an element is not finite. Their product may be no ordinary number."""
+    row = tl.program_id(0)
+    x += row.to(tl.int64) * length
+    most = tl.zeros((BLOCK,), x.dtype.element_ty)
+    odd = tl.zeros((BLOCK,), tl.int32)
+    for start in range(0, have, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        v = tl.abs(tl.load(x + at, mask=at < have, other=0))
+        most = tl.maximum(most, v)
+        odd |= (v < float("inf")).to(tl.int32) ^ 1
+    first = _power(tl.max(most, 0))
+    squares = tl.zeros((BLOCK,), x.dtype.element_ty)
+    for start in range(0, have, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        v = tl.load(x + at, mask=at < have, other=0) * first
+        squares += v * v
+    second = _power(tl.sqrt(tl.sum(squares, 0) / have))
+    is_odd = tl.max(odd, 0) > 0
+    scales += row * 4
+    tl.store(scales, tl.where(is_odd, 0.0, first))
+    tl.store(scales + 1, tl.where(is_odd, 0.0, second))
+    tl.store(scales + 2, tl.where(is_odd, float("nan"), 1 / first))
+    tl.store(scales + 3, tl.where(is_odd, float("nan"), 1 / second))
+
+
+@triton.jit
+def _scaled(v, scales, inside):
+    a, b = tl.load(scales, mask=inside, other=0), tl.load(scales + 1, mask=inside, other=0)
+    return tl.where(a > 0, v * a * b, 0)
+
+
 @triton.jit(do_not_specialize=_SIZES)
-def _kernel(x, out, roots, chirp, spectrum, low, high, rows, inner, x_outer, x_side, x_step, x_element, x_inner,
-            out_outer, out_side, out_step, out_element, out_inner, have, keep, n, whole, scale, KIND: tl.constexpr,
-            REAL: tl.constexpr, SWAP_IN: tl.constexpr, SWAP_OUT: tl.constexpr, CHIRP: tl.constexpr,
+def _kernel(x, out, roots, chirp, spectrum, low, high, scales, count, rows, inner, x_outer, x_side, x_step, x_element,
+            x_inner, out_outer, out_side, out_step, out_element, out_inner, have, keep, n, whole, scale,
+            KIND: tl.constexpr, REAL: tl.constexpr, SWAP_IN: tl.constexpr, SWAP_OUT: tl.constexpr, CHIRP: tl.constexpr,
             TURN: tl.constexpr, LOG: tl.constexpr, ROWS: tl.constexpr):
     """Row o * inner + i has its element p at o * x_outer + i * x_side + p * x_step, where p is e * x_element +
     i * x_inner for the e-th one that is transformed; results lie likewise. KIND of the input: complex, real, or half a
-    spectrum of `whole`; 3 and 4 are the last two in pairs, n of them, with half a spectrum and real rows as results.
+    spectrum of `whole`; 3 and 4 are the last two in pairs, n of them, with half a spectrum and real rows as results; 5
+    is `count` real rows in pairs, each with two factors and what undoes them in `scales`.
     `have` elements are there, n are transformed, and `keep` results are stored. TURN: the e-th
     result of row i is multiplied by the root of one to the e * i, which is a product of one of `low` and one of
     `high`. Between a convolution's transforms each row of a matrix has a row of `spectrum`."""
@@ -263,6 +311,12 @@ def _kernel(x, out, roots, chirp, spectrum, low, high, rows, inner, x_outer, x_s
     if KIND == 1:
         re = tl.load(from_, mask=inside, other=0)
         im = tl.zeros((ROWS, N), re.dtype)
+    elif KIND == 5:
+        has_first = row < rows
+        has_second = has_first & (2 * o + 1 < count)
+        re = _scaled(tl.load(from_, mask=inside, other=0), scales + o * 8, has_first)
+        im = tl.load(from_ + x_outer // 2, mask=inside & has_second, other=0)
+        im = _scaled(im, scales + o * 8 + 4, has_second)
     elif KIND == 3:
         c = tl.arange(0, 2)[None, None, :]
         two = (e * 2)[:, :, None] + c
@@ -423,9 +477,10 @@ def _factors(n, like):
 
 
 def _launch(x, out, rows, inner, x_strides, out_strides, have, keep, n, scale, kind=0, real=False, swap_in=False,
-            swap_out=False, turns=0, side_by_side=False, convolves=None, whole=None, some=(0, 0)):
+            swap_out=False, turns=0, side_by_side=False, convolves=None, whole=None, some=(0, 0), pairs=None):
     """`turns`: results are turned by parts of as many. `convolves`: how, the chirp, and its spectrum. `some`: how many
-    elements are there and how many results are kept, where both count along a row that this alone transforms."""
+    elements are there and how many results are kept, where both count along a row that this alone transforms.
+    `pairs`: factors of real rows that are taken two at a time, and how many there are."""
     tile = _tile(n, x, *some)
     how = 0
     log = tile.bit_length() - 1
@@ -441,8 +496,9 @@ def _launch(x, out, rows, inner, x_strides, out_strides, have, keep, n, scale, k
         turn = 1 << ((turns.bit_length() + 1) // 2)
         low, high = _steps(turn, 1, turns, x), _steps((turns + turn - 1) // turn, turn, turns, x)
     scale = _table(("scale", scale), lambda: torch.tensor([scale], dtype=torch.float64), x)
-    if kind >= 3:
+    if kind in (3, 4):
         low = _roots(whole, x)
+    scales, count = pairs or (roots, 0)
     if convolves:
         how, chirp, spectrum = convolves
     elif tile != max(n, 2):
@@ -450,17 +506,46 @@ def _launch(x, out, rows, inner, x_strides, out_strides, have, keep, n, scale, k
         spectrum = _spectrum(n, some[0] or n, some[1] or n, tile, x)
     # The chirp is held between two transforms: of float32, fewer registers make room for half as many more programs.
     most = {"maxnreg": 80} if how == _WHOLE.value and x.dtype is torch.float32 and warps <= 16 else {}
-    _kernel[(triton.cdiv(rows, together),)](x, out, roots, chirp, spectrum, low, high, rows, inner, *x_strides,
-                                            *out_strides, have, keep, n, whole or n, scale, KIND=kind, REAL=real,
-                                            SWAP_IN=swap_in, SWAP_OUT=swap_out, CHIRP=how, TURN=turn, LOG=log,
-                                            ROWS=together, num_warps=warps, **most)
+    _kernel[(triton.cdiv(rows, together),)](x, out, roots, chirp, spectrum, low, high, scales, count, rows, inner,
+                                            *x_strides, *out_strides, have, keep, n, whole or n, scale, KIND=kind,
+                                            REAL=real, SWAP_IN=swap_in, SWAP_OUT=swap_out, CHIRP=how, TURN=turn,
+                                            LOG=log, ROWS=together, num_warps=warps, **most)
 
 
-def _transformed(x, dim, n, kind=0, real=False, back=False, scale=1.0, keep=None):
+def _half(x, dim, n, scale):
+    """Half the spectra of real rows, their real and their imaginary parts, from transforms of two rows at a time; None
+    where those would be no less work, or the rows are few."""
+    have, keep, count = min(x.shape[dim], n), n // 2 + 1, _count(x.shape[:dim])
+    one, two = _tile(n, x, have, keep), _tile(n, x, have, n)
+    has_half = n % 2 == 0 and _tile(n // 2, x) > 0
+    if dim + 1 < x.ndim or count < 2 or count * n < _PAIRED or has_half or (one and two != one):
+        return None
+    rows = x.reshape(count, x.shape[dim]).contiguous()
+    scales = torch.empty((count, 4), dtype=x.dtype, device=x.device)
+    block = min(4096, triton.next_power_of_2(have))
+    _magnitudes[(count,)](rows, scales, x.shape[dim], have, BLOCK=block, num_warps=max(1, min(8, block // 128)))
+    both = _transformed(rows, 1, n, 5, False, False, scale, pairs=(scales, count))
+    # Of a + bi the spectra of a and b are half the sum and the difference with the conjugate of the mirror. What is
+    # looked up at a place that is computed belongs to the kernel that reads it.
+    both = both.reshape(-1)
+    row, ahead = torch.arange(count, device=x.device)[:, None], torch.arange(keep, device=x.device)
+    behind, odd, first = torch.where(ahead == 0, 0, n - ahead), row % 2, row // 2 * (2 * n)
+    undone = scales[:, 2:3] * 0.5, scales[:, 3:4]
+
+    def part(at, sign, by):
+        v = both[at + 2 * ahead] + both[at + 2 * behind] * sign
+        return (v * by * undone[0] * undone[1]).reshape(x.shape[:dim] + (keep,))
+    return part(first + odd, 1, 1), part(first + 1 - odd, -1, torch.where(odd == 0, 1.0, -1.0).to(x.dtype))
+
+
+def _transformed(x, dim, n, kind=0, real=False, back=False, scale=1.0, keep=None, pairs=None):
     """Transforms dimension `dim` of what KIND and `real` say, with a last dimension of two where it is complex. `keep`:
     how many results there are, if not n."""
     keep = keep or n
-    shape = list(x.shape) if kind == 1 else list(x.shape[:-1])
+    shape = list(x.shape) if kind in (1, 5) else list(x.shape[:-1])
+    apart = shape[dim] * (2 if pairs else 1)  # what one transform reads and the next
+    if pairs:
+        shape[0] = (shape[0] + 1) // 2
     made = shape[:dim] + [keep] + shape[dim + 1:]
     out = torch.empty(made if real else made + [2], dtype=x.dtype, device=x.device)
     outer, inner = _count(shape[:dim]), _count(shape[dim + 1:])
@@ -478,8 +563,8 @@ def _transformed(x, dim, n, kind=0, real=False, back=False, scale=1.0, keep=None
                 False, back, back, whole=n)
         return out
     if whole:
-        _launch(x, out, rows, inner, (shape[dim] * inner, 1, inner, 1, 0), (keep * inner, 1, inner, 1, 0), have, keep,
-                n, scale, kind, real, back, back, side_by_side=inner > 1, some=some)
+        _launch(x, out, rows, inner, (apart * inner, 1, inner, 1, 0), (keep * inner, 1, inner, 1, 0), have, keep, n,
+                scale, kind, real, back, back, side_by_side=inner > 1, some=some, pairs=pairs)
         return out
     if inner > 1:  # long rows are gathered first
         last = -1 if kind == 1 else -2
@@ -487,17 +572,17 @@ def _transformed(x, dim, n, kind=0, real=False, back=False, scale=1.0, keep=None
         return y.movedim(-1 if real else -2, dim)
     two = _factors(n, x)
     if two is None:
-        return _convolved(x, out, shape, n, have, keep, kind, real, back, scale)
+        return _convolved(x, out, shape, n, have, keep, kind, real, back, scale, apart, pairs)
     a, b = two
     between = torch.empty((outer, n, 2), dtype=x.dtype, device=x.device)
-    _launch(x, between, outer * b, b, (shape[dim], 0, 1, b, 1), (n, 0, 1, b, 1), have, n, a, 1.0, kind, False, back,
-            False, turns=n, side_by_side=True, whole=n)
+    _launch(x, between, outer * b, b, (apart, 0, 1, b, 1), (n, 0, 1, b, 1), have, n, a, 1.0, kind, False, back, False,
+            turns=n, side_by_side=True, whole=n, pairs=pairs)
     _launch(between, out, outer * a, a, (n, 0, 1, 1, b), (keep, 0, 1, a, 1), n, keep, b, scale, 0, real, False, back,
             side_by_side=True)
     return out
 
 
-def _convolved(x, out, shape, n, have, keep, kind, real, back, scale):
+def _convolved(x, out, shape, n, have, keep, kind, real, back, scale, apart, pairs):
     """Of rows that no two kernels transform: the product with a chirp's spectrum, there and back. A row of the matrix
     keeps its place: it is one of the columns' results."""
     length = triton.next_power_of_2(2 * n - 1)
@@ -511,8 +596,8 @@ def _convolved(x, out, shape, n, have, keep, kind, real, back, scale):
     spectrum = _table(("matrix", n, length), lambda: _spectrum(n, n, n, length, x).reshape(b, a, 2).transpose(0, 1), x)
     matrix = (length, 0, 1, b, 1)
     between, again = [torch.empty((outer, length, 2), dtype=x.dtype, device=x.device) for _ in range(2)]
-    _launch(x, between, outer * b, b, (shape[-1], 0, 1, b, 1), matrix, have, length, a, 1.0, kind, False, back, False,
-            turns=length, side_by_side=True, convolves=(_FIRST.value, chirp, chirp), whole=n)
+    _launch(x, between, outer * b, b, (apart, 0, 1, b, 1), matrix, have, length, a, 1.0, kind, False, back, False,
+            turns=length, side_by_side=True, convolves=(_FIRST.value, chirp, chirp), whole=n, pairs=pairs)
     rows = (length, 0, 1, 1, b)
     _launch(between, again, outer * a, a, rows, rows, length, length, b, 1.0, turns=length,
             convolves=(_SECOND.value, chirp, spectrum))

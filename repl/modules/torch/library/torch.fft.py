@@ -76,8 +76,13 @@ def _along(x, dim, n, back, scale):
 
 
 def _half(x, dim, n, scale):
-    return _linear(lambda x: _complex.view_as_complex(_fft._transformed(x, dim, n, 1, False, False, scale, n // 2 + 1)),
-                   x, lambda g: _fitted(_along(_fitted(g, dim, n), dim, n, True, scale), dim, x.shape[dim]))
+    def compute(x):
+        parts = _fft._half(x, dim, n, scale)
+        if parts:
+            return _Complex(*parts)
+        return _complex.view_as_complex(_fft._transformed(x, dim, n, 1, False, False, scale, n // 2 + 1))
+
+    return _linear(compute, x, lambda g: _fitted(_along(_fitted(g, dim, n), dim, n, True, scale), dim, x.shape[dim]))
 
 
 def _whole(x, dim, n, back, scale):

@@ -188,6 +188,8 @@ torch.fft.rfft(R(2, 13))
 torch.fft.rfft(R(2, 11))
 torch.fft.rfft(R(2, 10))
 torch.fft.rfft(R(2, 3), n=21)
+torch.fft.rfft(R(33827, 31))[::3382, ::5]
+torch.fft.rfft(R(3, 343, 1021), norm="ortho")[:, ::100, ::100]
 torch.fft.rfft(R(43, 2), dim=0)
 torch.fft.irfft(Z(2, 6), n=11)
 torch.fft.fft(Z(2, 5), n=11)
