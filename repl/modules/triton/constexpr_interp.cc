@@ -97,8 +97,12 @@ class ConstexprInterp {
 
   Result<Global> call(const FunctionPtr& function, std::span<const Global> positional,
                       std::span<const std::pair<std::string, Global>> keywords) {
+    // Recursive: a name that the function reads may be of a value that another one makes.
     const std::lock_guard one_at_a_time(mutex_);
-    const Limits limits(in_);
+    const bool outermost = depth_ == 0;
+    const Depth deeper(depth_);
+    std::optional<Limits> limits;
+    if (outermost) limits.emplace(in_);
     try {
       const Value callee = function_of(function);
       if (callee.missing()) return error(ErrorKind::kUnsupported, "{} cannot run on its own", function->def->name);
@@ -110,9 +114,11 @@ class ConstexprInterp {
       return error(ErrorKind::kType, "{} returns a value of type {}, which kernels do not have", function->def->name,
                    in_.type_name(result));
     } catch (const ScriptError& e) {
-      in_.forget_interrupt();
-      if (const std::string broken = limits.broken(); !broken.empty())
-        return error(ErrorKind::kValue, "{} {}", function->def->name, broken);
+      if (limits) {  // of a call within another the interrupt comes again, and ends that too
+        in_.forget_interrupt();
+        if (const std::string broken = limits->broken(); !broken.empty())
+          return error(ErrorKind::kValue, "{} {}", function->def->name, broken);
+      }
       Diagnostic d = e.diagnostic;
       // The frontend says where the function was called.
       std::erase_if(d.notes, [](const Note& n) { return n.place.line == 0 && n.message.starts_with("in "); });
@@ -180,6 +186,14 @@ class ConstexprInterp {
     std::thread thread_;
   };
 
+  struct Depth {
+    explicit Depth(int& depth) : depth_(++depth) {}
+    ~Depth() { --depth_; }
+    Depth(const Depth&) = delete;
+    Depth& operator=(const Depth&) = delete;
+    int& depth_;
+  };
+
   /// A file with its names resolved, as one of its functions sees them.
   struct Text {
     Globals globals;
@@ -237,7 +251,8 @@ class ConstexprInterp {
     Value value;
   };
 
-  std::mutex mutex_;
+  std::recursive_mutex mutex_;
+  int depth_ = 0;  // of calls within calls
   std::vector<ModuleDef> modules_;
   Interp in_;
   std::map<std::pair<const ast::Module*, const ast::FunctionDef*>, std::unique_ptr<Text>> texts_;
