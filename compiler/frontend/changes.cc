@@ -75,4 +75,21 @@ Changes changes_of(const ast::Body& file, const ast::Body& body) {
   return out;
 }
 
+std::optional<bool> asks_for_vendor(const ast::Expr& condition) {
+  if (const auto* u = ast::dyn_as<ast::Unary>(&condition); u && u->op == ast::UnaryOp::kNot) {
+    const std::optional<bool> inner = asks_for_vendor(*u->operand);
+    return inner ? std::optional<bool>(!*inner) : std::nullopt;
+  }
+  const auto* call = ast::dyn_as<ast::Call>(&condition);
+  const ast::Expr* named = call ? call->callee.get() : &condition;
+  std::string name;
+  if (const auto* n = ast::dyn_as<ast::Name>(named)) name = n->id;
+  if (const auto* a = ast::dyn_as<ast::Attribute>(named)) name = a->name;
+  for (char& c : name)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  for (std::string_view other : {"is_hip", "is_rocm", "is_amd", "is_xpu", "is_npu", "is_musa"})
+    if (name == other) return false;
+  return name == "is_cuda" || name == "is_nvidia" ? std::optional<bool>(true) : std::nullopt;
+}
+
 }  // namespace kiln::frontend

@@ -1,5 +1,7 @@
-// Which names of a file change in ways that one assignment does not tell.
+// What the text of a file tells without running it: which names change in ways that one assignment does not tell, and
+// which conditions ask for a vendor's GPU.
 #pragma once
+#include <optional>
 #include <set>
 #include <string>
 
@@ -16,5 +18,8 @@ struct Changes {
 /// Whether it makes a list, a dict, or a set.
 bool makes_list(const ast::Expr& e);
 Changes changes_of(const ast::Body& file, const ast::Body& body);
+
+/// What `IS_HIP`, `platform.is_rocm()` or `not is_cuda()` is on an NVIDIA GPU; nullopt: it asks for something else.
+std::optional<bool> asks_for_vendor(const ast::Expr& condition);
 
 }  // namespace kiln::frontend

@@ -14,6 +14,7 @@
 #include "compiler/frontend/aggregate.h"
 #include "compiler/frontend/changes.h"
 #include "compiler/frontend/codegen.h"
+#include "compiler/frontend/collect.h"
 #include "compiler/frontend/dtype_limits.h"
 #include "compiler/frontend/named_tuple.h"
 #include "support/diag.h"
@@ -21,89 +22,6 @@
 namespace kiln::frontend {
 
 namespace {
-
-struct Program;
-struct FileNames;
-
-/// A module-level name that is not constexpr, and the file whose names its value is made of.
-struct Plain {
-  const ast::Expr* value;
-  FileNames* file;
-};
-
-/// What a file defines.
-struct FileNames {
-  std::deque<JitFunction> functions;
-  std::map<std::string, Global, std::less<>> names;
-  /// What tl.constexpr(…), defaults of parameters and constexpr functions read beside `names`; kernels do not.
-  std::map<std::string, Plain, std::less<>> plain;
-  /// Classes of constants, which plain values are made of.
-  std::map<std::string, std::shared_ptr<const GlobalTuple>, std::less<>> classes;
-  /// Names of which one assignment does not tell the value.
-  std::set<std::string, std::less<>> changing;
-  /// The frame in which values are computed: a constexpr function without a body.
-  ast::FunctionDef frame{SourceRange{}};
-  JitFunction context;
-  /// Of a function that makes jit functions: its names hide the file's, which the tables have too.
-  const ast::FunctionDef* around = nullptr;
-  std::set<std::string, std::less<>> locals;
-  std::deque<FileNames> inner;
-};
-
-/// A file and those that it imports. It owns their functions; each FunctionPtr that leaves shares ownership of all of
-/// it, and the tables of names hold plain references, so that nothing keeps itself alive.
-struct Program : std::enable_shared_from_this<Program> {
-  LoadModule load;
-  Interpret interpret;
-  std::map<std::string, FileNames, std::less<>> files;  // by the path of the file, which is also its ModulePath
-
-  std::optional<Global> lookup(const FileNames& file, std::string_view name) const {
-    auto it = file.names.find(name);
-    if (it == file.names.end()) return std::nullopt;
-    if (const auto* f = std::get_if<FunctionPtr>(&it->second)) return Global(FunctionPtr(shared_from_this(), f->get()));
-    return it->second;
-  }
-  /// The same with what kernels do not see: as Python's own code does.
-  std::optional<Global> lookup_plain(const FileNames& file, std::string_view name) {
-    auto it = file.plain.find(name);
-    if (it == file.plain.end()) {
-      if (std::optional<Global> found = lookup(file, name)) return found;
-      auto c = file.classes.find(name);
-      return c == file.classes.end() ? std::nullopt : std::optional<Global>(c->second);
-    }
-    if (it->second.file->changing.contains(name)) return std::nullopt;
-    return value_of(*it->second.value, *it->second.file);
-  }
-  /// What an expression of a file is worth; nullopt: not without running the file.
-  std::optional<Global> value_of(const ast::Expr& e, const FileNames& file) {
-    constexpr int kDeepest = 16;  // names made of names, or of themselves
-    if (computing >= kDeepest) return std::nullopt;
-    ++computing;
-    std::optional<Global> out = compute(FunctionPtr(shared_from_this(), &file.context), e);
-    --computing;
-    return out;
-  }
-  int computing = 0;
-
-  const FileNames* find(std::string_view path) const {
-    auto it = files.find(path);
-    return it == files.end() ? nullptr : &it->second;
-  }
-  FileNames& add(const std::shared_ptr<const ast::Module>& module);
-  /// The file behind an import, null when there is none.
-  const FileNames* imported(const std::string& name, const std::string& importing_file, std::string* path) {
-    // The table is what ends imports in a circle; a package that imports without end is not followed.
-    constexpr size_t kMostFiles = 1000;
-    if (!load || name.empty() || is_known_module(name) || files.size() >= kMostFiles) return nullptr;
-    // Triton is the language, also where its own text stands beside the file.
-    if (name == "triton" || name.starts_with("triton.")) return nullptr;
-    std::shared_ptr<const ast::Module> module = load(name, importing_file);
-    if (!module) return nullptr;
-    *path = module->source->file_name();
-    if (const FileNames* known = find(*path)) return known;
-    return &add(module);
-  }
-};
 
 class Collector {
  public:
@@ -165,7 +83,8 @@ class Collector {
   void visit(const ast::Body& body) {
     for (const ast::StmtPtr& s : body) {
       if (const auto* i = ast::dyn_as<ast::Import>(s.get())) import(*i);
-      if (const auto* f = ast::dyn_as<ast::FunctionDef>(s.get())) {
+      if (const auto* f = ast::dyn_as<ast::FunctionDef>(s.get());
+          f && !(unreached_ && file_->names.contains(f->name))) {
         JitFunction* made = function(*f);
         if (made)
           set(f->name, FunctionPtr(FunctionPtr{}, made));
@@ -182,17 +101,18 @@ class Collector {
       if (const auto* t = ast::dyn_as<ast::Try>(s.get())) {
         const bool all_found = imports_triton(t->body);
         for (const ast::Body* reached : {&t->body, &t->else_body}) all_found ? visit(*reached) : visit_branch(*reached);
-        const bool outer = std::exchange(unreached_, unreached_ || all_found);
-        for (const ast::Try::Handler& h : t->handlers) visit_other(h.body);
-        unreached_ = outer;
+        for (const ast::Try::Handler& h : t->handlers) all_found ? visit_unreached(h.body) : visit_other(h.body);
         visit(t->finally_body);
       }
       if (const auto* c = ast::dyn_as<ast::If>(s.get())) {
         const std::optional<bool> holds = condition(*c->condition);
-        if (holds)
+        if (holds) {
           visit(*holds ? c->body : c->else_body);
-        else
+          // What is for another vendor's GPU has kernels too, which may compile for this one.
+          if (asks_for_vendor(*c->condition)) visit_unreached(*holds ? c->else_body : c->body);
+        } else {
           visit_branch(c->body), visit_other(c->else_body);
+        }
       }
     }
   }
@@ -205,16 +125,7 @@ class Collector {
       std::optional<bool> inner = condition(*u->operand);
       return inner ? std::optional<bool>(!*inner) : std::nullopt;
     }
-    const auto* call = ast::dyn_as<ast::Call>(&e);
-    const ast::Expr* named = call ? call->callee.get() : &e;
-    std::string name;
-    if (const auto* n = ast::dyn_as<ast::Name>(named)) name = n->id;
-    if (const auto* a = ast::dyn_as<ast::Attribute>(named)) name = a->name;
-    for (char& c : name)
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    for (std::string_view other : {"is_hip", "is_rocm", "is_amd", "is_xpu", "is_npu", "is_musa"})
-      if (name == other) return false;
-    return name == "is_cuda" || name == "is_nvidia" ? std::optional<bool>(true) : std::nullopt;
+    return asks_for_vendor(e);
   }
 
   /// Whether all imports of a `try` are Triton's or torch's, and found; its other statements are taken not to fail, so
@@ -242,6 +153,12 @@ class Collector {
     bool outer = std::exchange(keep_, true);
     visit_branch(body);
     keep_ = outer;
+  }
+  /// A branch that does not run: names that are known stay.
+  void visit_unreached(const ast::Body& body) {
+    const bool outer = std::exchange(unreached_, true);
+    visit_other(body);
+    unreached_ = outer;
   }
   void visit_branch(const ast::Body& body) {
     ++branches_;
@@ -325,33 +242,45 @@ class Collector {
 
   /// The module that a package which is not installed hands on, as plugins of vLLM import it: `from vllm.triton_utils
   /// import tl, triton`. Its usual name says which.
+  /// So does the name that an old Triton under another one is given: `import triton_pre_mlir as triton`.
   static std::string handed_on(const std::string& path, std::string_view name) {
     if (is_known_module(path.substr(0, path.find('.')))) return path;
     return name == "triton" ? "triton" : name == "tl" ? "triton.language" : path;
   }
 
+  /// The module that `from .. import jit` is of: in Triton's own text, which is beside the file, `triton`.
+  std::string from_module(const std::string& name) const {
+    const size_t dots = std::min(name.find_first_not_of('.'), name.size());
+    if (dots == 0 || !program_->load) return name;
+    const std::string folder = name.substr(0, dots), &here = module_->source->file_name();
+    for (const char* own : {"runtime.jit", "language.core"})
+      if (!program_->load(folder + own, here)) return name;
+    return dots == name.size() ? "triton" : "triton." + name.substr(dots);
+  }
+
   void import(const ast::Import& s) {
     const std::string& here = module_->source->file_name();
+    const std::string whole_module = from_module(s.from_module);
     std::string path;
     for (const ast::Import::Alias& n : s.names) {
       if (s.from_module.empty()) {
         // `import a.b.c` binds a; with `as`, the whole path.
         const std::string bound = n.as.empty() ? n.name.substr(0, n.name.find('.')) : n.as;
         const std::string& whole = n.as.empty() ? bound : n.name;
-        set(bound, ModulePath{program_->imported(whole, here, &path) ? path : whole});
+        set(bound, ModulePath{program_->imported(whole, here, &path) ? path : handed_on(whole, bound)});
         continue;
       }
-      const FileNames* from = program_->imported(s.from_module, here, &path);
+      const FileNames* from = program_->imported(whole_module, here, &path);
       if (n.name == "*") {
-        for (const std::string& member : member_names(s.from_module))
-          set(member, ModulePath{s.from_module + "." + member});
+        for (const std::string& member : member_names(whole_module))
+          set(member, ModulePath{whole_module + "." + member});
         if (from && from != file_)
           for (const auto& [name, value] : from->names)
             if (!name.starts_with("_")) set(name, value);
         continue;
       }
       const std::string& bound = n.as.empty() ? n.name : n.as;
-      const std::string submodule = s.from_module + (s.from_module.ends_with(".") ? "" : ".") + n.name;
+      const std::string submodule = whole_module + (whole_module.ends_with(".") ? "" : ".") + n.name;
       if (auto it = from ? from->names.find(n.name) : decltype(from->names.find(n.name)){};
           from && it != from->names.end())
         set(bound, it->second);
@@ -413,6 +342,17 @@ class Collector {
     return found;
   }
 
+  /// Of `from vendor.jit import jit`, a package that is not installed. Those of other languages (numba's, jax's) have
+  /// functions without a parameter that is tl.constexpr.
+  bool is_unknown_jit(std::string_view path) const {
+    return (path == "jit" || path.ends_with(".jit")) && !path.starts_with("triton.") && !program_->find(path);
+  }
+  bool has_constexpr_parameter(const ast::FunctionDef& def) const {
+    return std::ranges::any_of(def.params, [&](const ast::Param& p) {
+      return p.annotation && path_of(*p.annotation) == "triton.language.constexpr";
+    });
+  }
+
   /// The function, which no name has yet; null: what another decorator makes of it is not known.
   /// `of_aggregate`: it runs as Python's in what has it, whatever else decorates it.
   JitFunction* function(const ast::FunctionDef& def, bool of_aggregate = false) {
@@ -427,7 +367,7 @@ class Collector {
         for (size_t i = 0; call && i < call->keywords.size(); ++i)
           if (call->keywords[i].name == "do_not_specialize") do_not_specialize = listed(*call->keywords[i].value, def);
       }
-      jit = jit || makes_jit(call ? *call->callee : *d);
+      jit = jit || makes_jit(call ? *call->callee : *d) || (is_unknown_jit(path) && has_constexpr_parameter(def));
       constexpr_function = constexpr_function || path == "triton.language.constexpr" || marks_constexpr(path);
     }
     const bool plain = !jit && !constexpr_function;
@@ -790,13 +730,13 @@ class Collector {
   bool keep_ = false;                             // in an else branch or a handler: names that are known stay
 };
 
+}  // namespace
+
 FileNames& Program::add(const std::shared_ptr<const ast::Module>& module) {
   FileNames& file = files.try_emplace(module->source->file_name()).first->second;
   Collector(*this, file, module).run();
   return file;
 }
-
-}  // namespace
 
 Result<std::vector<FunctionPtr>> jit_functions(const std::shared_ptr<const ast::Module>& module, LoadModule load,
                                                Interpret interpret) {

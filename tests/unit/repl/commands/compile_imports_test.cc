@@ -37,6 +37,27 @@ class CompileImports : public ::testing::Test {
   const fs::path root_ = fs::path(::testing::TempDir()) / "kiln_compile_imports_test";
 };
 
+TEST_F(CompileImports, TritonsOwnTextIsTheLanguage) {
+  fs::create_directories(root_ / "pkg/runtime");
+  fs::create_directories(root_ / "pkg/language");
+  write("pkg/__init__.py", "from .runtime import jit\nfrom . import language\n");
+  write("pkg/runtime/__init__.py", "from .jit import jit\n");
+  write("pkg/runtime/jit.py", "def jit(fn):\n    return JITFunction(fn)\n");
+  write("pkg/language/__init__.py", "");
+  write("pkg/language/core.py", "");
+  write("pkg/ops/kernel.py", R"(
+from .. import heuristics, jit
+from .. import language as tl
+from ..language import exp2
+@heuristics({'N': lambda args: 4})
+@jit
+def kernel(x_ptr):
+    tl.store(x_ptr, exp2(tl.load(x_ptr)))
+)");
+  const Status status = lower("pkg/ops/kernel.py");
+  EXPECT_TRUE(status.ok()) << render(status.error());
+}
+
 TEST_F(CompileImports, FollowsRelativeImportsAndPackages) {
   write("pkg/__init__.py", "from .lang import tl, triton\n");
   write("pkg/lang.py", "import triton\nimport triton.language as tl\nexp2 = tl.math.exp2\n");
