@@ -8,10 +8,14 @@ same ones. Modules that an import lacks are replaced by empty ones, and question
 nothing runs there. Triton's results are kept in --cache by the text of the file, the kernel and what was assumed, so
 that a second run costs Kiln's time alone.
 
+Notebooks and strings that are files of kernels (as torch.compile writes them) are written to --cache for Triton: their
+kernels count as those of the file.
+
 A kernel counts when Triton compiles it for what was assumed. The table has a row for each folder: kernels found,
 compiled by Triton, of these compiled by Kiln, and the time of both. Then Kiln's reasons, by how often they were met.
 """
 import argparse
+import ast
 import collections
 import hashlib
 import json
@@ -33,7 +37,7 @@ def sources(folder):
         dirs.sort()
         for name in sorted(names):
             path = os.path.join(base, name)
-            if name.endswith(".py") and KERNEL.search(open(path, errors="replace").read()):
+            if name.endswith((".py", ".ipynb")) and KERNEL.search(open(path, errors="replace").read()):
                 yield path
 
 
@@ -90,8 +94,53 @@ class TritonServer:
         raise RuntimeError("Triton's process is gone")
 
 
+def notebook_code(text):
+    """The code cells of a notebook, without what is IPython's."""
+    out = []
+    for cell in json.loads(text).get("cells", []):
+        if cell.get("cell_type") == "code":
+            lines = "".join(cell["source"]).split("\n")
+            other = re.match(r"%%(?!time|capture|writefile|file)", lines[0])
+            out += ["# " + line if other else re.sub(r"^(\s*)([!%])", r"\1pass  # \2", line) for line in lines] + [""]
+    return "\n".join(out) + "\n"
+
+
+def written(text, cache):
+    """A file of the cache with that text."""
+    path = os.path.join(cache, "text_%s.py" % hashlib.sha256(text.encode(errors="replace")).hexdigest()[:32])
+    if not os.path.exists(path):
+        with open(path, "w", errors="replace") as f:
+            f.write(text)
+    return path
+
+
+def files_of(path, kernels, cache):
+    """The kernels by the file that Triton is to import: the file itself, or what a string of it is written to."""
+    text = open(path, errors="replace").read()
+    if path.endswith(".ipynb"):
+        text = notebook_code(text)
+        path = written(text, cache)
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return {path: kernels}
+    strings = [n for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str) and "@" in n.value]
+    out = collections.defaultdict(list)
+    for k in kernels:
+        held = [s for s in strings if s.lineno <= k.get("line", 0) <= s.end_lineno]
+        out[written(held[0].value, cache) if held else path].append(dict(k, in_string=bool(held)))
+    return out
+
+
 def triton_results(path, root, kernels, cache, limit, server):
     """Whether Triton compiles each kernel: {name: {ok, error, ms}}, from the cache where it is known."""
+    results = {}
+    for file, found in files_of(path, kernels, cache).items():
+        results.update(results_of_file(file, root if file == path else cache, found, cache, limit, server))
+    return results
+
+
+def results_of_file(path, root, kernels, cache, limit, server):
     text = open(path, "rb").read()
     results, missing = {}, []
     for k in kernels:
@@ -404,7 +453,8 @@ def compile_file(job, target, real):
     dtypes = {"float": tl.float32, "double": tl.float64, "half": tl.float16}
     for k in job["kernels"]:
         held = module
-        for part in k["kernel"].split("."):  # of a class: Relu.forward
+        # Of a class: Relu.forward. A string is a file of its own, whatever it is assigned to.
+        for part in k["kernel"].split(".")[-1:] if k.get("in_string") else k["kernel"].split("."):
             held = vars(held).get(part) if hasattr(held, "__dict__") else None
         fn = getattr(held, "__func__", held)  # of a staticmethod
         while fn is not None and not isinstance(fn, JITFunction):

@@ -37,12 +37,13 @@ std::string reason_of(const Diagnostic& error) {
 
 struct Checked {
   std::string kernel;
+  int line = 0;  // of its def
   AssumedSignature assumed;
   Status status;
 };
 
 Checked attempt(const Function& f, const CompileArgs& args, const std::string& target, const Revision& revision) {
-  Checked out{f->name(), {}, {}};
+  Checked out{f->name(), place_of(f->def->range).line, {}, {}};
   out.status = [&]() -> Status {
     KILN_TRY(Specialisation special, specialise(*f, args, Evidence::kNamesToo, revision));
     out.assumed = std::move(special.assumed);
@@ -99,7 +100,7 @@ void put_json(const nlohmann::ordered_json& line) {
 }
 
 void print_json(const Checked& c, const std::string& target, const std::string& file) {
-  nlohmann::ordered_json line = {{"kernel", c.kernel}, {"target", target}, {"ok", c.status.ok()}};
+  nlohmann::ordered_json line = {{"kernel", c.kernel}, {"line", c.line}, {"target", target}, {"ok", c.status.ok()}};
   if (!file.empty()) line["file"] = file;
   if (!c.assumed.assumptions.empty()) line["assumed"] = c.assumed.assumptions;
   if (!c.status.ok()) line["error"] = nlohmann::ordered_json::parse(error_json(c.status.error()));
@@ -134,7 +135,7 @@ Result<int> check_file(const CompileArgs& args, const std::string& target, bool 
   return compiled == kernels.size() ? kExitOk : kExitError;
 }
 
-/// The .py files below it, in the order of their paths; hidden folders are left out.
+/// The .py files and the notebooks below it, in the order of their paths; hidden folders are left out.
 Result<std::vector<std::string>> python_files(const std::string& folder) {
   std::vector<std::string> out;
   std::error_code problem;
@@ -143,7 +144,8 @@ Result<std::vector<std::string>> python_files(const std::string& folder) {
     const std::string name = at->path().filename().string();
     std::error_code ignored;
     if (name.starts_with('.') && at->is_directory(ignored)) at.disable_recursion_pending();
-    if (name.ends_with(".py") && at->is_regular_file(ignored)) out.push_back(at->path().string());
+    if ((name.ends_with(".py") || name.ends_with(".ipynb")) && at->is_regular_file(ignored))
+      out.push_back(at->path().string());
   }
   if (problem) return error(ErrorKind::kIo, "cannot list '{}': {}", folder, problem.message());
   std::ranges::sort(out);
@@ -172,7 +174,7 @@ Result<int> check_folder(const CompileArgs& args, const std::string& target, boo
   KILN_TRY(const std::vector<std::string> paths, python_files(args.file));
   Tally tally;
   for (const std::string& path : paths) {
-    auto text = read_text(path);
+    auto text = read_source(path);
     if (text.ok() && text->find("jit") == std::string::npos) continue;  // most of a folder; it need not be parsed
     auto file = text.ok() ? read_functions(path, *std::move(text)) : Result<KernelFile>(std::move(text.error()));
     if (!file.ok()) {

@@ -10,6 +10,7 @@
 #include "compiler/target/target.h"
 #include "kiln/runtime.h"
 #include "repl/commands/compile_imports.h"
+#include "repl/commands/compile_texts.h"
 #include "repl/magics/compile_stages.h"
 #include "repl/modules/triton/constexpr_interp.h"
 #include "repl/shell/files.h"
@@ -33,24 +34,72 @@ bool returns_value(const ast::FunctionDef& def) {
   return found;
 }
 
+/// The same function, named as of a class of that name.
+Function named(const Function& f, const std::string& holder) {
+  struct Named {
+    Function of;  // its file
+    frontend::JitFunction function;
+  };
+  auto out = std::make_shared<Named>(Named{f, *f});
+  std::string& name = out->function.class_name;
+  name = name.empty() ? holder : holder + "." + name;
+  return Function(out, &out->function);
+}
+
+/// Strings that are no Python, or in which no function is a kernel, are not texts of kernels.
+std::vector<KernelFile> read_texts(const std::string& path, const ast::Module& module, const frontend::LoadModule& load,
+                                   const frontend::Interpret& interpret) {
+  std::vector<KernelFile> out;
+  for (KernelText& t : kernel_texts(module)) {
+    KernelFile file;
+    auto parsed = parse::parse_kernel_file(SourceText::make(path, std::move(t.text)));
+    if (!parsed.ok()) continue;
+    file.module = *std::move(parsed);
+    // `add = async_compile.triton("add", …)` names it as the function in it is named.
+    const bool same_name = std::ranges::any_of(file.module->body, [&](const ast::StmtPtr& s) {
+      const auto* f = ast::dyn_as<ast::FunctionDef>(s.get());
+      return f && f->name == t.name;
+    });
+    auto functions = frontend::jit_functions(file.module, load, interpret);
+    if (!functions.ok() || functions->empty()) continue;
+    for (const Function& f : *functions) file.functions.push_back(same_name || t.name.empty() ? f : named(f, t.name));
+    out.push_back(std::move(file));
+  }
+  return out;
+}
+
+std::vector<Function> functions_of(const KernelFile& file) {
+  std::vector<Function> out = file.functions;
+  for (const KernelFile& text : file.texts) out.insert(out.end(), text.functions.begin(), text.functions.end());
+  return out;
+}
+
 }  // namespace
 
-Result<std::shared_ptr<const ast::Module>> parse_file(const std::string& path) {
+Result<std::string> read_source(const std::string& path) {
   KILN_TRY(std::string text, read_text(path));
+  return path.ends_with(".ipynb") ? notebook_text(path, text) : text;
+}
+
+Result<std::shared_ptr<const ast::Module>> parse_file(const std::string& path) {
+  KILN_TRY(std::string text, read_source(path));
   return parse::parse_kernel_file(SourceText::make(path, std::move(text)));
 }
 
 Result<KernelFile> read_functions(const std::string& path, std::string text) {
   KernelFile file;
   KILN_TRY(file.module, parse::parse_kernel_file(SourceText::make(path, std::move(text))));
-  KILN_TRY(file.functions, frontend::jit_functions(file.module, follow_imports(), script::interpret_constexpr()));
+  const frontend::LoadModule load = follow_imports();
+  const frontend::Interpret interpret = script::interpret_constexpr();
+  KILN_TRY(file.functions, frontend::jit_functions(file.module, load, interpret));
+  file.texts = read_texts(path, *file.module, load, interpret);
   return file;
 }
 
 Result<KernelFile> load(const std::string& path) {
-  KILN_TRY(std::string text, read_text(path));
+  KILN_TRY(std::string text, read_source(path));
   KILN_TRY(KernelFile file, read_functions(path, std::move(text)));
-  if (file.functions.empty())
+  if (file.functions.empty() && file.texts.empty())
     return with_note(error(ErrorKind::kName, "{} has no @triton.jit function", path),
                      "help: put @triton.jit before the kernel's def");
   return file;
@@ -65,6 +114,8 @@ std::vector<Function> kernels_of(const KernelFile& file) {
     if (!f->constexpr_function && !called.contains(f->class_name.empty() ? f->own_name() : f->name()) &&
         !returns_value(*f->def))
       kernels.push_back(f);
+  for (const KernelFile& text : file.texts)
+    for (Function& f : kernels_of(text)) kernels.push_back(std::move(f));
   return kernels;
 }
 
@@ -75,18 +126,21 @@ std::string names_of(const std::vector<Function>& functions) {
 }
 
 Result<Function> find(const KernelFile& file, const std::string& name) {
+  const std::vector<Function> functions = functions_of(file);
   if (name.empty()) {
     std::vector<Function> kernels = kernels_of(file);
     if (kernels.size() == 1) return kernels[0];
-    // Beside those that functions make, as tests do, it is the file's kernel.
-    const auto of_the_file = [](const Function& f) { return !f->around; };
+    // Beside those that functions make, as tests do, and those in strings, it is the file's kernel.
+    const auto of_the_file = [&](const Function& f) {
+      return !f->around && std::ranges::find(file.functions, f) != file.functions.end();
+    };
     if (std::ranges::count_if(kernels, of_the_file) == 1) return *std::ranges::find_if(kernels, of_the_file);
     return error(ErrorKind::kName, "--kernel is needed: the file has {}",
-                 kernels.empty() ? names_of(file.functions) : names_of(kernels));
+                 kernels.empty() ? names_of(functions) : names_of(kernels));
   }
   std::vector<std::string> names;
   Function found;
-  for (const Function& f : file.functions) {
+  for (const Function& f : functions) {
     names.push_back(f->name());
     if (f->name() != name) continue;
     // Of several the one that has the name when the file has run.
@@ -95,9 +149,9 @@ Result<Function> find(const KernelFile& file, const std::string& name) {
     if (!found || (bound && (*bound)->def == f->def)) found = f;
   }
   if (found) return found;
-  for (const Function& f : file.functions)  // the first that a function makes
+  for (const Function& f : functions)  // the first that a function makes
     if (f->around && f->own_name() == name) return f;
-  Diagnostic d = error(ErrorKind::kName, "there is no kernel '{}'; the file has {}", name, names_of(file.functions));
+  Diagnostic d = error(ErrorKind::kName, "there is no kernel '{}'; the file has {}", name, names_of(functions));
   if (std::string near = nearest_name(name, names); !near.empty())
     return with_note(std::move(d), "help: did you mean '" + near + "'?");
   return d;

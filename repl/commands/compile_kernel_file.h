@@ -15,9 +15,12 @@ using Function = std::shared_ptr<const frontend::JitFunction>;
 struct KernelFile {
   std::shared_ptr<const ast::Module> module;
   std::vector<Function> functions;
+  std::vector<KernelFile> texts = {};  // strings of the file that are files of kernels themselves
 };
 
 Result<std::shared_ptr<const ast::Module>> parse_file(const std::string& path);
+/// A file's text, a notebook's without what is not code.
+Result<std::string> read_source(const std::string& path);
 /// Of a file's text: there may be no function in it.
 Result<KernelFile> read_functions(const std::string& path, std::string text);
 /// The same of a file; kName where there is none.

@@ -52,6 +52,24 @@ TEST_F(CheckFolder, NamesThatAreNoTextAreToldToo) {
   EXPECT_EQ(printed.find('\x1b'), std::string::npos) << printed;
 }
 
+TEST_F(CheckFolder, NotebooksAreTheCodeOfTheirCells) {
+  std::ofstream(folder / "a.ipynb") << R"({"cells": [
+    {"cell_type": "markdown", "source": ["@triton.jit is a *decorator*"]},
+    {"cell_type": "code", "source": ["%matplotlib inline\n", "!pip install triton\n", "import triton\n",
+                                     "import triton.language as tl"]},
+    {"cell_type": "code", "source": "%%bash\nif true\n  then echo jit; fi"},
+    {"cell_type": "code", "source": ["%%time\n", "@triton.jit\n", "def good(x_ptr):\n", "    tl.store(x_ptr, 1)\n",
+                                     "if True:\n", "    !nvidia-smi"]},
+    {"cell_type": "code", "source": ["@triton.jit\n", "def bad(x_ptr):\n", "    tl.store(x_ptr, nothing)"]}],
+   "nbformat": 4})";
+  EXPECT_EQ(check(), kExitError);
+  EXPECT_NE(printed.find("a.ipynb:19:21: error: the name nothing is not defined"), std::string::npos) << printed;
+  EXPECT_TRUE(printed.ends_with("1 of 2 kernels in 1 file compile for host (50.0 %)\n")) << printed;
+  std::ofstream(folder / "a.ipynb") << "{\"jit\": [";
+  EXPECT_EQ(check(), kExitError);
+  EXPECT_NE(printed.find("a.ipynb is not a notebook: it has no cells"), std::string::npos) << printed;
+}
+
 TEST_F(CheckFolder, TellsTheShareAndTheReasons) {
   write("a.py", kernel("good", "1.0") + kernel("wide", "tl.arange(0, 24)"));
   write("deep/er/b.py", kernel("wider", "tl.arange(0, 48)") + kernel("nameless", "nothing"));

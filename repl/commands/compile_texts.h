@@ -1,0 +1,23 @@
+// Kernels that are not in a file's own text: in strings of it, and in the cells of notebooks.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "compiler/ast/ast.h"
+#include "support/diag.h"
+
+namespace kiln::repl {
+
+/// A string of a file that is a file of kernels itself, as torch.compile writes them:
+/// `add_0 = async_compile.triton('''…@triton.jit…''')`. It need not be Python.
+struct KernelText {
+  std::string name;  // what the statement assigns to; empty: nothing
+  std::string text;  // with empty lines ahead, so that its lines have the file's numbers
+};
+std::vector<KernelText> kernel_texts(const ast::Module& module);
+
+/// The code of a notebook (.ipynb): its code cells in their order, an empty line between them. Lines for IPython
+/// (`%…`, `!…`) and cells for other programs (`%%bash`) are comments.
+Result<std::string> notebook_text(const std::string& path, const std::string& json);
+
+}  // namespace kiln::repl
