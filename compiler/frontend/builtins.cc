@@ -54,6 +54,10 @@ constexpr ModuleRow kModules[] = {
     {"torch._inductor.runtime.triton_helpers", kInInductor, "libdevice,math"},
     {"torch._inductor.runtime.triton_helpers.libdevice", kInLibdevice, ""},
     {"torch._inductor.runtime.triton_helpers.math", kInMath, ""},
+    // Where PyTorch 2.1 to 2.3 had them.
+    {"torch._inductor.triton_helpers", kInInductor, "libdevice,math"},
+    {"torch._inductor.triton_helpers.libdevice", kInLibdevice, ""},
+    {"torch._inductor.triton_helpers.math", kInMath, ""},
 };
 
 const ModuleRow* find_module(std::string_view path) {
@@ -242,7 +246,8 @@ std::optional<Value> module_member(std::string_view path, std::string_view name)
     for (int i = 0; i < kNumDTypes; ++i)
       if (kDTypes[i].triton == name) return Value(TypeValue{ir::scalar_type(static_cast<DType>(i))});
   if (const Builtin* b = find_builtin(name, module->exposure)) return Value(b);
-  // Triton 2 had libdevice under this name.
+  // Triton 2 had libdevice under these names.
+  if (path == "triton.language" && name == "libdevice") return Value(ModulePath{"triton.language.extra.libdevice"});
   if (path == "triton.language.math")
     if (const Builtin* b = find_builtin(name, kInLibdevice)) return Value(b);
   return std::nullopt;
