@@ -12,6 +12,7 @@
 #include "profiler/report/table.h"
 #include "repl/commands/compile_command.h"
 #include "repl/commands/compile_kernel_file.h"
+#include "repl/commands/compile_texts.h"
 #include "repl/shell/errors.h"
 #include "repl/shell/files.h"
 #include "support/diag.h"

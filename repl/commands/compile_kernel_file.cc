@@ -13,7 +13,6 @@
 #include "repl/commands/compile_texts.h"
 #include "repl/magics/compile_stages.h"
 #include "repl/modules/triton/constexpr_interp.h"
-#include "repl/shell/files.h"
 #include "support/diag.h"
 #include "support/files.h"
 
@@ -75,11 +74,6 @@ std::vector<Function> functions_of(const KernelFile& file) {
 }
 
 }  // namespace
-
-Result<std::string> read_source(const std::string& path) {
-  KILN_TRY(std::string text, read_text(path));
-  return path.ends_with(".ipynb") ? notebook_text(path, text) : text;
-}
 
 Result<std::shared_ptr<const ast::Module>> parse_file(const std::string& path) {
   KILN_TRY(std::string text, read_source(path));

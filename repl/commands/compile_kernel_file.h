@@ -19,8 +19,6 @@ struct KernelFile {
 };
 
 Result<std::shared_ptr<const ast::Module>> parse_file(const std::string& path);
-/// A file's text, a notebook's without what is not code.
-Result<std::string> read_source(const std::string& path);
 /// Of a file's text: there may be no function in it.
 Result<KernelFile> read_functions(const std::string& path, std::string text);
 /// The same of a file; kName where there is none.

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "compiler/ast/walk.h"
+#include "repl/shell/files.h"
 
 namespace kiln::repl {
 
@@ -43,6 +44,28 @@ void add_cell(std::string& out, std::string_view cell) {
   out += '\n';
 }
 
+Result<std::string> notebook_text(const std::string& path, const std::string& json) {
+  const nlohmann::json book = nlohmann::json::parse(json, nullptr, false);
+  const auto cells = book.is_object() ? book.find("cells") : book.end();
+  if (!book.is_object() || cells == book.end() || !cells->is_array())
+    return with_note(error(ErrorKind::kSyntax, "{} is not a notebook: it has no cells", path),
+                     "help: notebooks are read in the format of Jupyter, version 4");
+  std::string out;
+  for (const nlohmann::json& cell : *cells) {
+    if (!cell.is_object()) continue;
+    const auto type = cell.find("cell_type"), source = cell.find("source");
+    if (type == cell.end() || source == cell.end() || !type->is_string() || type->get<std::string>() != "code")
+      continue;
+    std::string text;
+    if (source->is_string()) text = source->get<std::string>();
+    if (source->is_array())
+      for (const nlohmann::json& line : *source)
+        if (line.is_string()) text += line.get<std::string>();
+    add_cell(out, text);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<KernelText> kernel_texts(const ast::Module& module) {
@@ -67,26 +90,9 @@ std::vector<KernelText> kernel_texts(const ast::Module& module) {
   return out;
 }
 
-Result<std::string> notebook_text(const std::string& path, const std::string& json) {
-  const nlohmann::json book = nlohmann::json::parse(json, nullptr, false);
-  const auto cells = book.is_object() ? book.find("cells") : book.end();
-  if (!book.is_object() || cells == book.end() || !cells->is_array())
-    return with_note(error(ErrorKind::kSyntax, "{} is not a notebook: it has no cells", path),
-                     "help: notebooks are read in the format of Jupyter, version 4");
-  std::string out;
-  for (const nlohmann::json& cell : *cells) {
-    if (!cell.is_object()) continue;
-    const auto type = cell.find("cell_type"), source = cell.find("source");
-    if (type == cell.end() || source == cell.end() || !type->is_string() || type->get<std::string>() != "code")
-      continue;
-    std::string text;
-    if (source->is_string()) text = source->get<std::string>();
-    if (source->is_array())
-      for (const nlohmann::json& line : *source)
-        if (line.is_string()) text += line.get<std::string>();
-    add_cell(out, text);
-  }
-  return out;
+Result<std::string> read_source(const std::string& path) {
+  KILN_TRY(std::string text, read_text(path));
+  return path.ends_with(".ipynb") ? notebook_text(path, text) : text;
 }
 
 }  // namespace kiln::repl

@@ -1,4 +1,4 @@
-// Kernels that are not in a file's own text: in strings of it, and in the cells of notebooks.
+// Code that is not a file's own text: kernels in its strings, and the cells of notebooks.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,8 +16,9 @@ struct KernelText {
 };
 std::vector<KernelText> kernel_texts(const ast::Module& module);
 
-/// The code of a notebook (.ipynb): its code cells in their order, an empty line between them. Lines for IPython
+/// A file's text, of a notebook (.ipynb) its code: its code cells in their order, an empty line between them. Lines for
+/// IPython
 /// (`%…`, `!…`) and cells for other programs (`%%bash`) are comments.
-Result<std::string> notebook_text(const std::string& path, const std::string& json);
+Result<std::string> read_source(const std::string& path);
 
 }  // namespace kiln::repl

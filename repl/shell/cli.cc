@@ -10,6 +10,7 @@
 #include "repl/commands/cache_command.h"
 #include "repl/commands/compare_command.h"
 #include "repl/commands/compile_command.h"
+#include "repl/commands/compile_texts.h"
 #include "repl/commands/demo.h"
 #include "repl/commands/doctor.h"
 #include "repl/commands/info_commands.h"
@@ -41,7 +42,7 @@ int failed(const Diagnostic& d, bool json) {
 
 // A file that cannot be read is a mistake of the command line, not of the program in it.
 int run_file(const Options& o, const std::string& path, const std::string& shown_name) {
-  auto text = read_text(path);
+  auto text = read_source(path);
   if (!text.ok()) {
     print_error(text.error(), o.json);
     return kExitUsage;
