@@ -1,6 +1,8 @@
 // Imports: modules of the host, and modules that are texts of the language.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "compiler/parse/parser.h"
 #include "repl/script/interp/missing_name.h"
 
@@ -27,6 +29,13 @@ class ScriptModule : public ModuleObject {
   void attribute_names(std::vector<std::string>& out) const override {
     for (const auto& slot : globals.slots())
       if (!slot.value.missing()) out.push_back(slot.name);
+    // What a __getattr__ makes when it is asked for.
+    const Globals::Slot *later = globals.find("__getattr__"), *all = globals.find("__all__");
+    const auto* names = later && !later->value.missing() && all ? all->value.get<List>() : nullptr;
+    for (size_t i = 0; names && i < names->items.size(); ++i)
+      if (const auto c = names->items[i].constant())
+        if (const auto* name = std::get_if<std::string>(&*c))
+          if (std::ranges::find(out, *name) == out.end()) out.push_back(*name);
   }
 
   Globals& globals;

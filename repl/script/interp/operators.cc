@@ -461,19 +461,18 @@ uint64_t Interp::hash(const Value& v) {
 
 std::optional<Value> Interp::find_attribute(const Value& base, std::string_view name) {
   Kind kind = base.kind();
-  if (auto* o = base.object(); o && o->own_type()) {
-    // A property or a __getattr__ says by an AttributeError that there is no such attribute.
+  if (auto* o = base.object()) {
+    // A property or a __getattr__ says by an AttributeError that there is no such attribute, a module's too.
     const size_t depth = calls_.size();
     try {
       if (auto v = o->attribute(*this, name)) return v;
     } catch (const ScriptError& e) {
+      if (!o->own_type() && !base.get<ModuleObject>()) throw;
       auto* raised = e.exception.get<Instance>();
       if (!raised || !raised->type->derives_from(exception_type("AttributeError").get())) throw;
       calls_.resize(depth);
-      return std::nullopt;
+      if (o->own_type()) return std::nullopt;
     }
-  } else if (o) {
-    if (auto v = o->attribute(*this, name)) return v;
   }
   if (Native* m = method(kind, name)) return Value(make<BoundMethod>(base, Value(m)));
   if (auto v = special_of_value(*this, base, name)) return v;
@@ -510,6 +509,9 @@ Value Interp::attribute(const Value& base, std::string_view name) {
     // A submodule that nothing has imported yet.
     std::string path = module->path + "." + std::string(name);
     if (auto sub = import_module(path)) return sub;
+    // What a __getattr__ of the script's own module says.
+    if (!is_library_module(module->path))
+      if (auto v = module->attribute(*this, name)) return *std::move(v);
   }
   auto* type = base.get<TypeObject>();
   const std::string what = module ? fmt::format("the module '{}'", module->path)

@@ -1,4 +1,5 @@
 """torch.distributions: densities, moments and draws. Parameters are tensors or numbers, which are broadcast."""
+import importlib
 import math
 
 import torch
@@ -747,16 +748,29 @@ def kl_divergence(p, q):
                               f"{type(q).__name__}")
 
 
-from torch.distributions import transforms  # noqa: E402
-from torch.distributions._families import (Cauchy, Chi2, ContinuousBernoulli, FisherSnedecor, Gumbel,  # noqa: E402
-                                           HalfCauchy, HalfNormal, InverseGamma, Kumaraswamy, LogisticNormal,
-                                           Pareto, StudentT, VonMises, Weibull)
-from torch.distributions._discrete import (Binomial, LowRankMultivariateNormal, MixtureSameFamily,  # noqa: E402
-                                           Multinomial, NegativeBinomial, OneHotCategoricalStraightThrough,
-                                           RelaxedBernoulli, RelaxedOneHotCategorical)
-from torch.distributions.transforms import (AbsTransform, AffineTransform, CatTransform, ComposeTransform,  # noqa: E402
-                                            CumulativeDistributionTransform, ExpTransform, IndependentTransform,
-                                            LowerCholeskyTransform, PositiveDefiniteTransform, PowerTransform,
-                                            ReshapeTransform, SigmoidTransform, SoftmaxTransform, SoftplusTransform,
-                                            StackTransform, StickBreakingTransform, TanhTransform, Transform,
-                                            identity_transform)
+# Imported when they are asked for: programs that take a normal distribution need none of them.
+_LATER = {
+    "torch.distributions._families": (
+        "Cauchy", "Chi2", "ContinuousBernoulli", "FisherSnedecor", "Gumbel", "HalfCauchy", "HalfNormal",
+        "InverseGamma", "Kumaraswamy", "LogisticNormal", "Pareto", "StudentT", "VonMises", "Weibull"),
+    "torch.distributions._discrete": (
+        "Binomial", "LowRankMultivariateNormal", "MixtureSameFamily", "Multinomial", "NegativeBinomial",
+        "OneHotCategoricalStraightThrough", "RelaxedBernoulli", "RelaxedOneHotCategorical"),
+    "torch.distributions.transforms": (
+        "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CumulativeDistributionTransform",
+        "ExpTransform", "IndependentTransform", "LowerCholeskyTransform", "PositiveDefiniteTransform",
+        "PowerTransform", "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform",
+        "StackTransform", "StickBreakingTransform", "TanhTransform", "Transform", "identity_transform")}
+__all__ = ["Bernoulli", "Beta", "Categorical", "Dirichlet", "Distribution", "Exponential", "ExponentialFamily", "Gamma",
+           "Geometric", "Independent", "Laplace", "LogNormal", "MultivariateNormal", "Normal", "OneHotCategorical",
+           "Poisson", "TransformedDistribution", "Uniform", "kl_divergence", "register_kl"]
+__all__ += [name for names in _LATER.values() for name in names]
+
+
+def __getattr__(name):
+    if name == "transforms":
+        return importlib.import_module("torch.distributions.transforms")
+    for module, names in _LATER.items():
+        if name in names:
+            return getattr(importlib.import_module(module), name)
+    raise AttributeError(f"module 'torch.distributions' has no attribute '{name}'")

@@ -111,6 +111,17 @@ TEST_F(Modules, FilesDoNotHideWhatPythonHasBuiltIn) {
   EXPECT_EQ(run("import copy, time\nprint(time.time() > 0, copy.copy(1))\n"), "True mine\n");
 }
 
+TEST_F(Modules, AModuleMakesNamesWhenTheyAreAskedFor) {
+  write("late.py",
+        "__all__ = ['two']\ndef __getattr__(name):\n  if name == 'two': return 2\n"
+        "  raise AttributeError('late has no ' + name)\n");
+  EXPECT_EQ(run("import late\nfrom late import *\nprint(two, hasattr(late, 'three'), getattr(late, 'three', 0))\n"
+                "print('two' in dir(late))\n"
+                "try:\n  late.three\nexcept AttributeError as e:\n  print(e)\n"
+                "try:\n  from late import three\nexcept ImportError:\n  print('none')\n"),
+            "2 False 0\nTrue\nlate has no three\nnone\n");
+}
+
 TEST_F(Modules, Packages) {
   write("pkg/__init__.py", "from .a import one\nfrom . import b\n__all__ = ['one', 'two']\ntwo = 2\nthree = 3\n");
   write("pkg/a.py", "def one(): return 1\n");
