@@ -259,12 +259,14 @@ Value arange(Interp& in, NativeArgs& a) {
     const __int128 span = step > 0 ? static_cast<__int128>(end) - start : static_cast<__int128>(start) - end;
     const __int128 stride = step > 0 ? step : -static_cast<__int128>(step);
     const __int128 count = span <= 0 ? 0 : (span + stride - 1) / stride;
-    if (count > kMaxMade) in.fail(ErrorKind::kMemory, "arange() of {} elements", ast::to_string(count));
+    if (count > kMaxMade)
+      in.fail(ErrorKind::kMemory, "arange() of {} elements: at most {} are made", ast::to_string(count), kMaxMade);
     const DType dtype = dtype_of(in, a[4], DType::kI64);
     const Device device = device_of(in, a[5]);
     if (count > 0 && counts_lazily(in, device))
       return grad_flag(in, progression(in, device, dtype, start, step, static_cast<int64_t>(count)), a[6]);
     std::vector<int64_t> out;
+    out.reserve(static_cast<size_t>(count));
     for (int64_t i = 0; i < count; ++i) out.push_back(start + i * step);
     const Shape shape{static_cast<int64_t>(count)};
     return grad_flag(in, wrap(store_ints(in, device, dtype, shape, out)), a[6]);
@@ -276,13 +278,14 @@ Value arange(Interp& in, NativeArgs& a) {
   if (step > 0 ? end < start : end > start) fail_direction();
   double count = std::ceil((end - start) / step);
   if (count > static_cast<double>(kMaxMade))
-    in.fail(ErrorKind::kMemory, "arange() of {} elements", ast::float_repr(count));
+    in.fail(ErrorKind::kMemory, "arange() of {} elements: at most {} are made", ast::float_repr(count), kMaxMade);
   Shape shape{std::max<int64_t>(0, static_cast<int64_t>(count))};
   DType dtype = dtype_of(in, a[4], default_dtype(in));
   const Device device = device_of(in, a[5]);
   if (shape[0] > 0 && counts_lazily(in, device))
     return grad_flag(in, progression(in, device, dtype, start, step, shape[0]), a[6]);
   std::vector<double> out;
+  out.reserve(static_cast<size_t>(shape[0]));
   for (int64_t i = 0; i < shape[0]; ++i) out.push_back(start + static_cast<double>(i) * step);
   return grad_flag(in, wrap(store_floats(in, device, dtype, shape, out)), a[6]);
 }
@@ -290,7 +293,7 @@ Value arange(Interp& in, NativeArgs& a) {
 Value evenly_spaced(Interp& in, NativeArgs& a) {
   double start = in.to_double(a[0], "start"), end = in.to_double(a[1], "end");
   int64_t n = in.to_int(a[2], "steps");
-  if (n < 0 || n > kMaxMade) in.fail_as("RuntimeError", "linspace() of {} steps", n);
+  if (n < 0 || n > kMaxMade) in.fail_as("RuntimeError", "linspace() of {} steps: there are 0 to {}", n, kMaxMade);
   const Device device = device_of(in, a[4]);
   const DType dtype = dtype_of(in, a[3], default_dtype(in));
   // Each element of a narrower type is a multiple of the step, which is rounded once more: a kernel that makes them has
@@ -314,7 +317,10 @@ Value linspace(Interp& in, NativeArgs& a) { return grad_flag(in, evenly_spaced(i
 
 Value identity_matrix(Interp& in, NativeArgs& a) {
   int64_t n = in.to_int(a[0], "n"), m = a[1].missing() || a[1].is_none() ? n : in.to_int(a[1], "m");
-  if (n < 0 || m < 0 || (m > 0 && n > kMaxMade / m)) in.fail_as("RuntimeError", "eye({}, {})", n, m);
+  if (n < 0 || m < 0 || (m > 0 && n > kMaxMade / m))
+    in.fail_as("RuntimeError",
+               "eye() of {} rows and {} columns: no size is negative, and there are at most {} elements", n, m,
+               kMaxMade);
   const Device device = device_of(in, a[3]);
   if (n * m > 0 && counts_lazily(in, device)) {
     ExprAttributes column;

@@ -6,6 +6,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import _kiln
+from triton.language.extra import libdevice
 
 lazily = _kiln.lazily
 
@@ -61,6 +62,7 @@ def poisson(input, generator=None):
 
 
 _MANY = 30.0
+_FEW_TRIALS = 128
 
 
 @lazily
@@ -90,16 +92,65 @@ def _many_arrivals(rate, generator):
 
 
 @triton.jit
-def _binomial_kernel(n_ptr, p_ptr, out_ptr, seed, elements, BLOCK: tl.constexpr):
-    """One trial after the other, each of its own stream of random numbers."""
+def _binomial_kernel(n_ptr, p_ptr, out_ptr, seed, elements, FEW: tl.constexpr, BLOCK: tl.constexpr):
+    """Few trials one after the other, each of its own stream of random numbers."""
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     n, p = tl.load(n_ptr + at, mask=at < elements, other=0), tl.load(p_ptr + at, mask=at < elements, other=0)
-    most, k = tl.max(n, 0), 0
+    few = n <= FEW
+    most, k = tl.max(tl.where(few, n, 0), 0), 0
     count = tl.zeros((BLOCK,), tl.float32)
     while k < most:
         count += ((tl.rand(seed + k, at) < p) & (k < n)).to(tl.float32)
         k += 1
+    if tl.max((few == 0).to(tl.int32), 0) > 0:
+        drawn_for = (few == 0) & (n < float("inf")) & (p > 0) & (p < 1)
+        rarer = tl.where(drawn_for, tl.minimum(p, 1 - p), 0.0).to(tl.float64)
+        drawn = _many_trials(tl.where(drawn_for, n, 1).to(tl.float64), rarer, seed, at).to(tl.float32)
+        drawn = tl.where(p > 0.5, n - drawn, drawn)
+        # A probability of 0, of 1, or none at all, and no number of trials.
+        drawn = tl.where(p <= 0, 0.0, tl.where(p >= 1, n, drawn))
+        drawn = tl.where((p == p) & (n == n) & (n < float("inf")), drawn, float("nan"))
+        count = tl.where(few, count, drawn)
     tl.store(out_ptr + at, count, mask=at < elements)
+
+
+@triton.jit
+def _many_trials(n, p, seed, at):
+    """Where few succeed, the trials between them are geometric. Else transformed rejection (Hörmann, 1993, BTRS), which
+    accepts five of six."""
+    rare = n * p < 10
+    log_q = libdevice.log1p(-tl.where(p > 0, p, 0.5))
+    last, count, k = tl.zeros_like(n), tl.zeros_like(n) - 1, 0
+    while tl.max((rare & (p > 0) & (last <= n)).to(tl.int32), 0) > 0:
+        u = tl.maximum(tl.rand(seed + k, at), 1.1641532182693481e-10).to(tl.float64)
+        count += (last <= n).to(tl.float64)
+        last += tl.ceil(tl.log(u) / log_q)
+        k += 1
+    count = tl.where(rare & (p > 0), count, 0.0)
+
+    safe, q = tl.where(rare, 0.5, p), 1 - tl.where(rare, 0.5, p)
+    trials = tl.where(rare, 100.0, n)
+    deviation = tl.sqrt(trials * safe * q)
+    b = 1.15 + 2.53 * deviation
+    a = -0.0873 + 0.0248 * b + 0.01 * safe
+    center, squeeze, scale = trials * safe + 0.5, 0.92 - 4.2 / b, (2.83 + 5.1 / b) * deviation
+    mode = tl.floor((trials + 1) * safe)
+    at_mode = libdevice.lgamma(mode + 1) + libdevice.lgamma(trials - mode + 1)
+    open, found, k = rare == 0, tl.zeros_like(n), 0
+    while tl.max(open.to(tl.int32), 0) > 0:
+        u = tl.rand(seed + 2 * k, at).to(tl.float64) - 0.5
+        v = tl.maximum(tl.rand(seed + 2 * k + 1, at), 1.1641532182693481e-10).to(tl.float64)
+        us = tl.maximum(0.5 - tl.abs(u), 1e-12)
+        x = tl.floor((2 * a / us + b) * u + center)
+        inside = (x >= 0) & (x <= trials)
+        y = tl.where(inside, x, mode)
+        height = (at_mode - libdevice.lgamma(y + 1) - libdevice.lgamma(trials - y + 1)
+                  + (y - mode) * tl.log(safe / q))
+        taken = (us >= 0.07) & (v <= squeeze) | (tl.log(v * scale / (a / (us * us) + b)) <= height)
+        found = tl.where(open & inside & taken, x, found)
+        open = open & ((inside & taken) == 0)
+        k += 1
+    return tl.where(rare, count, found)
 
 
 def binomial(count, prob, generator=None):
@@ -114,7 +165,7 @@ def binomial(count, prob, generator=None):
         _kiln.rng_state(generator, [seed, draws + 1])
         if n.numel() > 0:
             mixed = (seed * 0x9E3779B97F4A7C15 + draws * 0xBF58476D1CE4E5B9) % 2**31
-            _binomial_kernel[(triton.cdiv(n.numel(), 256),)](n, p, out, mixed, n.numel(), BLOCK=256)
+            _binomial_kernel[(triton.cdiv(n.numel(), 256),)](n, p, out, mixed, n.numel(), FEW=_FEW_TRIALS, BLOCK=256)
         return out.to(count.dtype)
 
 

@@ -3,8 +3,37 @@ import torch
 import triton
 import triton.language as tl
 from torch import _kiln
+from triton.language.extra import libdevice
 
 _MOST_TERMS = 20000
+# From here on the series and the fraction would need many terms (about nine roots of a), and exp() of a difference of
+# large numbers, which is what they are multiplied by, has lost digits.
+_LARGE = tl.constexpr(1e5)
+
+
+@triton.jit
+def _large_gammas(a, x, UPPER: tl.constexpr):
+    """Temme's expansion for large a (Digital Library of Mathematical Functions, 8.12): where x is not near a, the
+    result is 0 or 1."""
+    mu = (x - a) / a
+    near = tl.abs(mu) < 0.2
+    mu = tl.where(near, mu, 0.0)
+    # (mu - log(1 + mu)) / mu ** 2, without a difference
+    s = tl.full(mu.shape, 1 / 25, tl.float64)
+    for k in tl.static_range(24, 1, -1):
+        s = 1 / k - mu * s
+    eta = mu * tl.sqrt(2 * s)
+    c0 = -1 / 3 + eta * (1 / 12 + eta * (-1.4814814814814815e-2 + eta * (1.1574074074074074e-3 + eta * (
+        3.527336860670194e-4 + eta * (-1.7875514403292181e-4 + eta * (
+            3.9192631785224378e-5 - eta * 2.1854485106799922e-6))))))
+    c1 = -1.8518518518518519e-3 + eta * (-3.4722222222222222e-3 + eta * (2.6455026455026455e-3
+                                                                        - eta * 9.9022633744855967e-4))
+    z = a * mu * mu * s
+    rest = tl.exp(-z) / tl.sqrt(6.283185307179586 * a) * (c0 + (c1 + 4.1335978835978836e-3 / a) / a)
+    root = tl.where(mu < 0, -tl.sqrt(z), tl.sqrt(z))
+    if UPPER:
+        return tl.where(near, 0.5 * libdevice.erfc(root) + rest, tl.where(x < a, 1.0, 0.0))
+    return tl.where(near, 0.5 * libdevice.erfc(-root) - rest, tl.where(x < a, 0.0, 1.0))
 
 
 @triton.jit
@@ -17,7 +46,8 @@ def _gammas_kernel(a_ptr, x_ptr, log_gamma_ptr, out_ptr, elements, MOST: tl.cons
     x = tl.load(x_ptr + at, mask=at < elements, other=0.0)
     log_gamma = tl.load(log_gamma_ptr + at, mask=at < elements, other=0.0)
     plain = (a > 0) & (x > 0) & (a < float("inf")) & (x < float("inf"))
-    b, y = tl.where(plain, a, 1.0), tl.where(plain, x, 1.0)
+    large = plain & (a > _LARGE)
+    b, y = tl.where(plain & (a <= _LARGE), a, 1.0), tl.where(plain & (a <= _LARGE), x, 1.0)
     by_series = y <= b + 1
     factor = tl.exp(b * tl.log(y) - y - log_gamma)
     term, total, n, going = 1 / b, 1 / b, b, 1
@@ -58,6 +88,8 @@ def _gammas_kernel(a_ptr, x_ptr, log_gamma_ptr, out_ptr, elements, MOST: tl.cons
     upper = tl.where(plain, upper, tl.where(zero, 1.0, tl.where(one, 0.0, nan)))
     if UPPER:
         lower = upper
+    if tl.max(large.to(tl.int32), 0) > 0:
+        lower = tl.where(large, _large_gammas(tl.where(large, a, 1.0), tl.where(large, x, 1.0), UPPER), lower)
     tl.store(out_ptr + at, lower, mask=at < elements)
 
 
@@ -107,9 +139,9 @@ def _zeta_kernel(x_ptr, q_ptr, out_ptr, elements, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _polynomial_kernel(x_ptr, n_ptr, out_ptr, elements, KIND: tl.constexpr, BLOCK: tl.constexpr):
-    """By the recurrence of three terms. KIND: 0 to 3 Chebyshev's T, U, V, W, 4 and 5 Hermite's H, He, 6 Laguerre's,
-    7 Legendre's."""
+def _polynomial_kernel(x_ptr, n_ptr, out_ptr, elements, KIND: tl.constexpr, LIMIT: tl.constexpr, BLOCK: tl.constexpr):
+    """By the recurrence of three terms. KIND: 0 to 3 Chebyshev's T, U, V, W, which have closed forms inside of -1 to 1,
+    4 and 5 Hermite's H, He, which are NaN where torch's are, 6 Laguerre's, 7 Legendre's."""
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + at, mask=at < elements, other=0.0)
     n = tl.load(n_ptr + at, mask=at < elements, other=0.0)
@@ -124,7 +156,28 @@ def _polynomial_kernel(x_ptr, n_ptr, out_ptr, elements, KIND: tl.constexpr, BLOC
     elif KIND == 6:
         q = 1 - x
     out = tl.where(n == 0, p, q)
-    most, k = tl.max(n, 0), 1.0
+    odd = (x < 0) & (n - 2 * tl.floor(n * 0.5) == 1)
+    sign, at_end = tl.where(odd, -1.0, 1.0), tl.abs(x) == 1
+    if KIND < 4:
+        closed = (n > 6) & (tl.abs(x) <= 1)
+        angle = libdevice.acos(tl.where(tl.abs(x) < 1, x, 0.0))
+        if KIND == 0:
+            form, end = tl.cos(n * angle), sign
+        elif KIND == 1:
+            form, end = tl.sin((n + 1) * angle) / tl.sin(angle), sign * (n + 1)
+        elif KIND == 2:
+            form, end = tl.cos((n + 0.5) * angle) / tl.cos(angle * 0.5), tl.where(x > 0, 1.0, sign * (2 * n + 1))
+        else:
+            form, end = tl.sin((n + 0.5) * angle) / tl.sin(angle * 0.5), tl.where(x > 0, 2 * n + 1, sign)
+        form = tl.where(at_end, end, form)
+    elif KIND < 6:
+        closed, form = n > LIMIT, tl.full((BLOCK,), float("nan"), tl.float64)
+    elif KIND == 6:
+        closed, form = (n > 6) & (x == 0), tl.full((BLOCK,), 1.0, tl.float64)
+    else:
+        closed, form = (n > 6) & at_end, sign
+    out = tl.where(closed, form, out)
+    most, k = tl.max(tl.where(closed, 0.0, n), 0), 1.0
     while k < most:
         if KIND < 4:
             r = (x + x) * q - p
@@ -138,7 +191,7 @@ def _polynomial_kernel(x_ptr, n_ptr, out_ptr, elements, KIND: tl.constexpr, BLOC
             r = ((2 * k + 1) * x * q - k * p) / (k + 1)
         p, q = q, r
         k += 1
-        out = tl.where(n == k, q, out)
+        out = tl.where((n == k) & (closed == 0), q, out)
     tl.store(out_ptr + at, tl.where(n < 0, 0.0, out), mask=at < elements)
 
 
@@ -165,4 +218,4 @@ def zeta(x, q):
 
 
 def polynomial(x, n, kind):
-    return _run(_polynomial_kernel, _wide(x, n), KIND=kind)
+    return _run(_polynomial_kernel, _wide(x, n), KIND=kind, LIMIT=512 if x.dtype == torch.float64 else 128)
