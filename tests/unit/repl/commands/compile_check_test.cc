@@ -53,7 +53,7 @@ TEST_F(CheckFolder, NamesThatAreNoTextAreToldToo) {
 }
 
 TEST_F(CheckFolder, NotebooksAreTheCodeOfTheirCells) {
-  std::ofstream(folder / "a.ipynb") << R"({"cells": [
+  std::ofstream(folder / "a.ipynb") << R"json({"cells": [
     {"cell_type": "markdown", "source": ["@triton.jit is a *decorator*"]},
     {"cell_type": "code", "source": ["%matplotlib inline\n", "!pip install triton\n", "import triton\n",
                                      "import triton.language as tl"]},
@@ -61,7 +61,7 @@ TEST_F(CheckFolder, NotebooksAreTheCodeOfTheirCells) {
     {"cell_type": "code", "source": ["%%time\n", "@triton.jit\n", "def good(x_ptr):\n", "    tl.store(x_ptr, 1)\n",
                                      "if True:\n", "    !nvidia-smi"]},
     {"cell_type": "code", "source": ["@triton.jit\n", "def bad(x_ptr):\n", "    tl.store(x_ptr, nothing)"]}],
-   "nbformat": 4})";
+   "nbformat": 4})json";
   EXPECT_EQ(check(), kExitError);
   EXPECT_NE(printed.find("a.ipynb:19:21: error: the name nothing is not defined"), std::string::npos) << printed;
   EXPECT_TRUE(printed.ends_with("1 of 2 kernels in 1 file compile for host (50.0 %)\n")) << printed;
