@@ -6,8 +6,9 @@
 SUITE is the folder python/test of a checkout of Triton, of the version that this Python has. CHECKOUT is one of another
 project, whose tests are run as it has them, with its folder and its src in Python's path. All tests run with
 kiln.triton.enable(strict) first: what Kiln does not compile fails, unless Triton refuses it as well. Then Triton runs
-those that failed, and after them the others, until the time is up. What counts: tests that compile a kernel, read no
-text of Triton's IRs and do not fail under Triton. Prints counts and every failure with its reason.
+those that failed, wrong results first, and after them the others, until the time is up. What counts: tests that compile
+a kernel, read no text of Triton's IRs and do not fail under Triton. Prints counts and every failure with its reason,
+also those for which no time was left under Triton.
 """
 import argparse
 import collections
@@ -125,6 +126,16 @@ class Side:
         with open(self.counter) as f: return int(f.read() or 0)
 
 
+def to_compare(ours, most):
+    """The tests for Triton: all failures, wrong results first, then at most so many of those that pass."""
+    order = ("wrong", "PTX", "crash", "error", "refused")
+    failed = [n for n, r in ours.items() if r["outcome"] in ("failed", "error")]
+    failed.sort(key=lambda n: order.index(failure(ours[n])[0]))
+    expected = [n for n, r in ours.items() if r["outcome"] in ("xfailed", "xpassed")]
+    passed = [n for n, r in ours.items() if r["outcome"] == "passed"]
+    return failed + expected + passed[:len(passed) if most is None else most]
+
+
 # ---- judging ------------------------------------------------------------------------------------------------------
 def kind_of(test):
     """Why a test does not count, or `counts`."""
@@ -180,9 +191,7 @@ def main():
     first = Side(o, "kiln", folder, names)
     first.run(0.6 * o.seconds)
     ours = first.results
-    failed = [n for n, r in ours.items() if r["outcome"] not in ("passed", "skipped")]
-    others = [n for n, r in ours.items() if r["outcome"] == "passed"]
-    second = Side(o, "triton", folder, failed + others[:len(others) if o.check is None else o.check])
+    second = Side(o, "triton", folder, to_compare(ours, o.check))
     second.run(max(10.0, end - time.time() - 15))
     size, total, seconds = first.size, first.total, [first.seconds, second.seconds]
     tests = {n: {"kiln": r, **({"triton": second.results[n]} if n in second.results else {})} for n, r in ours.items()}
@@ -207,6 +216,19 @@ def counted(result, kind):
     return passed, failures
 
 
+def told(failures, most):
+    """Lines of failures by their reason, with at most so many names for each."""
+    lines = []
+    for why, rows in sorted(failures.items()):
+        groups = collections.defaultdict(list)
+        for name, reason, where in rows: groups[reason[:300]].append((name, where))
+        for reason, names in sorted(groups.items(), key=lambda g: -len(g[1])):
+            lines.append(f"  {why} {len(names)} x {reason}")
+            lines += [f"      {n} {w}" for n, w in names[:most]]
+            if len(names) > most: lines.append(f"      and {len(names) - most} more")
+    return lines
+
+
 def summary(result):
     tests = result["tests"].values()
     lines = [f"{len(tests)} of {result['size']} tests ran (the suite has {result['total']}), "
@@ -221,12 +243,13 @@ def summary(result):
         if text := failures.get("PTX"):
             share = 100 * passed / (ran - len(text))
             lines.append(f"  without those that look for Triton's instructions: {share:.2f} %")
-        for why, rows in sorted(failures.items()):
-            groups = collections.defaultdict(list)
-            for name, reason, where in rows: groups[reason[:300]].append((name, where))
-            for reason, names in sorted(groups.items(), key=lambda g: -len(g[1])):
-                lines.append(f"  {why} {len(names)} x {reason}")
-                lines += [f"      {n} {w}" for n, w in names[:3]]
+        lines += told(failures, 3)
+    # They may fail under Triton as well: neither a failure of Kiln's nor none.
+    _, failures = counted(result, "not compared")
+    if failures:
+        lines.append(f"not compared: {sum(map(len, failures.values()))} fail with Kiln, and no time was left to run "
+                     "them under Triton")
+        lines += told(failures, 20)
     for side in ("triton", "kiln"):
         spent = sum(r[side]["compiling"] for r in tests if "triton" in r and r["kiln"]["outcome"] == "passed")
         lines.append(f"compiling, of tests that pass with both: {side} {spent:.1f} s")
