@@ -20,7 +20,7 @@ from triton.runtime.cache import FileCacheManager, get_cache_manager
 from triton.runtime.errors import OutOfResources, PTXASError
 
 from kiln import _kiln
-from kiln.triton import _report
+from kiln.triton import _driver, _report
 from kiln.triton._arguments import arguments, is_flat
 from kiln.triton._functions import Functions, Refused, is_told_apart
 from kiln.triton._options import check_knobs, code_options, target_name
@@ -212,7 +212,9 @@ class _Launcher:
 
     def __new__(cls, src: Any, metadata: Any) -> Any:
         plan = getattr(metadata, "kiln", None)
-        if plan is None: return _theirs(src, metadata)
+        if plan is None:
+            _driver.theirs()
+            return _theirs(src, metadata)
         return _kiln.Launcher(_image(plan["plan"]), plan["steps"], bool(metadata.launch_cooperative_grid)).launch
 
 
