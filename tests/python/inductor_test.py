@@ -1,8 +1,11 @@
-"""What Kiln replaces around triton.compile, without a GPU. Skipped where torch or triton is not installed."""
+"""Kiln between Inductor and Triton, without a GPU. Skipped where torch or triton is not installed."""
 import glob
 import importlib.util
 import os
+import subprocess
 import sys
+import tempfile
+import threading
 import types
 import unittest
 from unittest import mock
@@ -10,11 +13,125 @@ from unittest import mock
 if any(importlib.util.find_spec(name) is None for name in ("torch", "triton")):
     print("skipped: this Python has no torch with triton (KILN_TEST_PYTHON names another one)")
     sys.exit(0)
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "2")
 
+import torch._inductor.async_compile as inductor
+from torch._inductor.runtime import triton_compat
+from torch._inductor.triton_bundler import TritonBundler
 from triton.backends.nvidia import driver as nvidia_driver
 
 import kiln.triton
-from kiln.triton import _driver
+from kiln.triton import _driver, _inductor
+
+
+class Kernel:
+    """What Inductor's code makes of a kernel, as far as the pool knows it."""
+
+    def precompile(self, warm_cache_only):
+        self.thread, self.warm = threading.current_thread(), warm_cache_only
+        TritonBundler.put("hash", 0)
+
+
+def fail():
+    raise ValueError("no kernel")
+
+
+class Pool(unittest.TestCase):
+
+    def setUp(self):
+        kiln.triton.enable()
+        self.addCleanup(inductor.after_fork)
+        self.addCleanup(kiln.triton.disable)
+
+    def submit(self, load):
+        return inductor.AsyncCompile.process_pool().submit(inductor._worker_compile_triton, load, {}, {})
+
+    def test_threads_of_this_process_compile(self):
+        with mock.patch("subprocess.Popen", side_effect=AssertionError("a process")):
+            inductor.AsyncCompile.wakeup()
+            self.assertTrue(inductor.AsyncCompile.use_process_pool())  # from the first kernel on
+            kernel, microseconds = self.submit(Kernel).result()
+        self.assertIsNot(kernel.thread, threading.main_thread())
+        self.assertTrue(kernel.warm)
+        self.assertGreaterEqual(microseconds, 0)
+
+    def test_kernels_are_noted_once(self):
+        TritonBundler.begin_compile()
+        self.addCleanup(TritonBundler.end_compile)
+        self.submit(Kernel).result()
+        self.assertEqual(TritonBundler._entries, [])
+        TritonBundler.put("hash", 0)
+        self.assertEqual(len(TritonBundler._entries), 1)
+
+    def test_errors_are_those_of_the_compiler(self):
+        with self.assertRaisesRegex(ValueError, "no kernel"): self.submit(fail).result()
+
+    def test_all_of_it_is_given_back(self):
+        pools = inductor.AsyncCompile
+        self.assertIsInstance(pools.process_pool(), _inductor._Threads)
+        self.assertTrue(triton_compat.triton_key().startswith("kiln "))
+        kiln.triton.disable()
+        self.assertEqual(pools.process_pool.__module__, inductor.__name__)
+        self.assertFalse(triton_compat.triton_key.__module__.startswith("kiln"))
+        kiln.triton.enable()
+        self.assertTrue(triton_compat.triton_key().startswith("kiln "))
+
+    def test_inductor_is_taken_when_it_is_imported(self):
+        code = ("import sys, kiln.triton; kiln.triton.enable(); assert 'torch._inductor' not in sys.modules; "
+                "import torch._inductor.async_compile as inductor; "
+                "print(type(inductor.AsyncCompile.process_pool()).__module__)")
+        done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+        self.assertEqual(done.stdout.strip(), "kiln.triton._inductor")
+
+
+class Key(unittest.TestCase):
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.site = folder.name
+        sys.path.insert(0, self.site)
+        self.addCleanup(sys.path.remove, self.site)
+        self.package = types.SimpleNamespace(__name__="a_package", __file__=self.path("a_package/__init__.py"))
+        self.write("a_package/__init__.py", "one = 1\n", 1)
+        self.write("a_package-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: a_package\nVersion: 1\n", 1)
+        names = ("a_package/__init__.py", "a_package-1.dist-info/METADATA", "a_package-1.dist-info/RECORD")
+        self.write(names[2], "".join(f"{name},sha256=AAAA,8\n" for name in names), 2)
+
+    def path(self, name):
+        return os.path.join(self.site, name)
+
+    def write(self, name, text, time):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(self.path(name), "w") as f: f.write(text)
+        os.utime(self.path(name), (time, time))
+
+    def key(self):
+        return _inductor._files(self.package)
+
+    def test_the_same_wheel_has_one_key_wherever_it_is(self):
+        before = self.key()
+        os.utime(self.package.__file__, (0, 0))
+        self.write("a_package/__pycache__/x.pyc", "x", 5)
+        self.assertEqual(self.key(), before)
+
+    def test_a_file_that_was_changed_or_added_counts(self):
+        keys = {self.key()}
+        self.write("a_package/__init__.py", "one = 2\n", 3)
+        keys.add(self.key())
+        self.write("a_package/__init__.py", "one = 3\n", 4)
+        keys.add(self.key())
+        self.write("a_package/more.py", "", 1)
+        keys.add(self.key())
+        self.assertEqual(len(keys), 4)
+
+    def test_without_a_wheel_all_files_count(self):
+        os.remove(self.path("a_package-1.dist-info/METADATA"))
+        os.remove(self.path("a_package-1.dist-info/RECORD"))
+        os.rmdir(self.path("a_package-1.dist-info"))
+        before = self.key()
+        os.utime(self.package.__file__, (7, 7))
+        self.assertNotEqual(self.key(), before)
 
 
 FAKE = glob.glob(os.path.join(os.path.dirname(kiln.__file__), "../../tests/unit/runtime/cuda/libcuda_fake.so"))

@@ -13,7 +13,7 @@ import os
 import triton
 import triton.compiler
 
-from kiln.triton import _compile, _driver, _report
+from kiln.triton import _compile, _driver, _inductor, _report
 from kiln.triton._compile import Unsupported
 from kiln.triton._report import Report
 
@@ -30,6 +30,7 @@ def enable(strict: bool = False) -> None:
     os.environ["KILN_TRITON"] = "strict" if strict else "1"
     for place in _PLACES: place.compile = _compile.compile
     _driver.take()
+    _inductor.take()
 
 
 def disable() -> None:
@@ -37,6 +38,7 @@ def disable() -> None:
     os.environ.pop("KILN_TRITON", None)
     for place in _PLACES: place.compile = _compile.original
     _driver.give_back()
+    _inductor.give_back()
 
 
 def report() -> Report:
