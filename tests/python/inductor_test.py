@@ -162,6 +162,25 @@ class Driver(unittest.TestCase):
         with mock.patch.object(_driver, "theirs", return_value=types.SimpleNamespace(fill_tma_descriptor=7)):
             self.assertEqual(self.utils.fill_tma_descriptor, 7)
 
+    def test_tritons_are_made_once_beside_these(self):
+        names = ("PyCUtensorMap", "load_binary", "get_device_properties", "cuOccupancyMaxActiveClusters",
+                 "set_printf_fifo_size", "fill_tma_descriptor")
+        module = types.SimpleNamespace(**{name: object() for name in names})
+        had = dict(vars(_driver._theirs))
+        with mock.patch.object(nvidia_driver, "PyCUtensorMap", None), \
+             mock.patch.object(nvidia_driver, "library_dirs", return_value=[]), \
+             mock.patch.object(nvidia_driver, "compile_module_from_src", side_effect=[OSError("gcc"), module]) as build:
+            try:
+                with self.assertRaisesRegex(OSError, "gcc"): _driver.theirs()
+                for _ in range(2):
+                    self.assertIs(_driver.theirs().load_binary, module.load_binary)
+                    self.assertIs(self.utils.fill_tma_descriptor, module.fill_tma_descriptor)
+                self.assertEqual(build.call_count, 2)
+                self.assertIs(nvidia_driver.PyCUtensorMap, module.PyCUtensorMap)
+                self.assertIs(nvidia_driver.CudaUtils, _driver.Utils)
+            finally:
+                if "instance" not in had: del _driver._theirs.instance
+
     def test_it_is_given_back(self):
         kiln.triton.disable()
         self.assertIs(nvidia_driver.CudaUtils, _driver._theirs)

@@ -3,8 +3,8 @@ s where its cache is empty."""
 from __future__ import annotations
 
 import ctypes
-import functools
 import os
+import threading
 from typing import Any
 
 from triton.backends.nvidia import driver as nvidia_driver
@@ -24,10 +24,20 @@ _SHARED_WITHOUT_ASKING = 49152
 _theirs = nvidia_driver.CudaUtils
 
 
-@functools.lru_cache(1)
+_making = threading.Lock()
+
+
 def theirs() -> Any:
-    """Triton's own. The modules of its launchers need what it leaves in Triton's module when it is made."""
-    return _theirs()
+    """Triton's own. The modules of its launchers need what it leaves in Triton's module when it is made, which must be
+    once: they tell its tensor maps by their type."""
+    with _making:
+        made = getattr(_theirs, "instance", None)
+        if hasattr(made, "load_binary"): return made
+        now, nvidia_driver.CudaUtils = nvidia_driver.CudaUtils, _theirs  # it asks for itself by this name
+        try:
+            return _theirs()
+        finally:
+            nvidia_driver.CudaUtils = now
 
 
 def is_known() -> bool:
@@ -115,8 +125,9 @@ class Utils:
 
 def take() -> None:
     """For the drivers that Triton makes from now on."""
-    if is_known(): nvidia_driver.CudaUtils = Utils
+    if not is_known(): return
+    with _making: nvidia_driver.CudaUtils = Utils
 
 
 def give_back() -> None:
-    nvidia_driver.CudaUtils = _theirs
+    with _making: nvidia_driver.CudaUtils = _theirs
