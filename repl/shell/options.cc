@@ -17,8 +17,9 @@ namespace kiln::repl {
 namespace {
 
 constexpr const char* kFooter =
-    R"(`kiln file.py …` is `kiln run file.py …`; behind `-c TEXT` too stand the program's own arguments. With no command: the prompt, or the program on standard input when
-that is not a terminal.
+    R"(`kiln file.py …` is `kiln run file.py …`; behind `-c TEXT` too stand the program's own arguments.
+With no command: the prompt, or the program on standard input when that is not a terminal.
+
 exit codes: 0 ok, 1 an error in the program, 2 usage, 3 a result is wrong, 4 slower than the baseline)";
 
 void add_launch_options(CLI::App& command, CodeOptions& options) {
