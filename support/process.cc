@@ -77,10 +77,11 @@ Result<ProcessOutput> run_process(const std::vector<std::string>& command, Strea
 }
 
 std::vector<std::string> toolkit_roots() {
-  std::vector<std::string> roots;
-  if (std::string home = knob(Knob::kCudaHome); !home.empty()) roots.push_back(home);
-  roots.push_back("/usr/local/cuda");
-  return roots;
+  const std::string usual = "/usr/local/cuda";
+  std::string home = knob(Knob::kCudaHome);
+  while (home.ends_with('/')) home.pop_back();
+  if (home.empty() || home == usual) return {usual};
+  return {home, usual};
 }
 
 std::vector<std::string> find_programs(std::string_view name, std::span<const std::string> roots) {

@@ -8,6 +8,7 @@
 
 #include "support/diag.h"
 #include "support/knobs.h"
+#include "support/process.h"
 
 namespace kiln::profiler::cupti {
 
@@ -24,10 +25,7 @@ std::vector<std::string> library_names() {
   if (std::string path = knob(Knob::kCuptiLibrary); !path.empty()) return {path};
   const std::string file = fmt::format("libcupti.so.{}", CUDA_VERSION / 1000);
   std::vector<std::string> names;
-  std::vector<std::string> roots;
-  if (std::string home = knob(Knob::kCudaHome); !home.empty()) roots.push_back(home);
-  roots.push_back("/usr/local/cuda");
-  for (const std::string& root : roots)
+  for (const std::string& root : toolkit_roots())
     for (const char* folder : {"lib64", "extras/CUPTI/lib64", "lib"})
       names.push_back(fmt::format("{}/{}/{}", root, folder, file));
   names.push_back(file);

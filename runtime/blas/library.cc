@@ -8,6 +8,7 @@
 
 #include "support/diag.h"
 #include "support/knobs.h"
+#include "support/process.h"
 
 namespace kiln::runtime::blas {
 
@@ -18,9 +19,7 @@ constexpr int kOldestMajor = 12;
 // The toolkit's folders first: a newer library there is preferred to one that the loader happens to know.
 std::vector<std::string> cuda_names(Knob override_knob, std::string_view stem) {
   if (std::string path = knob(override_knob); !path.empty()) return {path};
-  std::vector<std::string> roots;
-  if (std::string home = knob(Knob::kCudaHome); !home.empty()) roots.push_back(home);
-  roots.push_back("/usr/local/cuda");
+  const std::vector<std::string> roots = toolkit_roots();
   std::vector<std::string> names;
   for (std::string_view major : {"13", "12"}) {
     std::string file = fmt::format("{}.so.{}", stem, major);

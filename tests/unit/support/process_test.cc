@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "support/files.h"
+#include "support/knobs.h"
 
 namespace kiln {
 namespace {
@@ -31,6 +32,20 @@ TEST(Process, ReadsBothStreamsAtOnce) {
   ASSERT_TRUE(much.ok());
   EXPECT_EQ(much->out.size(), 3000u * 41);
   EXPECT_EQ(much->errors.size(), 3000u * 41);
+}
+
+TEST(Process, TheToolkitsFoldersAreNamedOnce) {
+  const std::string before = knob(Knob::kCudaHome);
+  const std::vector<std::string> usual = {"/usr/local/cuda"}, both = {"/opt/cuda", "/usr/local/cuda"};
+  for (const char* home : {"", "/usr/local/cuda", "/usr/local/cuda/"}) {
+    setenv("CUDA_HOME", home, 1);
+    EXPECT_EQ(toolkit_roots(), usual) << home;
+  }
+  for (const char* home : {"/opt/cuda", "/opt/cuda//"}) {
+    setenv("CUDA_HOME", home, 1);
+    EXPECT_EQ(toolkit_roots(), both) << home;
+  }
+  before.empty() ? unsetenv("CUDA_HOME") : setenv("CUDA_HOME", before.c_str(), 1);
 }
 
 TEST(Process, WhatIsNotThereIsNamed) {
