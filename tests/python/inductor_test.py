@@ -1,4 +1,5 @@
 """Kiln between Inductor and Triton, without a GPU. Skipped where torch or triton is not installed."""
+import ctypes
 import glob
 import importlib.util
 import os
@@ -157,6 +158,42 @@ class Driver(unittest.TestCase):
     def test_errors_are_worded_as_tritons(self):
         with self.assertRaisesRegex(RuntimeError, r"^Triton Error \[CUDA\]: "):
             self.utils.load_binary("kernel", b"no code", 0, 0)
+
+    def test_the_size_of_prints_is_set_with_tritons_calls(self):
+        refuses, calls, limit = False, [], 4096
+
+        def get_limit(to, which):
+            calls.append(("get", which))
+            ctypes.cast(to, ctypes.POINTER(ctypes.c_size_t))[0] = limit
+            return 0
+
+        def set_limit(which, size):
+            nonlocal limit
+            calls.append(("set", which, size.value))
+            if not refuses: limit = size.value
+            return int(refuses)
+
+        def current(to):
+            ctypes.cast(to, ctypes.POINTER(ctypes.c_void_p))[0] = 1
+            return 0
+
+        def words(code, to):
+            ctypes.cast(to, ctypes.POINTER(ctypes.c_char_p))[0] = b"invalid argument"
+            return 0
+
+        cuda = types.SimpleNamespace(cuCtxGetCurrent=current, cuCtxGetLimit=get_limit, cuCtxSetLimit=set_limit,
+                                     cuGetErrorString=words)
+        with mock.patch.object(self.utils, "_cuda", cuda):
+            for _ in range(2): self.utils.set_printf_fifo_size(8192)
+            refuses = True  # as after a kernel that prints
+            self.utils.set_printf_fifo_size(8192)
+            self.assertEqual(calls, [("get", 1), ("set", 1, 8192), ("get", 1), ("get", 1)])
+            with self.assertRaisesRegex(RuntimeError, r"^Triton Error \[CUDA\]: invalid argument$"):
+                self.utils.set_printf_fifo_size(4096)
+            calls.clear()
+            with self.assertRaisesRegex(ValueError, "non-negative"): self.utils.set_printf_fifo_size(-1)
+            with self.assertRaisesRegex(OverflowError, "too large"): self.utils.set_printf_fifo_size(1 << 64)
+            self.assertEqual(calls, [])
 
     def test_what_is_not_here_is_tritons(self):
         with mock.patch.object(_driver, "theirs", return_value=types.SimpleNamespace(fill_tma_descriptor=7)):

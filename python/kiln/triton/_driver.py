@@ -3,6 +3,7 @@ s where its cache is empty."""
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
 import threading
 from typing import Any
@@ -22,8 +23,6 @@ _PROPERTIES = {
 _SHARED_WITHOUT_ASKING = 49152
 
 _theirs = nvidia_driver.CudaUtils
-
-
 _making = threading.Lock()
 
 
@@ -85,11 +84,13 @@ class Utils:
         return {name: self._of_device(what, device) for name, what in _PROPERTIES.items()}
 
     def set_printf_fifo_size(self, size: int) -> None:
+        if (size := operator.index(size)).bit_length() > 63:
+            raise OverflowError("Python int too large to convert to C long")
         if size < 0: raise ValueError("fifo size must be non-negative")
         self._take_context(0)
         now = ctypes.c_size_t()
         self._call("cuCtxGetLimit", ctypes.byref(now), _PRINTF_FIFO_SIZE)
-        # The driver refuses to set it after a kernel has printed, also to what it is.
+        # After a kernel has printed the driver refuses to set it ("invalid argument"), also to what it is.
         if now.value != size: self._call("cuCtxSetLimit", _PRINTF_FIFO_SIZE, ctypes.c_size_t(size))
 
     def _take_context(self, device: int) -> None:
