@@ -8,6 +8,7 @@ import tempfile
 import unittest
 import warnings
 from typing import NamedTuple
+from unittest import mock
 
 if importlib.util.find_spec("triton") is None:
     print("skipped: this Python has no triton (KILN_TEST_PYTHON names another one)")
@@ -345,6 +346,15 @@ class Bridge(unittest.TestCase):
             with self.assertRaisesRegex(kiln.triton.Unsupported, "TRITON_F32_DEFAULT.* must be .*'bf16x6', got 'fp19'"):
                 products()
             self.assertEqual(products("ieee"), ["fma.rn.f32"])
+
+    def test_variables_that_show_tritons_passes_need_triton(self):
+        signature = {"x": "*fp32", "out": "*fp32"}
+        for name, value in (("TRITON_REPRODUCER_PATH", "/a/path"), ("MLIR_ENABLE_DUMP", "multiply_add"),
+                            ("LLVM_IR_ENABLE_DUMP", "1")):
+            with mock.patch.dict(os.environ, {name: value}):
+                with self.assertRaisesRegex(kiln.triton.Unsupported, name): compile(multiply_add, signature)
+        with mock.patch.dict(os.environ, MLIR_ENABLE_DUMP="0", LLVM_IR_ENABLE_DUMP="", TRITON_REPRODUCER_PATH=""):
+            compile(multiply_add, signature)
 
     def test_names_of_kernels_are_of_their_repr(self):
         kernel = compile(named_by_repr, {"x": "*fp32", "N": "constexpr"}, {(1, ): 3})

@@ -1,6 +1,7 @@
 """Triton's options, as far as Kiln has them: what it has not, and is not as usual, makes Triton compile the kernel."""
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from triton import knobs
@@ -51,8 +52,14 @@ def code_options(options: Any, usual: Any) -> dict[str, Any]:
     return out
 
 
+# What Triton's C++ reads of the environment to show what its passes do.
+_DUMPS = ("TRITON_REPRODUCER_PATH", "MLIR_ENABLE_DUMP", "LLVM_IR_ENABLE_DUMP")
+
+
 def check_knobs() -> None:
     """What users set to look into Triton's compiler needs Triton's compiler."""
+    for name in _DUMPS:
+        if os.environ.get(name, "").lower() not in ("", "0", "off", "false"): raise Refused(f"the variable {name}")
     compilation = knobs.compilation
     for name in ("override", "dump_ir", "use_ir_loc", "instrumentation_mode"):
         if getattr(compilation, name, None): raise Refused(f"the knob compilation.{name}")
