@@ -671,17 +671,21 @@ class Counting : public Assembler {
   int ptx_version() const override { return 1000; }
   Result<Assembled> assemble(std::string_view ptx) const override {
     ++programs;
+    const size_t at = ptx.find(".minnctapersm");
+    if (at != std::string_view::npos) asked = ptx.substr(at, ptx.find('\n', at) - at);
     KILN_TRY(Cubin cubin, link_cubin(ptx, sm_90a()));
     return Assembled{std::move(cubin.image),
                      fmt::format("{} bytes spill stores, 0 bytes spill loads", cubin.spill_bytes)};
   }
   mutable int programs = 0;
+  mutable std::string asked;  // the last request for programs on an SM
 };
 
 // Each try for more programs on an SM is a compilation: none is made where all that was seen of its kind spilled.
 TEST(NvptxCubin, HopelessTriesForOccupancyAreNotMade) {
   if (toolkit_assembler_name().empty()) GTEST_SKIP() << "neither nvJitLink nor ptxas is here";
-  auto programs = [](int values, int threads = 128, int halves = 0) {
+  std::string asked;
+  auto programs = [&](int values, int threads = 128, int halves = 0) {
     std::string text = fmt::format(
         ".version 8.4\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n.reqntid {0}\n{{\n"
         ".reg .b32 %r<{1}>;\n.reg .b16 %rs<{1}>;\n.reg .b64 %rd<2>;\nld.param.b64 %rd1, [p];\n",
@@ -697,6 +701,7 @@ TEST(NvptxCubin, HopelessTriesForOccupancyAreNotMade) {
     const Counting counting;
     auto cubin = link_for_occupancy(text, sm_90a(), {.threads = threads, .products = true}, &counting);
     EXPECT_TRUE(cubin.ok()) << render(cubin.error());
+    asked = counting.asked;
     return counting.programs;
   };
   // Half of the threads that an SM may have leave each 64 registers.
@@ -704,7 +709,11 @@ TEST(NvptxCubin, HopelessTriesForOccupancyAreNotMade) {
   EXPECT_EQ(programs(80), 2) << "tried, as more of them than needed might have been taken";
   EXPECT_EQ(programs(80, 128, 140), 2) << "%rs80 is not live until %r80, which has its number, is";
   EXPECT_EQ(programs(150), 2) << "eight blocks are hopeless, four are tried";
+  EXPECT_EQ(asked, ".minnctapersm 4");
+  EXPECT_EQ(programs(110), 2);
+  EXPECT_EQ(asked, ".minnctapersm 5") << "six blocks of 80 registers would spill";
   EXPECT_EQ(programs(220, 256), 1) << "two blocks of so many threads are hopeless";
+  EXPECT_EQ(programs(190, 256), 1) << "as are those that take a third of the registers away";
 }
 
 // ptxas spills down to 32 registers where not all values fit, unless it is told how many there are.
