@@ -8,13 +8,10 @@ The interpreter of Triton 3.6 needs NumPy before 2.4: bounds of loops are arrays
 """
 import argparse
 import os
-import runpy
 import subprocess
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-DRIVERS = os.path.join(HERE, "drivers")
-HELPERS = ("blocks_of_scales", "harness", "permutation", "philox", "routing")
+from first_launch import DRIVERS, driver_names, first_launch
 
 
 # Kernels that Triton's interpreter cannot run, though its compiler can.
@@ -55,52 +52,11 @@ NOT_INTERPRETED = {
 }
 
 
-class Compiled(Exception):
-    pass
-
-
 def compile_child(name):
-    """Runs a driver whose first launch is compiled instead; prints the arguments of `kiln compile` for the same."""
-    import torch
-    import triton
-    from triton.backends.compiler import GPUTarget
-    from triton.runtime.jit import JITFunction
-
-    class Driver:
-        get_current_target = staticmethod(lambda: GPUTarget("cuda", 90, 32))
-        get_current_device = staticmethod(lambda: 0)
-        get_current_stream = staticmethod(lambda device=0: 0)
-        get_active_torch_device = staticmethod(lambda: torch.device("cpu"))
-
-    triton.runtime.driver.set_active(Driver())
-    launch = JITFunction.run
-
-    def run(self, *args, grid, warmup=False, **kwargs):
-        kernel = launch(self, *args, grid=(1, 1, 1), warmup=True, **kwargs)
-        source = kernel.src
-        types, constants = [], []
-        for i, parameter in enumerate(self.params):
-            kind = source.signature[parameter.name]
-            divisible = any(a[0] == "tt.divisibility" for a in source.attrs.get((i,), []))
-            types.append(kind + (":16" if divisible and kind != "constexpr" else ""))
-            if kind == "constexpr":
-                value = source.constants.get((i,))
-                # None and 1 become constants of parameters that are no constexpr too.
-                constants.append("%s=%s" % (parameter.name, repr(value) if isinstance(value, str) else value))
-        options = kernel.metadata
-        print("KILN", "\t".join(["--kernel", self.__name__, "--signature", ",".join(types), "--num-warps",
-                                 str(kwargs.get("num_warps", 4)), "--num-stages", str(kwargs.get("num_stages", 3))] +
-                                [w for c in constants for w in ("--constexpr", c)]), sep="\t")
-        print("TRITON shared %d" % options.shared)
-        raise Compiled()
-
-    JITFunction.run = run
-    sys.path.insert(0, DRIVERS)
-    sys.argv = [name, "one", "1", "0"]
-    try:
-        runpy.run_path(os.path.join(DRIVERS, name + ".py"), run_name="__main__")
-    except Compiled:
-        pass
+    """Prints the arguments of `kiln compile` for what the driver's first launch compiles under Triton."""
+    compiled = first_launch(name)
+    print("KILN", *compiled.arguments, sep="\t")
+    print("TRITON shared %d" % compiled.kernel.metadata.shared)
 
 
 def run(command, env, limit):
@@ -125,7 +81,7 @@ def main():
     p.add_argument("--limit", type=float, default=120)
     p.add_argument("names", nargs="*")
     o = p.parse_args()
-    names = o.names or [f[:-3] for f in sorted(os.listdir(DRIVERS)) if f.endswith(".py") and f[:-3] not in HELPERS]
+    names = o.names or driver_names()
     env = dict(os.environ, PUBLISHED=os.path.abspath(o.kernels))
     bad = 0
     for name in names:
