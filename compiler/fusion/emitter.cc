@@ -242,8 +242,8 @@ std::string Emitter::load_of_pointers(const Access& a, Text* t) {
   if (runs && runs->is_of(a)) {
     use_helper("load_in_runs");
     t->level |= kAlongColumns;
-    return fmt::format("load_in_runs({}, {}, {}, {}, {})", pointer(a.node, a.offset, false), runs->first, runs->end,
-                       runs->total, runs->run);
+    return fmt::format("load_in_runs({}, {}, {}, {}, {}, {}, WHOLE={})", pointer(a.node, a.offset, false), runs->first,
+                       runs->start, runs->end, runs->total, runs->run, runs->whole ? "True" : "False");
   }
   const std::string place = address(a, pointer(a.node, a.offset, read_back.contains(a.node)), &t->level);
   std::string text = "tl.load(" + place;
@@ -443,7 +443,8 @@ std::string Emitter::extreme(const DagNode& n) {
 Text Emitter::scanned(int scan) {
   const DagNode& n = dag_.nodes[at(scan)];
   Text v = converted(operand(scan, 0), n.operand_type);
-  if (n.reverse || runs) v = neutral_outside(std::move(v), reduction_of(n));
+  if (runs) v = neutral_ahead(std::move(v), reduction_of(n));
+  if (n.reverse) v = neutral_outside(std::move(v), reduction_of(n));
   return named(filled(std::move(v), two_ranges ? kWhole : kAlongColumns, tile_shape), "");
 }
 
@@ -601,6 +602,14 @@ Text Emitter::neutral_outside(Text v, const DagNode& n) {
   return t;
 }
 
+Text Emitter::neutral_ahead(Text v, const DagNode& n) {
+  Text t = v;
+  t.level |= kAlongColumns;
+  t.text = fmt::format("tl.where({}, {}, {})", runs->ahead, identity(n), spread(v, t.level, 0));
+  t.binds = 10;
+  return t;
+}
+
 void Emitter::store(int node) {
   if (dag_.nodes[at(node)].op == ExprOp::kPut) return put(node);
   const Access a = store_access(node);
@@ -609,7 +618,7 @@ void Emitter::store(int node) {
   // A store rounds to the element's type by itself, but float8 in the language's way.
   if (const DType type = dag_.nodes[at(node)].dtype; is_fp8(type)) t = converted(std::move(t), type);
   if (runs && runs->is_of(a) && t.level & kAlongColumns) {
-    for (const char* helper : {"store_one_run", "store_in_runs"}) use_helper(helper);
+    use_helper("store_in_runs");
     return line(fmt::format("store_in_runs({}, {}, {}, {}, {}, {}, {})", p, t.text, runs->first, runs->start,
                             runs->begin, runs->end, runs->run));
   }

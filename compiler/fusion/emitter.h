@@ -97,6 +97,8 @@ class Emitter {
     std::string begin, end;    // of the row's places
     std::string total;         // so many places a tensor has
     std::string run;           // elements of one
+    std::string ahead;         // a mask: of the program's first run, what is of the row before
+    bool whole = false;        // the tensor ends where a run does
     Shape strides;
     bool is_of(const Access& a) const { return a.strides == strides; }
   };
@@ -162,6 +164,8 @@ class Emitter {
   Text reduced(int reduction);
   /// What is reduced so, with the identity in columns outside, always a tile.
   Text neutral_outside(Text operand, const DagNode& reduction);
+  /// The same in what lies ahead of a row in its first run. Nothing that is stored comes after what is behind its end.
+  Text neutral_ahead(Text operand, const DagNode& scan);
   /// The operand of a scan as a whole tile, by name; with the identity outside where that comes first.
   Text scanned(int scan);
   /// The result of a member's operation as its users in the kernel get it: what they would find in memory.

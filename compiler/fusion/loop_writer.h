@@ -84,7 +84,7 @@ class LoopWriter {
   /// elements, one row behind the other: a program then has runs that begin where vectors do.
   bool begins_anywhere(int64_t run, int64_t n_rows, int64_t n_cols) const;
   /// The lines that find a row among them; sets Emitter::runs.
-  void begin_runs(const std::string& run, int64_t n_rows, int64_t n_cols);
+  void begin_runs(const std::string& run, int64_t run_size, int64_t n_rows, int64_t n_cols);
   /// The lines for a tile of columns that begins so many behind the row's first run.
   std::vector<std::string> columns_in_runs(const std::string& col, const std::string& begin, const std::string& inside,
                                            const std::string& block) const;

@@ -23,12 +23,14 @@ bool LoopWriter::begins_anywhere(int64_t run, int64_t n_rows, int64_t n_cols) co
   return std::ranges::all_of(loads_, flat) && std::ranges::all_of(writes_, flat);
 }
 
-void LoopWriter::begin_runs(const std::string& run, int64_t n_rows, int64_t n_cols) {
+void LoopWriter::begin_runs(const std::string& run, int64_t run_size, int64_t n_rows, int64_t n_cols) {
   Emitter::Runs runs;
   runs.begin = e_.names.fresh("begin"), runs.end = e_.names.fresh("end"), runs.start = e_.names.fresh("start");
   runs.first = e_.names.fresh("first");
   runs.total = e_.size(n_rows * n_cols, "total");
   runs.run = run;
+  runs.ahead = e_.names.fresh("ahead");
+  runs.whole = n_rows * n_cols % run_size == 0;
   runs.strides = row_major(c_.dims);
   const std::string count = e_.size(n_cols, "n_cols");
   e_.line(fmt::format("{} = {} * {}", runs.begin, e_.index[at(kept_[0].dims.back())].text, count));
@@ -43,6 +45,7 @@ std::vector<std::string> LoopWriter::columns_in_runs(const std::string& col, con
                       begin.empty() ? "" : " + " + begin),
           fmt::format("{} = {} + tl.arange(0, {} // {}) * {}", runs.first, runs.start, block, runs.run, runs.run),
           fmt::format("{} = {}[:, None] + tl.arange(0, {})[None, :] - {}", col, runs.first, runs.run, runs.begin),
+          fmt::format("{} = (tl.arange(0, {} // {}) == 0)[:, None] & ({} < 0)", runs.ahead, block, runs.run, col),
           fmt::format("{} = ({} >= 0) & ({})", e_.column_mask, col, inside)};
 }
 

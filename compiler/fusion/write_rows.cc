@@ -355,7 +355,7 @@ class RowWriter : LoopWriter {
       e_.tile_shape = fmt::format("[{} // {}, {}]", block, run, run);
       tile = fmt::format("(tl.arange(0, {0} // {1}) * {1})[:, None] + tl.arange(0, {1})[None, :]", block, run);
     }
-    if (shifted) begin_runs(run, n_rows, n_cols);
+    if (shifted) begin_runs(run, t.run, n_rows, n_cols);
     const std::string inside = t.held > 0
                                    ? fmt::format("({} < {}) & ({} < {})", col, count, col, e_.constant(t.held, "HELD"))
                                    : fmt::format("{} < {}", col, count);

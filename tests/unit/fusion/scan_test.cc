@@ -206,6 +206,40 @@ TEST_F(ScanTest, InfinitiesStayBehindTheirPlaceInSplitRunningSums) {
   }
 }
 
+TEST_F(ScanTest, RowsThatBeginAnywhereTakeNothingOfOthers) {
+  // Whole and in parts, of several types; an infinity begins a row and a NaN ends one.
+  constexpr size_t kInfinite = 77, kNan = 20;
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  for (const Shape& shape : {Shape{140, 1027}, Shape{140, 5001}, Shape{141, 9001}})
+    for (DType dtype : {DType::kF32, DType::kBF16, DType::kF64, DType::kI64, DType::kU8}) {
+      SCOPED_TRACE(std::string(name(dtype)) + " " + std::to_string(shape[1]));
+      const bool floats = dtype != DType::kI64 && dtype != DType::kU8;
+      const auto rows = static_cast<size_t>(shape[0]), columns = static_cast<size_t>(shape[1]);
+      std::vector<double> v(rows * columns);
+      for (double& e : v) e = random() % 64 == 0 ? 1 : 0;  // whose sums are exact in halves
+      if (floats) v[kInfinite * columns] = inf, v[kNan * columns + columns - 1] = nan;
+      p = {};
+      const int x = add_input(p, device, dtype, shape, {shape[1], 1}, 0, v, "x");
+      p.graph.outputs = {axis(ExprOp::kCumSum, x, {1})};
+      auto made = plan(p.graph, {Variant::kFused, hopper_machine()});
+      ASSERT_TRUE(made.ok()) << render(made.error());
+      ASSERT_EQ(made->groups.size(), 1u) << plan_text(*made);
+      if (dtype == DType::kF32 || dtype == DType::kBF16) {
+        EXPECT_NE(made->groups[0].source.find("load_in_runs("), std::string::npos) << made->groups[0].source;
+      }
+      auto ran = run(*made, p, device);
+      ASSERT_TRUE(ran.ok()) << render(ran.error());
+      const std::vector<double> got = *ran->at(0).to_doubles();
+      for (size_t r = 0; r < rows; ++r) {
+        double sum = 0;
+        for (size_t i = r * columns; i < (r + 1) * columns; ++i) {
+          sum += v[i];
+          ASSERT_TRUE(got[i] == sum || (std::isnan(got[i]) && std::isnan(sum))) << r << " " << i << ": " << got[i];
+        }
+      }
+    }
+}
+
 TEST_F(ScanTest, ThoseBetweenTwoFlipsGoBackwards) {
   for (const Machine& machine : {host_machine(), hopper_machine()})
     for (const Shape& shape : {Shape{300, 77}, {33, 256}, {200, 5000}, {3, 9001}, {5, 1}, {4, 1000, 3}, {70}})
