@@ -327,6 +327,14 @@ int64_t looking_chunk(const DagNode& n, int read, int64_t rows, int64_t columns)
   return read == 2 && size_of(n.dtype) == 2 ? 16384 : 8192;
 }
 
+/// Columns of a row that a program takes at once. Rows that begin where no vector does have shorter parts, but are
+/// whole as far as others: 3000 x 5001 halves take 23.1 us on an H200 (24.5 in parts), as many int64 65.7 (76.0).
+int64_t whole_columns(const DagNode& n, int read, int64_t rows, int64_t columns) {
+  constexpr int64_t kWhole = 8192;
+  const int64_t chunk = looking_chunk(n, read, rows, columns);
+  return size_of(n.operand_type) > 4 && read < 4 ? chunk : std::max(chunk, kWhole);
+}
+
 /// Of few rows, shorter parts where their programs leave processors idle, or where much of the last one is empty.
 int64_t looking_part(const DagNode& n, int read, int64_t rows, int64_t length, const Machine& machine) {
   constexpr int64_t kLeastPart = 2048;
@@ -398,7 +406,7 @@ ScanParts parts_of_scan(const Dag& dag, const DagNode& n, const Machine& machine
   constexpr int64_t kLookingBackPays = 16 << 20;
   const bool few = length >= kFewestBlocks * unit && now * 2 < machine.multiprocessors;
   const bool looks = few ? tells && numel(n.shape) * size_of(n.dtype) >= kLookingBackPays
-                         : follows && !is_whole_scan(rows, length, looking_chunk(n, read, rows, length),
+                         : follows && !is_whole_scan(rows, length, whole_columns(n, read, rows, length),
                                                      size_of(n.operand_type), machine);
   if (!across && looks) {
     const int64_t chunk = looking_part(n, read, rows, length, machine);
