@@ -146,6 +146,11 @@ TEST(GpuExpr, ScansOfRowsThatBeginAnywhereAgree) {
           check_variants(("cummax " + what).c_str(), op(ExprOp::kCumMax, {x}, along(axis)));
       }
     }
+  // Many parts have fewer threads.
+  for (DType dtype : {DType::kF32, DType::kBF16}) {
+    const Tensor x = *randn(device, dtype, Shape{425, 9001}, seed);
+    check_variants(("cumsum " + std::string(name(dtype)) + " 425 9001").c_str(), op(ExprOp::kCumSum, {x}, along(1)));
+  }
 }
 
 /// Parts of a long row tell each other their totals in the caller's workspace, whatever was there before.

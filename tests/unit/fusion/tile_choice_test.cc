@@ -252,6 +252,13 @@ TEST(ScanTile, PartsThatWaitHaveFewThreads) {
   t = scan_tile(hopper_machine(), w);
   EXPECT_EQ(t.warps, 4);
   EXPECT_EQ(t.run, 1) << "held in registers";
+  // Many parts of rows that begin where no vector does.
+  w.n_rows = 1000, w.splits = 17, w.shifted = true, w.widest = w.read = 2;
+  EXPECT_EQ(scan_tile(hopper_machine(), w).warps, 2);
+  w.widest = w.read = 8;
+  EXPECT_EQ(scan_tile(hopper_machine(), w).warps, 4) << "words of 64 bits spill";
+  w.n_rows = 8, w.widest = w.read = 2;
+  EXPECT_EQ(scan_tile(hopper_machine(), w).warps, 4) << "few programs";
 }
 
 TEST(ScanTile, FewProgramsHaveLargeTiles) {
