@@ -137,7 +137,8 @@ TEST_F(ScanTest, RunningSumsOfLongRowsAreSplit) {
     const int y = op(ExprOp::kAdd, {op(ExprOp::kMul, {op(ExprOp::kTanh, {x}), number(0.0001)}), number(1)});
     const int sums = axis(ExprOp::kCumSum, x, {c.along}), products = axis(ExprOp::kCumProd, y, {c.along});
     const Plan made = check({op(ExprOp::kMul, {sums, x})}, Variant::kFused, hopper_machine());
-    EXPECT_EQ(made.groups.size(), 2u) << plan_text(made);  // the parts, and the rest
+    ASSERT_EQ(made.groups.size(), 1u) << plan_text(made);
+    EXPECT_NE(made.groups[0].source.find("told_totals("), std::string::npos) << made.groups[0].source;
     EXPECT_GE(made.groups.back().grid[0], 16 * numel(c.shape) / c.shape[static_cast<size_t>(c.along)]);
     check({products, sums, axis(ExprOp::kSum, x, {c.along})}, Variant::kFused, hopper_machine());
     if (c.shape.size() > 1) continue;
@@ -150,6 +151,12 @@ TEST_F(ScanTest, RunningSumsOfLongRowsAreSplit) {
     check({op(ExprOp::kExp, {products}), y}, Variant::kUnfused, hopper_machine());
     EXPECT_EQ(check({sums}).groups.size(), 1u);
   }
+  // Totals of less than a word are reduced before.
+  for (DType dtype : {DType::kU8, DType::kI16}) {
+    p = {};
+    const int peaks = axis(ExprOp::kCumMax, tensor(dtype, {150001}, "x"), {0});
+    EXPECT_EQ(check({peaks}, Variant::kFused, hopper_machine()).groups.size(), 2u);
+  }
 }
 
 TEST_F(ScanTest, SplitRunningSumsTakeWhatTheyScanFromOthers) {
@@ -157,7 +164,7 @@ TEST_F(ScanTest, SplitRunningSumsTakeWhatTheyScanFromOthers) {
   const int x = tensor(DType::kF64, {kCount}, "x");
   const int sums = axis(ExprOp::kCumSum, x, {0});
   const int again = axis(ExprOp::kCumSum, op(ExprOp::kAdd, {op(ExprOp::kMul, {sums, number(1e-3)}), x}), {0});
-  EXPECT_EQ(check({again, sums}, Variant::kFused, hopper_machine()).groups.size(), 4u);
+  EXPECT_EQ(check({again, sums}, Variant::kFused, hopper_machine()).groups.size(), 1u);
   // A tensor that is repeated along the row; of integers, since the sum of one float is rounded the same way every
   // time.
   ExprAttributes a;
@@ -172,7 +179,7 @@ TEST_F(ScanTest, RunningSumsOfSplitRowsAreExactForIntegers) {
   for (double& e : v) e = static_cast<double>(random() % 2000001) - 1e6;
   const int x = add_input(p, device, DType::kI32, {kCount}, {1}, 0, v, "x");
   const Plan made = check({axis(ExprOp::kCumSum, x, {0})}, Variant::kFused, hopper_machine());
-  ASSERT_EQ(made.groups.size(), 2u) << plan_text(made);
+  ASSERT_EQ(made.groups.size(), 1u) << plan_text(made);
   auto ran = run(made, p, device);
   ASSERT_TRUE(ran.ok()) << render(ran.error());
   const std::vector<double> got = *ran->at(0).to_doubles();

@@ -701,7 +701,7 @@ TEST_P(Sources, AreAsAcceptedAndCompile) {
   // Arguments only say dtype, alignment and integers: one small tensor per dtype stands for all.
   std::vector<Tensor> values;
   for (const Value& v : made->values) {
-    auto t = Tensor::empty(*device, v.dtype, Shape{64});
+    auto t = Tensor::empty(*device, v.dtype, Shape{1024});
     ASSERT_TRUE(t.ok());
     values.push_back(*t);
   }
