@@ -261,6 +261,13 @@ for shape, dim in (((700, 3), 0), ((2500, 70), 0), ((3, 900, 33), 1), ((2, 1, 40
         x = specials((torch.randn(shape) * 3).to(dt)) if dt is torch.float64 and 0 not in shape else torch.randn(shape).to(dt)
         h, k = both(lambda: torch.logcumsumexp(x, dim))
         assert h.shape == k.shape and torch.allclose(h, k, 1e-2 if dt.itemsize == 2 else 1e-5, 1e-5, True), f"logcumsumexp {shape} {dim} {dt}"
+# Parts in one pass, of one row and of several, with totals of groups and without; numbers near each other and not.
+for shape, dim in (((2100001,), 0), ((8, 263001), 1), ((3000, 701), 0), ((2, 1100, 1001), 1)):
+    for scale in (1, 40):
+        x = torch.randn(shape) * scale
+        x.view(-1)[x.numel() // 2], x.view(-1)[5], x.view(-1)[-3] = float("-inf"), float("-inf"), nan
+        h, k = both(lambda: torch.logcumsumexp(x, dim))
+        assert torch.allclose(h, k, 1e-5, 1e-5, True), f"logcumsumexp {shape} {dim} {scale}"
 # Tensors that are made, and those of which the host need not know more than a size.
 def again(make):
     return lambda: make(torch.Generator().manual_seed(5))
