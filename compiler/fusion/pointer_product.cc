@@ -48,6 +48,16 @@ bool lies_across_k(const DagNode& product) {
   return a.strides[rank - 2] == 1 && b.strides[rank - 1] == 1;
 }
 
+bool lies_along_k(const DagNode& product) {
+  return lies_along_k(product.operands[0], true) && lies_along_k(product.operands[1], false);
+}
+
+/// Whether rows of an operand begin at odd addresses, so that they are copied in words of 8 or 4 bytes, through the L1.
+bool has_odd_rows(const DagNode& product) {
+  return std::any_of(product.operands.begin(), product.operands.begin() + 2,
+                     [&](const Operand& o) { return row_bytes(o, size_of(product.operand_type)) % 16 != 0; });
+}
+
 /// Of the speed that the model gives large tiles, what they have: four k of an operand along k are read at a time, for
 /// which few registers are left (4096^3 on an H200 in TFLOP/s: NT 45, by 128 x 64 44; TN 49).
 double share_of_large(const DagNode& product) {
@@ -84,13 +94,23 @@ int64_t stage_bytes(const DagNode& product, const MatmulTile& tile) {
   return int64_t{tile.m + tile.n} * tile.k * size_of(product.operand_type);
 }
 
+/// Whether a small tile leaves registers for a fourth program: one of fewer columns in a step, or of fewer sums, unless
+/// odd rows are copied in words along k, for which threads keep addresses (8000 x 127 x 1152 NN on an H200: 68 us by
+/// 128 x 64, 72 by 64 x 32; aligned rows, 3392 x 288 x 808 TN: 59 and 49).
+bool leaves_registers(const DagNode& n, const MatmulTile& tile, const Machine& machine) {
+  if (!sums_elements(n) || tile.m > kOtherSide || tile.n > kOtherSide) return false;
+  if (tile.m == kOtherSide && tile.n == kOtherSide) return tile.k < kOtherDepth;
+  return machine.gpu() && size_of(n.operand_type) == 4 && (!has_odd_rows(n) || lies_across_k(n));
+}
+
 /// Programs that a multiprocessor has at once, as far as more make it busier.
 std::span<const double> busy_of(const DagNode& n, const MatmulTile& tile, const Machine& machine) {
-  const bool is_shallow = sums_elements(n) && tile.m == kOtherSide && tile.n == kOtherSide && tile.k < kOtherDepth;
   const Rates& rates = machine.rates().pointer_product;
-  const std::span<const double> busy = is_large(n, tile) ? std::span<const double>(rates.busy_of_large)
-                                       : is_shallow      ? std::span<const double>(rates.busy_of_shallow)
-                                                         : rates.busy;
+  std::span<const double> busy = rates.busy;
+  if (is_large(n, tile))
+    busy = rates.busy_of_large;
+  else if (leaves_registers(n, tile, machine))
+    busy = rates.busy_of_small;
   const int64_t fit = machine.shared_bytes / (tile.stages * stage_bytes(n, tile));
   return busy.first(static_cast<size_t>(std::clamp<int64_t>(fit, 1, std::ssize(busy))));
 }
@@ -127,20 +147,15 @@ double time_us(const DagNode& n, const MatmulTile& tile, int64_t splits, const M
   return us;
 }
 
-/// Whether rows of an operand begin at odd addresses, so that they are copied in words of 8 or 4 bytes, through the L1.
-bool has_odd_rows(const DagNode& product) {
-  return std::any_of(product.operands.begin(), product.operands.begin() + 2,
-                     [&](const Operand& o) { return row_bytes(o, size_of(product.operand_type)) % 16 != 0; });
-}
-
 /// Short sums of odd rows have half as many columns in a step: less to wait for at first, and registers for a fourth
 /// program (13844 x 250 x 250 float32 on an H200: 63 us by 16 columns, 68 by 32; 5002 x 322 x 402: 57, 68; 4100 x 516 x
-/// 1030: 196, 158).
+/// 1030: 196, 158). So have those of any length where both operands lie along k, of which 32 columns take 228 registers
+/// (9640 x 1312 x 491 NT: 363 us, 390; 2999 x 1501 x 999: 277, 280).
 int depth_in_registers(const DagNode& product, const MatmulTile& tile) {
   constexpr int64_t kShortSum = 448;
-  const bool is_short = size_of_product(product).k <= kShortSum && has_odd_rows(product);
   const bool is_square = tile.m == kOtherSide && tile.n == kOtherSide && size_of(product.operand_type) == 4;
-  return tile.m == kTallRows || (is_square && is_short) ? kTallDepth : kOtherDepth;
+  const bool is_shallow = has_odd_rows(product) && (size_of_product(product).k <= kShortSum || lies_along_k(product));
+  return tile.m == kTallRows || (is_square && is_shallow) ? kTallDepth : kOtherDepth;
 }
 
 MatmulTile largest_tile(const DagNode& product, const Machine& machine) {
@@ -177,8 +192,13 @@ MatmulTile tile_for(const DagNode& product, int64_t splits, const Machine& machi
   const bool may_be_large = in_registers && sums_elements(product) && size_of(product.operand_type) == 4 &&
                             largest.m == kTallRows && size_of_product(product).n > kOtherSide &&
                             lies_along_k(product.operands[1], false) && !has_odd_rows(product);
+  // Wide tiles are tall ones: a thread of 64 x 128 spills the addresses of odd rows (2979 x 1585 x 252 TN).
+  auto most_columns = [&](int m) {
+    if (m == kTallRows) return may_be_large ? kLargeSide : largest.n;
+    return in_registers ? std::min(largest.n, kOtherSide) : largest.n;
+  };
   for (int m = largest.m; m >= kLeastSide; m /= 2)
-    for (int n = may_be_large && m == kTallRows ? kLargeSide : largest.n; n >= kLeastSide; n /= 2) {
+    for (int n = most_columns(m); n >= kLeastSide; n /= 2) {
       MatmulTile tile = largest;
       tile.m = m, tile.n = n;
       if (in_registers)
@@ -195,8 +215,13 @@ MatmulTile tile_for(const DagNode& product, int64_t splits, const Machine& machi
 MatmulTile with_stages(MatmulTile tile, const DagNode& product, const Machine& machine) {
   constexpr int64_t kOther = 4096;  // bytes of shared memory that are no stages
   // Odd rows are copied through the L1, which needs some of that memory (the last product above: 158 us with three
-  // stages, 190 with four).
-  const int64_t most = sums_elements(product) && tile.k == kOtherDepth && has_odd_rows(product) ? 3 : 4;
+  // stages, 190 with four), and in words, of which each stage takes registers for addresses: tall tiles spill with four
+  // (3653 x 2407 x 401 NN 201 us with three, 222 with four). Small tiles across k have the registers (3055 x 536 x 2616
+  // TN: 247 and 233).
+  const bool in_words = is_in_registers(product, machine) && size_of(product.operand_type) == 4;
+  const bool is_tall = in_words && tile.m == kTallRows, has_registers = in_words && lies_across_k(product);
+  const bool leaves_room = is_tall || (tile.k == kOtherDepth && !has_registers);
+  const int64_t most = sums_elements(product) && has_odd_rows(product) && leaves_room ? 3 : 4;
   tile.stages =
       static_cast<int>(std::clamp<int64_t>((machine.shared_bytes - kOther) / stage_bytes(product, tile), 2, most));
   tile.warps = tile.m * tile.n >= 128 * 128 && !(machine.gpu() && is_large(product, tile)) ? 8 : 4;

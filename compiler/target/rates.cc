@@ -31,7 +31,7 @@ constexpr Rates kRates[] = {
                          .singly_us = 2.0,
                          .busy = {0.45, 0.8, 1.0},
                          .busy_of_large = {0.6, 1.0},
-                         .busy_of_shallow = {0.45, 0.8, 1.0, 1.1}}},
+                         .busy_of_small = {0.45, 0.8, 1.0, 1.1}}},
 };
 
 }  // namespace

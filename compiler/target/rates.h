@@ -17,10 +17,10 @@ struct PointerProductRates {
   /// multiples of 16, 8 or 4 bytes; and of others, whose elements go through registers one by one.
   double words_us, by_16_us, by_8_us, by_4_us, singly_us;
   /// How busy one of its programs keeps a multiprocessor, two, three; of large tiles there are two at most, of those
-  /// with half as many columns in a step four.
+  /// of fewer sums than 64 x 64, or with half as many columns in a step, four.
   std::array<double, 3> busy;
   std::array<double, 2> busy_of_large;
-  std::array<double, 4> busy_of_shallow;
+  std::array<double, 4> busy_of_small;
 };
 
 struct Rates {

@@ -500,24 +500,6 @@ TEST_F(PlanTest, FewLookedUpRowsAreAddedUpWhereTheyAreRead) {
   }
 }
 
-/// Rows of floats at odd addresses along k in both operands: a thread copies them one by one, and registers leave room
-/// for three programs.
-TEST_F(PlanTest, ProductsOfOddRowsFillTheirRounds) {
-  p.graph.outputs = {op(ExprOp::kMatMul, {tensor(DType::kF32, {384, 7761}, "x"),
-                                          add_input(p, device, DType::kF32, {7761, 1175}, {1, 7761}, 0,
-                                                    std::vector<double>(size_t{7761} * 1175, 1), "w")})};
-  const auto made = plan(p.graph, {Variant::kFused, hopper_machine()});
-  ASSERT_TRUE(made.ok()) << render(made.error());
-  const Group& product = made->groups.at(0);
-  const auto rows = std::ranges::find(product.arguments, "BLOCK_M", &Argument::name);
-  ASSERT_NE(rows, product.arguments.end());
-  if (std::get<int64_t>(rows->value) == 128) {
-    EXPECT_EQ(product.maxnreg, 168);
-  }
-  const int64_t at_once = 3 * hopper_machine().multiprocessors, rest = product.grid[0] % at_once;
-  EXPECT_TRUE(rest == 0 || rest * 4 > at_once * 3) << product.grid[0] << " programs, " << at_once << " at once";
-}
-
 TEST_F(PlanTest, SmallWorkIsSharedOut) {
   for (const Shape& s : {Shape{200, 301, 310}, Shape{64, 2627, 640}, Shape{576, 1163, 3}}) {
     p = {};

@@ -24,6 +24,80 @@ RowWork halves(int64_t rows, int64_t columns) {
   return w;
 }
 
+/// Products of float32 whose sums are in registers.
+class SumsInRegisters : public PlanTest {
+ protected:
+  /// The product's kernel, of operands that lie along k (or across it) in memory.
+  Group product_of(const Shape& s, bool a_along_k, bool b_along_k) {
+    p = {};
+    auto matrix = [&](int64_t rows, int64_t columns, bool by_rows, const char* name) {
+      return add_input(p, device, DType::kF32, {rows, columns}, by_rows ? Shape{columns, 1} : Shape{1, rows}, 0,
+                       std::vector<double>(static_cast<size_t>(rows * columns), 1), name);
+    };
+    const int x = matrix(s[0], s[2], a_along_k, "x"), w = matrix(s[2], s[1], !b_along_k, "w");
+    p.graph.outputs = {op(ExprOp::kMatMul, {x, w})};
+    const auto made = plan(p.graph, {Variant::kFused, hopper_machine()});
+    EXPECT_TRUE(made.ok()) << render(made.error());
+    return made.ok() ? made->groups.at(0) : Group();
+  }
+};
+
+int64_t constant(const Group& g, const char* name) {
+  const auto found = std::ranges::find(g.arguments, name, &Argument::name);
+  return found == g.arguments.end() ? 0 : std::get<int64_t>(found->value);
+}
+
+/// Rows of floats at odd addresses along k in both operands: a thread copies them one by one, and registers leave room
+/// for three programs of tall tiles, and four of others.
+TEST_F(SumsInRegisters, FillTheirRounds) {
+  const Group g = product_of({384, 1175, 7761}, true, true);
+  const bool is_tall = constant(g, "BLOCK_M") == 128;
+  if (is_tall) {
+    EXPECT_EQ(g.maxnreg, 168);
+  }
+  const int64_t at_once = (is_tall ? 3 : 4) * hopper_machine().multiprocessors, rest = g.grid[0] % at_once;
+  EXPECT_TRUE(rest == 0 || rest * 4 > at_once * 3) << g.grid[0] << " programs, " << at_once << " at once";
+}
+
+/// Where both operands lie across k: wide tiles are tall ones too, since 64 x 128 sums by 32 steps of k spill.
+TEST_F(SumsInRegisters, WideTilesAreTall) {
+  for (const Shape& s :
+       {Shape{2979, 1585, 252}, Shape{3055, 536, 2616}, Shape{1505, 4216, 52}, Shape{2048, 1024, 640}}) {
+    const Group g = product_of(s, false, false);
+    EXPECT_TRUE(constant(g, "BLOCK_N") <= 64 || constant(g, "BLOCK_M") == 128)
+        << ::testing::PrintToString(s) << ": " << constant(g, "BLOCK_M") << " x " << constant(g, "BLOCK_N");
+  }
+}
+
+/// Narrow tiles have more programs at once where registers are left for them, and where they are not tall, of which
+/// each step has half as many columns: 128 x 32 took 400 us for 2048^3, 390 by 64 x 64.
+TEST_F(SumsInRegisters, NarrowTilesLeaveRegisters) {
+  for (const Shape& s : {Shape{2048, 2048, 2048}, Shape{1999, 2001, 1003}, Shape{15312, 256, 384}}) {
+    const Group g = product_of(s, true, false);
+    EXPECT_GE(constant(g, "BLOCK_N"), 64) << ::testing::PrintToString(s) << ": " << constant(g, "BLOCK_M");
+  }
+  EXPECT_EQ(constant(product_of({3392, 288, 808}, false, false), "BLOCK_N"), 32);
+  EXPECT_EQ(constant(product_of({8000, 127, 1152}, true, false), "BLOCK_N"), 64);
+}
+
+/// Odd rows are copied in words, whose addresses take registers in each stage: tall tiles spill with four stages, and
+/// where both operands lie along k with 32 columns.
+TEST_F(SumsInRegisters, OddRowsLeaveRegisters) {
+  for (const Shape& s : {Shape{2979, 1585, 252}, Shape{3055, 536, 2616}, Shape{3653, 2407, 401}})
+    for (const bool a_along : {false, true})
+      for (const bool b_along : {false, true}) {
+        const Group g = product_of(s, a_along, b_along);
+        const int64_t rows = constant(g, "BLOCK_M"), k = constant(g, "BLOCK_K");
+        const bool odd = (a_along ? s[2] : s[0]) % 4 || (b_along ? s[2] : s[1]) % 4;
+        if (odd && rows == 128) {
+          EXPECT_LE(g.num_stages, 3) << ::testing::PrintToString(s) << (a_along ? " N" : " T") << (b_along ? "T" : "N");
+        }
+        if (odd && a_along && b_along && rows == 64 && constant(g, "BLOCK_N") == 64) {
+          EXPECT_EQ(k, 16) << ::testing::PrintToString(s);
+        }
+      }
+}
+
 TEST(RowTile, ProgramsHaveMoreOfTheRowsThatTheyDoNotStore) {
   RowWork w = halves(1 << 20, 64);
   const RowTile reduced = row_tile(hopper_machine(), w);
