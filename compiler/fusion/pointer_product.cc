@@ -232,6 +232,27 @@ MatmulTile pointer_tile(const DagNode& product, const Machine& machine) {
   return tile_for(product, product.splits, machine);
 }
 
+std::vector<MatmulTile> other_pointer_tiles(const DagNode& product, const MatmulTile& tile, const Machine& machine) {
+  std::vector<MatmulTile> out;
+  auto add = [&](int m, int n, int k) {
+    if (m > 2 * tile.m || n > 2 * tile.n) return;
+    MatmulTile other = tile;
+    other.m = m, other.n = n, other.k = k;
+    other = with_stages(other, product, machine);
+    if (other != tile && std::ranges::find(out, other) == out.end()) out.push_back(other);
+  };
+  if (!is_in_registers(product, machine) || size_of(product.operand_type) != 4) {
+    if (!sums_elements(product)) add(128, 128, tile.k);
+    for (auto [m, n] : {std::pair{128, 64}, {64, 128}, {64, 64}, {32, 64}}) add(m, n, tile.k);
+    return out;
+  }
+  if (lies_across_k(product) || !has_odd_rows(product)) add(kTallRows, kLargeSide, kTallDepth);  // others spill
+  for (int n : {kOtherSide, kOtherSide / 2}) add(kTallRows, n, kTallDepth);
+  for (int n : {kOtherSide, kOtherSide / 2})
+    for (int k : {kOtherDepth, kTallDepth}) add(kOtherSide, n, k);
+  return out;
+}
+
 int most_registers(const DagNode& product, const MatmulTile& tile) {
   constexpr int kOfThreePrograms = 168;  // of four warps each
   return sums_elements(product) && tile.m == kTallRows && tile.n == kOtherSide ? kOfThreePrograms : 0;

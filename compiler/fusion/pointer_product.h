@@ -1,5 +1,7 @@
 // Products that are read through pointers: their tiles, and what they take by a model.
 #pragma once
+#include <vector>
+
 #include "compiler/fusion/product_form.h"
 #include "compiler/fusion/split.h"
 
@@ -7,6 +9,9 @@ namespace kiln::fusion {
 
 /// The tile of such a product, for as many programs as share its sums (DagNode::splits).
 MatmulTile pointer_tile(const DagNode& product, const Machine& machine);
+
+/// Other tiles of the same product worth trying.
+std::vector<MatmulTile> other_pointer_tiles(const DagNode& product, const MatmulTile& tile, const Machine& machine);
 
 /// Stages that fit shared memory, and warps, of another tile of such a product.
 MatmulTile with_stages(MatmulTile tile, const DagNode& product, const Machine& machine);

@@ -740,19 +740,14 @@ class ProductWriter {
     group_.num_stages = t.stages;
     group_.num_warps = t.warps;
     group_.maxnreg = most_registers(node(), t);
-    const int64_t most_sums = sums_elements(node()) ? 128 * 64 : 128 * 128;  // of a tile
-    for (auto [other_m, other_n] : {std::pair<int64_t, int64_t>{128, 128}, {128, 64}, {64, 128}, {64, 64}, {32, 64}}) {
-      const bool masks_fit = (m_ % bm || m_ % other_m == 0) && (n_ % bn || n_ % other_n == 0);
-      if (std::pair(other_m, other_n) == std::pair(bm, bn) || other_m > 2 * bm || other_n > 2 * bn || !masks_fit ||
-          other_m * other_n > most_sums)
-        continue;
-      MatmulTile other = t;
-      other.m = static_cast<int>(other_m);
-      other.n = static_cast<int>(other_n);
-      other = with_stages(other, node(), r_.machine);
+    for (const MatmulTile& other : other_pointer_tiles(node(), t, r_.machine)) {
+      const bool masks_fit = (m_ % bm || m_ % other.m == 0) && (n_ % bn || n_ % other.n == 0);
+      // What is computed along k may count on steps of so many (bind_made), so that others have to divide them.
+      const bool steps_fit = (ragged || k_ % other.k == 0) && (!(makes_a || makes_b) || bk % other.k == 0);
+      if (!masks_fit || !steps_fit) continue;
       group_.configurations.push_back({{.num_warps = other.warps, .num_stages = other.stages},
-                                       {{block_m, other_m}, {block_n, other_n}},
-                                       {batch_ * cdiv(m_, other_m) * cdiv(n_, other_n), 1, 1}});
+                                       {{block_m, other.m}, {block_n, other.n}, {block_k, other.k}},
+                                       {batch_ * cdiv(m_, other.m) * cdiv(n_, other.n), 1, 1}});
       group_.configurations.back().maxnreg = most_registers(node(), other);
     }
   }

@@ -767,6 +767,28 @@ TEST(PlanScript, TellsKernelsOfOneNameApart) {
     EXPECT_NE(script.find(part), std::string::npos) << part << "\n" << script;
 }
 
+// The text of an operand that is computed in the loop may count on a step lying within one element of a dimension.
+TEST(Configurations, StepsOfWhatIsComputedDivideThosePlanned) {
+  Writer w;
+  ExprAttributes five;
+  five.shape = {7, 32, 1, 58, 56};
+  const int image = w.op(ExprOp::kReshape, {w.tensor(kF32, {7, 32, 58, 56}, "x")}, five);
+  const int row = w.add(w.shaped(w.counts(58), {58, 1}), w.shaped(w.counts(3), {3, 1, 1}));
+  const int windows = w.shaped(w.take({image, row}, {3}, true), {7, 96, 3248});
+  w.graph.outputs = {w.op(ExprOp::kMatMul, {w.tensor(kF32, {128, 96}, "filters"), windows})};
+  auto made = plan(w.graph, {Variant::kFused, hopper_machine()});
+  ASSERT_TRUE(made.ok()) << render(made.error());
+  ASSERT_EQ(made->groups.size(), 1u);
+  const Group& g = made->groups[0];
+  const auto planned = std::ranges::find(g.arguments, "BLOCK_K", &Argument::name);
+  ASSERT_NE(planned, g.arguments.end());
+  EXPECT_EQ(std::get<int64_t>(planned->value), 16);
+  EXPECT_FALSE(g.configurations.empty());
+  for (const Configuration& c : g.configurations)
+    for (const auto& [name, value] : c.constants)
+      if (name == "BLOCK_K") EXPECT_EQ(std::get<int64_t>(planned->value) % value, 0) << value;
+}
+
 TEST(PlanDrawing, NamesGroupsAndCauses) {
   Writer w;
   const int xw = w.op(ExprOp::kMatMul, {w.tensor(kF32, {64, 64}, "x"), w.tensor(kF32, {64, 64}, "w")});

@@ -98,6 +98,21 @@ TEST_F(SumsInRegisters, OddRowsLeaveRegisters) {
       }
 }
 
+/// Tuning tries 16 columns of k beside 32, and tall narrow tiles; 32 only where they divide k or the last are masked.
+TEST_F(SumsInRegisters, AreTunedOverShallowAndNarrowTiles) {
+  auto has = [](const Group& g, int64_t m, int64_t n, int64_t k) {
+    using Constants = std::vector<std::pair<std::string, int64_t>>;
+    return std::ranges::find(g.configurations, Constants{{"BLOCK_M", m}, {"BLOCK_N", n}, {"BLOCK_K", k}},
+                             &Configuration::constants) != g.configurations.end();
+  };
+  const Group masked = product_of({3055, 536, 2611}, true, false);
+  EXPECT_TRUE(has(masked, 128, 32, 16));
+  EXPECT_TRUE(has(masked, 64, 64, 16) || constant(masked, "BLOCK_K") == 16);
+  const Group whole = product_of({2048, 640, 16 * 65}, false, false);
+  EXPECT_EQ(constant(whole, "BLOCK_K"), 16);
+  EXPECT_FALSE(has(whole, 64, 64, 32));
+}
+
 TEST(RowTile, ProgramsHaveMoreOfTheRowsThatTheyDoNotStore) {
   RowWork w = halves(1 << 20, 64);
   const RowTile reduced = row_tile(hopper_machine(), w);
