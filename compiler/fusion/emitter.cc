@@ -443,7 +443,7 @@ std::string Emitter::extreme(const DagNode& n) {
 Text Emitter::scanned(int scan) {
   const DagNode& n = dag_.nodes[at(scan)];
   Text v = converted(operand(scan, 0), n.operand_type);
-  if (runs) v = neutral_ahead(std::move(v), reduction_of(n));
+  if (runs) v = neutral_ahead(v, reduction_of(n));
   if (n.reverse) v = neutral_outside(std::move(v), reduction_of(n));
   return named(filled(std::move(v), two_ranges ? kWhole : kAlongColumns, tile_shape), "");
 }
@@ -602,7 +602,7 @@ Text Emitter::neutral_outside(Text v, const DagNode& n) {
   return t;
 }
 
-Text Emitter::neutral_ahead(Text v, const DagNode& n) {
+Text Emitter::neutral_ahead(const Text& v, const DagNode& n) {
   Text t = v;
   t.level |= kAlongColumns;
   t.text = fmt::format("tl.where({}, {}, {})", runs->ahead, identity(n), spread(v, t.level, 0));

@@ -165,7 +165,7 @@ class Emitter {
   /// What is reduced so, with the identity in columns outside, always a tile.
   Text neutral_outside(Text operand, const DagNode& reduction);
   /// The same in what lies ahead of a row in its first run. Nothing that is stored comes after what is behind its end.
-  Text neutral_ahead(Text operand, const DagNode& scan);
+  Text neutral_ahead(const Text& operand, const DagNode& scan);
   /// The operand of a scan as a whole tile, by name; with the identity outside where that comes first.
   Text scanned(int scan);
   /// The result of a member's operation as its users in the kernel get it: what they would find in memory.

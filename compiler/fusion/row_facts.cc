@@ -4,6 +4,7 @@
 #include <set>
 
 #include "compiler/fusion/join_totals.h"
+#include "compiler/fusion/split.h"
 
 namespace kiln::fusion {
 
