@@ -100,7 +100,8 @@ TEST_F(CheckFolder, GoesOnBehindWhatCannotBeRead) {
 TEST_F(CheckFolder, ALineOfJsonForEachKernel) {
   write("a.py", kernel("good", "1.0") + kernel("bad", "nothing"));
   EXPECT_EQ(check({}, true), kExitError);
-  EXPECT_NE(printed.find(R"({"kernel":"good","line":5,"target":"host","ok":true,"file":")"), std::string::npos) << printed;
+  EXPECT_NE(printed.find(R"({"kernel":"good","line":5,"target":"host","ok":true,"file":")"), std::string::npos)
+      << printed;
   EXPECT_NE(printed.find(R"("ok":false)"), std::string::npos) << printed;
 }
 
