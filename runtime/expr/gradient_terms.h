@@ -111,6 +111,10 @@ class GradientStep {
   std::vector<Expr> given_;
 };
 
+/// Which of its elements the gradient of an operation to one operand reads.
+enum class Reads : uint8_t { kNothing, kResult, kOperand };
+Reads gradient_reads(const ExprNode& n, const ExprNode& operand);
+
 /// Whether places follow from iota and numbers alone, so that they are known.
 bool is_known(const ExprNode& n);
 

@@ -128,22 +128,19 @@ Rule rule_of(ExprOp op) {
 /// Whether the rule reads nothing but shapes: what lets go of values can keep such an operation's operands. The same
 /// operations as those for which torch saves no tensor.
 bool reads_shapes_alone(const ExprNode& n) {
-  if (n.gradient) return false;
+  if (n.gradient || n.operands.empty()) return false;
   switch (n.node.op) {
-    case ExprOp::kAdd:
-    case ExprOp::kSub:
-    case ExprOp::kNeg:
-    case ExprOp::kCast:
-    case ExprOp::kSum:
-    case ExprOp::kMean:
-    case ExprOp::kCumSum:
-      return true;
+    case ExprOp::kMul:  // by a number, which torch saves
+    case ExprOp::kDiv:
+      return false;
     case ExprOp::kTake:
       return std::all_of(n.operands.begin() + 1, n.operands.end(), [](const auto& place) { return is_known(*place); });
     case ExprOp::kWhere:
       return is_known(*n.operands[0]);
+    case ExprOp::kCumSum:
+      return true;
     default:
-      return rule_of(n.node.op) == Rule::kView || rule_of(n.node.op) == Rule::kConstant;
+      return rule_of(n.node.op) == Rule::kConstant || gradient_reads(n, *n.operands[0]) == Reads::kNothing;
   }
 }
 
@@ -423,6 +420,45 @@ class Sweep {
 };
 
 }  // namespace
+
+Reads runtime::gradient_reads(const ExprNode& n, const ExprNode& operand) {
+  switch (n.node.op) {
+    case ExprOp::kAdd:
+    case ExprOp::kSub:
+    case ExprOp::kNeg:
+    case ExprOp::kCast:
+    case ExprOp::kExpand:
+    case ExprOp::kPermute:
+    case ExprOp::kReshape:
+    case ExprOp::kSlice:
+    case ExprOp::kTake:
+    case ExprOp::kWhere:
+    case ExprOp::kSum:
+    case ExprOp::kMean:
+      return Reads::kNothing;
+    // A product by a constant.
+    case ExprOp::kMul:
+    case ExprOp::kDiv: {
+      const bool is_alone = n.operands[0] != n.operands[1];
+      const ExprNode& other = *n.operands[n.operands[0].get() == &operand ? 1 : 0];
+      return is_alone && !other.records() ? Reads::kNothing : Reads::kOperand;
+    }
+    case ExprOp::kReciprocal:
+    case ExprOp::kExp:
+    case ExprOp::kExp2:
+    case ExprOp::kExpm1:
+    case ExprOp::kSqrt:
+    case ExprOp::kRsqrt:
+    case ExprOp::kTanh:
+    case ExprOp::kSigmoid:
+    case ExprOp::kRelu:
+    case ExprOp::kSoftmax:
+    case ExprOp::kLogSoftmax:
+      return Reads::kResult;
+    default:
+      return Reads::kOperand;
+  }
+}
 
 std::optional<std::string_view> no_gradient_of(ExprOp op) {
   if (rule_of(op) != Rule::kNone) return std::nullopt;

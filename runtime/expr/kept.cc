@@ -5,6 +5,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include "runtime/expr/gradient_terms.h"
 #include "runtime/expr/plan.h"
 
 namespace kiln {
@@ -12,48 +13,6 @@ namespace kiln {
 using namespace runtime;
 
 namespace {
-
-/// Which of its elements the gradient of an operation to one operand reads.
-enum class Reads : uint8_t { kNothing, kResult, kOperand };
-
-Reads gradient_reads(const ExprNode& n, const ExprNode& operand) {
-  switch (n.node.op) {
-    case ExprOp::kAdd:
-    case ExprOp::kSub:
-    case ExprOp::kNeg:
-    case ExprOp::kCast:
-    case ExprOp::kExpand:
-    case ExprOp::kPermute:
-    case ExprOp::kReshape:
-    case ExprOp::kSlice:
-    case ExprOp::kTake:
-    case ExprOp::kWhere:
-    case ExprOp::kSum:
-    case ExprOp::kMean:
-      return Reads::kNothing;
-    // A product by a constant.
-    case ExprOp::kMul:
-    case ExprOp::kDiv: {
-      const bool is_alone = n.operands[0] != n.operands[1];
-      const ExprNode& other = *n.operands[n.operands[0].get() == &operand ? 1 : 0];
-      return is_alone && !other.records() ? Reads::kNothing : Reads::kOperand;
-    }
-    case ExprOp::kReciprocal:
-    case ExprOp::kExp:
-    case ExprOp::kExp2:
-    case ExprOp::kExpm1:
-    case ExprOp::kSqrt:
-    case ExprOp::kRsqrt:
-    case ExprOp::kTanh:
-    case ExprOp::kSigmoid:
-    case ExprOp::kRelu:
-    case ExprOp::kSoftmax:
-    case ExprOp::kLogSoftmax:
-      return Reads::kResult;
-    default:
-      return Reads::kOperand;
-  }
-}
 
 /// What is pending in some roots, with its readers there. Only until the next walk: it numbers nodes by their
 /// positions.
