@@ -16,6 +16,8 @@
 namespace kiln {
 namespace {
 
+int64_t nanoseconds(const timespec& t) { return t.tv_sec * 1'000'000'000LL + t.tv_nsec; }
+
 /// Why others may have written there; empty: they cannot.
 std::string distrust(const struct stat& st) {
   if (st.st_uid != ::geteuid() && st.st_uid != 0) return fmt::format("it belongs to another user ({})", st.st_uid);
@@ -126,10 +128,16 @@ Result<std::vector<FileEntry>> TrustedFolder::list() const {
   while (dirent* entry = ::readdir(dir)) {
     struct stat st {};
     if (::fstatat(fd_, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode)) continue;
-    files.push_back({entry->d_name, st.st_size, st.st_mtim.tv_sec * 1'000'000'000LL + st.st_mtim.tv_nsec});
+    files.push_back({entry->d_name, st.st_size, nanoseconds(st.st_mtim)});
   }
   ::closedir(dir);
   return files;
+}
+
+std::optional<int64_t> TrustedFolder::modified_ns(const std::string& name) const {
+  struct stat st {};
+  if (::fstatat(fd_, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
+  return nanoseconds(st.st_mtim);
 }
 
 void TrustedFolder::touch(const std::string& name) const {

@@ -28,6 +28,8 @@ class TrustedFolder {
   Status write(const std::string& name, std::string_view content) const;
   /// The regular files; `path` is the name alone.
   Result<std::vector<FileEntry>> list() const;
+  /// When the file of that name was last modified, since the epoch; nullopt: there is none.
+  std::optional<int64_t> modified_ns(const std::string& name) const;
   /// Sets the modification time to now. Failures do not matter.
   void touch(const std::string& name) const;
   Status remove(const std::string& name) const;

@@ -13,8 +13,23 @@ namespace {
 
 // The number goes up with the format: files of another one are unknown rather than damaged.
 constexpr std::string_view kMagic = "kiln kernel 4\n";
-// After so many stores the folder's size is looked at again.
-constexpr unsigned kStoresPerSweep = 64;
+// The folder's size is looked at after so many stores, and at a process's first one unless a process did so lately: a
+// cache of a gigabyte has tens of thousands of files, and to list them takes longer than to compile a kernel.
+constexpr unsigned kStoresPerSweep = 256;
+constexpr int64_t kLatelyNs = 10 * 60 * 1'000'000'000LL;
+constexpr std::string_view kSweptName = "swept";  // empty; modified when the folder was last looked at
+
+int64_t now_ns() {
+  using namespace std::chrono;
+  return duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count();
+}
+
+// A time to come, by a clock that was set back, is no reason to wait for it.
+bool swept_lately(const TrustedFolder& folder) {
+  const auto swept = folder.modified_ns(std::string(kSweptName));
+  const int64_t now = now_ns();
+  return swept && *swept <= now && now - *swept < kLatelyNs;
+}
 
 class Writer {
  public:
@@ -253,7 +268,8 @@ void DiskCache::store(const std::string& key, const CompiledKernel& kernel) {
 
 Status DiskCache::keep(const TrustedFolder& kept, const std::string& key, std::string_view file) {
   KILN_CHECK_OK(kept.write(hash128(key).hex(), file));
-  if (stores_++ % kStoresPerSweep == 0) remove_old(kept);
+  const unsigned before = stores_++;
+  if (before % kStoresPerSweep == 0 && (before > 0 || !swept_lately(kept))) remove_old(kept);
   return {};
 }
 
@@ -279,12 +295,13 @@ Status DiskCache::import_file(std::string_view file) {
 }
 
 void DiskCache::remove_old(const TrustedFolder& kept) {
+  // First, so that processes which start together do not all do it.
+  if (Status stamp = kept.write(std::string(kSweptName), ""); !stamp.ok()) return warn_once(stamp.error().message);
   auto limit = knob_bytes(Knob::kCacheLimit);
   if (!limit.ok()) return warn_once(limit.error().message);
   auto files = kept.list();
   if (!files.ok()) return warn_once(files.error().message);
-  auto now =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const int64_t now = now_ns();
   constexpr int64_t kHour = 3'600'000'000'000;
   int64_t total = 0;
   for (FileEntry& f : *files) {
@@ -299,7 +316,7 @@ void DiskCache::remove_old(const TrustedFolder& kept) {
   int64_t goal = **limit / 5 * 4;  // well below, so that the next store does not sweep for one file
   for (const FileEntry& f : *files) {
     if (total <= goal) break;
-    if (f.path.ends_with(".tmp")) continue;
+    if (f.path.ends_with(".tmp") || f.path == kSweptName) continue;
     if (kept.remove(f.path).ok()) total -= f.bytes;
   }
 }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <filesystem>
 #include <thread>
 
 #include "runtime/launch/kernel_launched.h"
@@ -18,7 +19,7 @@ namespace {
 TEST_F(KernelTest, AnotherProcessFindsTheKernelOnDisk) {
   Program program(kAdd);
   EXPECT_OK(kernel(program, "add").launch({1, 1, 1}, add_args()));
-  EXPECT_EQ(list_files(folder + "/kernels")->size(), 1u);
+  EXPECT_EQ(kept().size(), 1u);
   begin();
   auto info = kernel(program, "add").compile(add_args());
   ASSERT_TRUE(info.ok());
@@ -65,7 +66,7 @@ TEST_F(KernelTest, WhateverChangesTheCodeChangesTheKey) {
 TEST_F(KernelTest, DamagedEntriesAreRecompiled) {
   Program program(kAdd);
   ASSERT_TRUE(kernel(program, "add").compile(add_args()).ok());
-  std::string path = list_files(folder + "/kernels")->front().path, good = *read_file(path);
+  std::string path = kept().front().path, good = *read_file(path);
   std::vector<std::string> damaged = {"", "kiln", good.substr(0, good.size() / 2), good + "x",
                                       std::string(good.size(), '\0')};
   for (size_t at : {size_t{3}, size_t{20}, size_t{60}, good.size() / 2, good.size() - 1}) {
@@ -116,7 +117,7 @@ TEST_F(KernelTest, ACacheThatOthersMayWriteIsNotRead) {
   chmod((folder + "/kernels").c_str(), 0700);
   recorder.warnings.clear();
   // A pipe in the place of an entry is neither waited for nor kept from being replaced.
-  const std::string entry = (*list_files(folder + "/kernels"))[0].path;
+  const std::string entry = kept()[0].path;
   unlink(entry.c_str());
   ASSERT_EQ(mkfifo(entry.c_str(), 0600), 0);
   begin();
@@ -130,7 +131,7 @@ TEST_F(KernelTest, CacheCanBeOff) {
   setenv("KILN_CACHE", "0", 1);
   Program program(kAdd);
   EXPECT_OK(kernel(program, "add").launch({1, 1, 1}, Args{x, y, int64_t{2}, std::nullopt}));
-  EXPECT_TRUE(list_files(folder + "/kernels")->empty());
+  EXPECT_TRUE(kept().empty());
   unsetenv("KILN_CACHE");
 }
 
@@ -139,13 +140,35 @@ TEST_F(KernelTest, LeastRecentlyUsedKernelsGoFirst) {
   Program program(kAdd);
   Kernel add = kernel(program, "add");
   auto compile = [&](int64_t block) { ASSERT_TRUE(add.compile(Args{x, y, int64_t{2}, Arg(block)}).ok()); };
-  for (int64_t block = 2; block < 80; ++block) compile(block);  // the 65th store sweeps
-  auto files = *list_files(folder + "/kernels");
+  for (int64_t block = 2; block < 272; ++block) compile(block);  // the 257th store sweeps
+  auto files = kept();
   int64_t bytes = 0;
   for (const FileEntry& f : files) bytes += f.bytes;
   EXPECT_LT(files.size(), 30u);
   EXPECT_LT(bytes, 20'000);
   unsetenv("KILN_CACHE_LIMIT");
+}
+
+TEST_F(KernelTest, ProcessesThatFollowOneAnotherDoNotAllLookForOldKernels) {
+  Program program(kAdd);
+  Kernel add = kernel(program, "add");
+  const std::string kernels = folder + "/kernels";
+  const std::string left = kernels + "/1.tmp";  // of a writer that died: the next look removes it
+  auto first_store = [&](int64_t block) {
+    EXPECT_OK(write_file_atomic(left, "x"));
+    std::filesystem::last_write_time(left, std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+    begin();
+    ASSERT_TRUE(kernel(program, "add").compile(Args{x, y, int64_t{2}, Arg(block)}).ok());
+  };
+  ASSERT_TRUE(add.compile(add_args()).ok());
+  auto looked = [&](std::chrono::minutes ago, int64_t block) {
+    std::filesystem::last_write_time(kernels + "/swept", std::filesystem::file_time_type::clock::now() - ago);
+    first_store(block);
+    return !std::filesystem::exists(left);
+  };
+  EXPECT_FALSE(looked(std::chrono::minutes(5), 32));
+  EXPECT_TRUE(looked(std::chrono::minutes(15), 64));
+  EXPECT_TRUE(looked(std::chrono::minutes(-15), 128)) << "a time to come";
 }
 
 TEST_F(KernelTest, NoMoreVariantsStayLoadedThanTheLimit) {
@@ -215,7 +238,7 @@ TEST_F(KernelTest, TwoProcessesAtOnce) {
     waitpid(pid, &status, 0);
     EXPECT_EQ(status, 0);
   }
-  EXPECT_EQ(list_files(folder + "/kernels")->size(), 10u);
+  EXPECT_EQ(kept().size(), 10u);
 }
 
 TEST_F(KernelTest, DumpFolderGetsTheStages) {

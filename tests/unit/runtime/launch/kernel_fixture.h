@@ -10,6 +10,7 @@
 
 #include "kiln/kernel.h"
 #include "runtime/device/runtime.h"
+#include "support/files.h"
 #include "support/launch_options.h"
 #include "tests/unit/runtime/fake_compiler.h"
 
@@ -57,6 +58,13 @@ class KernelTest : public testing::Test {
   size_t compilations() const { return recorder.compiled.size(); }
 
   Recorder recorder;
+  /// The kernels in the cache; beside them lies when their sizes were last looked at.
+  std::vector<FileEntry> kept() const {
+    auto files = *list_files(folder + "/kernels");
+    std::erase_if(files, [](const FileEntry& f) { return f.path.ends_with("/swept"); });
+    return files;
+  }
+
   std::string folder;
   Device device;
   Tensor x, y;
