@@ -46,7 +46,8 @@ class PendingGraph {
   bool is_read_elsewhere(const std::shared_ptr<ExprNode>& n) const {
     return !uses_of(*n).is_root && n.use_count() > 1 + uses_of(*n).readers;
   }
-  /// It is a product, or as large as one that it is made of by operations on elements.
+  /// It is a product, or made of one by operations on elements and no larger: its slices, as the gates of an LSTM, are
+  /// read again as the whole is.
   bool is_of_product(const ExprNode& n) {
     if (n.node.op == ExprOp::kMatMul) return true;
     const ExprKind kind = info(n.node.op).kind;
@@ -54,7 +55,7 @@ class PendingGraph {
     Uses& own = uses_of(n);
     if (!own.of_product)
       own.of_product = std::ranges::any_of(n.operands, [&](const auto& operand) {
-        return operand->is_pending() && fusion::numel(operand->node.shape) == fusion::numel(n.node.shape) &&
+        return operand->is_pending() && fusion::numel(operand->node.shape) >= fusion::numel(n.node.shape) &&
                is_of_product(*operand);
       });
     return *own.of_product;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 #include <ranges>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -63,9 +64,8 @@ void PendingTensors::before_clock(Interp& in) {
   clock_was_read_ = true;
 }
 
-void PendingTensors::drop(std::shared_ptr<runtime::ExprNode> result,
-                          std::optional<std::weak_ptr<runtime::ExprNode>> other_half) {
-  if (clock_was_read_) dropped_.push_back({std::move(result), std::move(other_half)});
+void PendingTensors::drop(std::shared_ptr<runtime::ExprNode> result, Siblings siblings) {
+  if (clock_was_read_) dropped_.push_back({std::move(result), std::move(siblings)});
 }
 
 void PendingTensors::limit_dropped(Interp& in) {
@@ -79,8 +79,9 @@ void PendingTensors::run_dropped(Interp& in) {
   auto is_dropped = [&](const std::weak_ptr<runtime::ExprNode>& node) {
     return std::ranges::find(all, node.lock(), &Dropped::result) != all.end();
   };
+  // Each by itself: a script that times calls counts them, also where they make the same of the same.
   for (const Dropped& d : all)
-    if (!d.other_half || is_dropped(*d.other_half)) computed(in, Expr(d.result), /*is_read=*/false);
+    if (!d.siblings || std::ranges::all_of(*d.siblings, is_dropped)) computed(in, Expr(d.result), /*is_read=*/false);
 }
 
 bool PendingTensors::has_view_of(const TensorObject& t) const {
@@ -299,10 +300,11 @@ void PendingTensors::keep_parts(Interp& in, const Expr& whole) {
   compute_kept();
 }
 
-void TensorObject::make_pair(TensorObject& a, TensorObject& b) {
-  if (!a.is_pending() || !b.is_pending()) return;
-  a.other_half_ = b.expr_.shared();
-  b.other_half_ = a.expr_.shared();
+void TensorObject::make_siblings(std::span<TensorObject* const> results) {
+  if (!std::ranges::all_of(results, [](const TensorObject* t) { return t->is_pending(); })) return;
+  auto all = std::make_shared<std::vector<std::weak_ptr<runtime::ExprNode>>>();
+  for (const TensorObject* t : results) all->push_back(t->expr_.shared());
+  for (TensorObject* t : results) t->siblings_ = all;
 }
 
 bool TensorObject::is_kept_as_part(bool is_factor) {

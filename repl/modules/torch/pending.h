@@ -1,7 +1,6 @@
 // The tensors of a session that are not computed yet, so that none of them sees a later change of what it reads.
 #pragma once
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -57,9 +56,12 @@ class PendingTensors {
   /// The script is about to read a clock. From the first reading on, a result that is dropped unread is computed before
   /// the next one: a script that times f() and ignores what it gives would else time nothing.
   void before_clock(Interp& in);
-  /// Takes over a result that nobody can read any more, when clocks are being read. One that was made as half of a pair
-  /// is computed if the other half is dropped as well: who takes the values of max(dim) has no use for the indices.
-  void drop(std::shared_ptr<runtime::ExprNode> result, std::optional<std::weak_ptr<runtime::ExprNode>> other_half);
+  /// All results of one call, each of them among them; null: there is one.
+  using Siblings = std::shared_ptr<const std::vector<std::weak_ptr<runtime::ExprNode>>>;
+  /// Takes over a result that nobody can read any more, when clocks are being read. One of several of a call is
+  /// computed if all of them are dropped: who takes the values of max(dim) has no use for the indices, nor who takes
+  /// the output of an LSTM for its states.
+  void drop(std::shared_ptr<runtime::ExprNode> result, Siblings siblings);
   /// Computes what was dropped once it is so much that it holds memory.
   void limit_dropped(Interp& in);
 
@@ -67,7 +69,7 @@ class PendingTensors {
   void run_late_readers(const runtime::Storage* storage);
   struct Dropped {
     std::shared_ptr<runtime::ExprNode> result;
-    std::optional<std::weak_ptr<runtime::ExprNode>> other_half;
+    Siblings siblings;
   };
   void run_dropped(Interp& in);
   /// All, those together that have operations in common, or are as large as a tensor that both read, and so share a

@@ -51,7 +51,7 @@ bool stays_lazy(Interp& in, const std::vector<Value>& parts, size_t dim, DType d
   constexpr int64_t kLarge = int64_t{1} << 22;
   if (std::ranges::any_of(parts, [](const Value& v) { return v.get<TensorObject>()->records(); }))
     return !shape.empty();
-  if (parts.size() < 2 || shape.empty()) return false;
+  if (parts.empty() || shape.empty()) return false;
   const Device& device = parts[0].get<TensorObject>()->device();
   bool pending = torch_state(in).always_lazy;
   int64_t elements = 1;
@@ -61,12 +61,12 @@ bool stays_lazy(Interp& in, const std::vector<Value>& parts, size_t dim, DType d
     pending = pending || v.get<TensorObject>()->is_pending();
   }
   if (pending) return parts.size() <= (device.is_cuda() ? kMostPendingParts : kMostParts);
-  if (parts.size() > kMostParts) return false;
+  if (parts.size() < 2 || parts.size() > kMostParts) return false;
   if (!device.is_cuda() && !torch_state(in).always_kernels) return false;
   return (parts.size() <= kMostLargeParts || elements <= kLarge) && !grows(in, parts, dim, dtype, shape);
 }
 
-/// where(i < end, part[i - start], …)
+/// where(i < end, part[i - start], …); of one part a copy.
 Value joined(Interp& in, std::vector<Value> parts, size_t dim, DType dtype, const Shape& shape) {
   while (parts.size() > kMostParts) {
     std::vector<Value> wider;
@@ -80,6 +80,11 @@ Value joined(Interp& in, std::vector<Value> parts, size_t dim, DType dtype, cons
       wider.push_back(some.size() > 1 ? joined(in, some, dim, dtype, size) : some[0]);
     }
     parts = std::move(wider);
+  }
+  if (parts.size() == 1) {
+    ExprAttributes as;
+    as.dtype = dtype;
+    return settled(in, applied(in, ExprOp::kCast, {parts[0].get<TensorObject>()->expr()}, as));
   }
   ExprAttributes along, take;
   along.shape.assign(shape.size(), 1);

@@ -203,6 +203,14 @@ Value compute(Interp& in, NativeArgs& a) {
   return Value::none();
 }
 
+/// siblings(*tensors): of one call.
+Value make_siblings(Interp& in, NativeArgs& a) {
+  std::vector<TensorObject*> results;
+  for (const Value& v : rest_of(a[0])) results.push_back(&only_tensor(in, v));
+  TensorObject::make_siblings(results);
+  return Value::none();
+}
+
 Value count_scopes_of(Interp& in, NativeArgs& a) { return Value::integer(count_scopes(exprs_of(in, a[0]))); }
 
 /// with_gradient(value, operands, rule): rule(gradient, *operands) gives a tuple of a tensor, or None, for each
@@ -299,6 +307,7 @@ constexpr NativeDef kGradMethods[] = {
 constexpr NativeDef kGradFunctions[] = {
     {"GradScope()", grad_scope, "while it lives, what is made of its variables is recorded"},
     {"compute(*tensors)", compute, "computes what is pending in one plan, with what gradients will read again"},
+    {"siblings(*tensors)", make_siblings, "all results of one call: dropped unread, they are computed if all are"},
     {"count_scopes(*tensors)", count_scopes_of, "how many gradients, each of the one before, may be asked of these"},
     {"expects_gradients()", expects_gradients, "does the session keep what gradients will read again?"},
     {"gradients(values, seeds, inputs, constant)", gradients_of_tape, "as a scope's; constant: without their own"},

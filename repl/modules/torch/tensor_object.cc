@@ -42,7 +42,7 @@ TensorObject::~TensorObject() {
   pending_->remove(*this);
   // Also of what is stored in place already.
   const bool is_part_of_another = expr_.shared().use_count() > 1 || times_computed_ > 0 || expr_.was_part();
-  if (!is_part_of_another) pending_->drop(expr_.shared(), other_half_);
+  if (!is_part_of_another) pending_->drop(expr_.shared(), siblings_);
 }
 
 bool TensorObject::records() const {

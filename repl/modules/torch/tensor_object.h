@@ -126,8 +126,8 @@ class TensorObject : public Object {
   /// kept. It is if it is an operand of a product, or was computed as a part before and that costs more than to read
   /// it.
   bool is_kept_as_part(bool is_factor);
-  /// Of two results of one operation: see PendingTensors::drop().
-  static void make_pair(TensorObject& a, TensorObject& b);
+  /// Of all results of one call: see PendingTensors::drop().
+  static void make_siblings(std::span<TensorObject* const> results);
   /// Notes that a small part of it is asked for; whether it is the first.
   bool is_first_part() { return !std::exchange(was_parted_, true); }
   /// Takes over the value of its expression, which was computed.
@@ -163,7 +163,7 @@ class TensorObject : public Object {
   std::shared_ptr<PendingTensors> pending_;  // of the session, while it is pending
   int times_computed_ = 0;                   // as a part of others, while it is pending
   bool was_parted_ = false;                  // a small part of it was asked for, while it is pending
-  std::optional<std::weak_ptr<runtime::ExprNode>> other_half_;
+  PendingTensors::Siblings siblings_;
 };
 
 class TensorDescriptorObject : public Object {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -16,7 +17,7 @@ class ValuesIndices : public Tuple {
  public:
   ValuesIndices(std::string_view function, Value values, Value indices)
       : Tuple({std::move(values), std::move(indices)}), function_(function) {
-    TensorObject::make_pair(*items[0].get<TensorObject>(), *items[1].get<TensorObject>());
+    TensorObject::make_siblings(std::array{items[0].get<TensorObject>(), items[1].get<TensorObject>()});
   }
   std::string repr(Interp& in) override {
     return fmt::format("torch.return_types.{}(\nvalues={},\nindices={})", function_, in.repr(items[0]),

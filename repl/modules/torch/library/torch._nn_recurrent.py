@@ -3,6 +3,7 @@ import math
 
 import torch
 import torch.nn.functional as F
+from torch import _kiln
 from torch._nn import Linear, Module, _Uniform
 
 
@@ -136,6 +137,7 @@ class _Layers(_Recurrent):
             x, states = x.squeeze(1), tuple(s.squeeze(1) for s in states)
         elif batch_first:
             x = x.transpose(0, 1)
+        _kiln.siblings(x, *states)
         return x, states if self.states == 2 else states[0]
 
     def extra_repr(self):

@@ -2,8 +2,11 @@
 #ifdef FAKE_CUDA
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "repl/session/session.h"
 #include "tests/unit/runtime/cuda/fake/fake_device.h"
@@ -27,6 +30,13 @@ class FakeGpuTest : public runtime::FakeDeviceTest {
     return out;
   }
   int launches() const { return fake->count("cuLaunchKernel") + fake->count("cuLaunchKernelEx"); }
+  /// Those of kernels whose names begin so.
+  long launches_of(const char* text, std::string_view name) {
+    const auto before = static_cast<std::ptrdiff_t>(fake->launches.size());
+    run(text);
+    return std::count_if(fake->launches.begin() + before, fake->launches.end(),
+                         [&](const FakeCuda::Launch& l) { return l.kernel.starts_with(name); });
+  }
 
   std::string out;
   std::unique_ptr<Session> session;
@@ -65,6 +75,46 @@ advantage = torch.stack(steps)
 torch.cuda.synchronize()
 )");
   EXPECT_LE(launches() - before, 8);
+}
+
+TEST_F(FakeGpuTest, AnLstmComputesItsProductsOnce) {
+  run(R"(
+import time, torch
+from torch import nn
+net = nn.LSTM(128, 256)
+x = torch.ones(12, 32, 128)
+def all_read():
+    with torch.no_grad():
+        out, (h, c) = net(x)
+        return h.sum().item(), c.sum().item(), out.sum().item()
+def states_ignored():
+    with torch.no_grad():
+        out, _ = net(x)
+        return out.sum().item()
+time.perf_counter()
+states_ignored()
+torch.cuda.synchronize()
+)");
+  for (const char* call : {"all_read()\n", "states_ignored()\n", "states_ignored()\ntime.perf_counter()\n"})
+    EXPECT_EQ(launches_of(call, "matmul_add_add"), 12) << call;
+}
+
+// Of which a script that times it reads none.
+TEST_F(FakeGpuTest, WhatDroppedResultsHaveInCommonIsComputedOnce) {
+  run(R"(
+import time, torch
+x = torch.ones(300, 400)
+def f():
+    y = x @ x.t()
+    return y + 1, y * 2, y[:, :7].exp().sum(0)
+time.perf_counter()
+f()
+time.perf_counter()
+)");
+  const long product = launches_of("z = x @ x.t()\ntorch.cuda.synchronize()\n", "matmul");
+  EXPECT_GT(product, 0);
+  EXPECT_EQ(launches_of("f()\ntime.perf_counter()\n", "matmul"), product);
+  EXPECT_EQ(launches_of("for _ in range(3):\n    f()\ntime.perf_counter()\n", "matmul"), 3 * product) << "each call";
 }
 
 // Its parameters have gradients, for which nothing is stored before somebody asks for one.
