@@ -171,10 +171,12 @@ def pytest_runtestloop(session):
             began = time.perf_counter()
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
             broken = "" if SETTINGS["pretend"] else gpu_error()
+            ended = current.outcome
             if SETTINGS["pretend"] and current.outcome in ("passed", "failed"):
                 # Nothing was launched: only compilations count.
                 current.outcome = "failed" if current.refused else "passed"
             write(worker=os.getpid(), ends=item.nodeid, outcome=current.outcome, last=current.last, where=current.where,
+                  ended=ended,
                   compiled=current.compiled, errors=current.errors, refused=current.refused, launches=current.launches,
                   reads=sorted(current.reads), reads_ptx=current.reads_ptx, compiling=round(current.seconds, 4),
                   seconds=round(time.perf_counter() - began, 4), broken=broken)

@@ -41,6 +41,17 @@ class Suite(unittest.TestCase):
         self.assertIn("crash 1 x the process ends with -11", text)
         self.assertIn("error 1 x TypeError: no", text)
 
+    def test_without_a_gpu_tests_that_end_otherwise_are_named(self):
+        raises, not_raised = record("passed"), record("passed", last="Failed: DID NOT RAISE CompilationError")
+        not_raised["ended"], raises["ended"] = "failed", "passed"
+        wrong = [{**record("passed", last=f"AssertionError: {v} != 2e-5 at 0x7f{i}"), "ended": "failed"}
+                 for i, v in enumerate((0.0, "nan"))]
+        tests = {"t1": {"kiln": not_raised, "triton": raises, "kind": "counts"},
+                 "t2": {"kiln": wrong[0], "triton": wrong[1], "kind": "counts"}}
+        text = run.summary({"tests": tests, "size": 2, "total": 2, "seconds": [1, 2], "pretend": True})
+        self.assertIn("though nothing computes: 1\n      t1 ", text)
+        self.assertNotIn("t2", text)
+
     def test_nothing_is_said_where_all_were_compared(self):
         tests = {"passes": {"kiln": OURS["passes"], "kind": "counts"}}
         self.assertNotIn("not compared", run.summary({"tests": tests, "size": 1, "total": 1, "seconds": [1, 2]}))
