@@ -86,27 +86,31 @@ Status lower<ir::OpKind::kPrint>(Lowering& l, const ir::Op& op) {
   const std::string text = escape_percent(op.text_attr(AttrName::kText));
   const bool hex = op.flag(AttrName::kHex);
   const uint32_t all_warps = static_cast<uint32_t>(l.thread.num_warps() - 1);
-  auto line = [&](const ir::Value* v, size_t r) {
+  // Triton's lines, which programs that read them expect.
+  auto line = [&](const ir::Value* v, size_t r, size_t operand) {
     std::string format = "pid (%u, %u, %u)";
     std::vector<Value*> args{block_index(l, 0), block_index(l, 1), block_index(l, 2)};
-    if (v && v->type.is_tile()) {
-      format += " idx (";
-      for (Value* c : coordinates(l, *v->type.layout, static_cast<uint32_t>(r))) {
-        format += format.back() == '(' ? "%u" : ", %u";
+    if (v) format += " idx (";
+    if (v && v->type.is_tile())
+      for (int d = 0; Value * c : coordinates(l, *v->type.layout, static_cast<uint32_t>(r))) {
+        const size_t digits = std::to_string(v->type.shape[d++] - 1).size();
+        format += fmt::format("{}%{}u", format.back() == '(' ? "" : ", ", digits);
         args.push_back(c);
       }
-      format += ")";
-    }
+    if (v) format += ")";
     format += " " + text;
     if (v) {
+      if (op.operands.size() > 1) format += fmt::format("(operand {}) ", operand);
       auto [piece, value] = printf_argument(l, l.of(v)[r], v->type, hex);
       format += piece;
       args.push_back(value);
     }
     call_vprintf(l, format + "\n", args);
   };
-  if (op.operands.empty()) return l.when(l.thread.is_zero(kLanes - 1, all_warps), [&] { line(nullptr, 0); }), Status{};
-  for (const ir::Value* v : op.operands) {
+  if (op.operands.empty())
+    return l.when(l.thread.is_zero(kLanes - 1, all_warps), [&] { line(nullptr, 0, 0); }), Status{};
+  for (size_t i = 0; i < op.operands.size(); ++i) {
+    const ir::Value* v = op.operands[i];
     layout::FreeBits copies;
     if (v->type.is_tile())
       copies = layout::free_variables(*v->type.layout);
@@ -114,7 +118,7 @@ Status lower<ir::OpKind::kPrint>(Lowering& l, const ir::Op& op) {
       copies.lane = kLanes - 1, copies.warp = all_warps;
     l.when(l.thread.is_zero(copies.lane, copies.warp), [&] {
       for (size_t r = 0; r < l.of(v).size(); ++r)
-        if (!(r & copies.reg)) line(v, r);
+        if (!(r & copies.reg)) line(v, r, i);
     });
   }
   return {};

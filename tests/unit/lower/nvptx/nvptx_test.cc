@@ -530,6 +530,14 @@ TEST(NvptxEffects, PrintAssertAssume) {
     Compiled c = compile(kernel(std::string(kSmall), "%x: *f32, %n: i32, %h: f16", body, 1), target);
     EXPECT_GT(count(c.ptx, "vprintf"), 0);
     EXPECT_GT(count(c.ptx, "__assertfail"), 0);
+    // As Triton writes them.
+    for (const char* format :
+         {"pid (%u, %u, %u) idx () 100%%: (operand 0) %lld\n", "pid (%u, %u, %u) idx (%3u) 100%%: (operand 1) %lld\n",
+          "pid (%u, %u, %u) idx () half0x%04llx\n", "pid (%u, %u, %u) done\n"}) {
+      std::string bytes;
+      for (const char* at = format; *at; ++at) bytes += fmt::format("{}{}", at == format ? "" : ", ", int{*at});
+      EXPECT_GT(count(c.ptx, bytes), 0) << format;
+    }
   }
 }
 
