@@ -155,6 +155,18 @@ class Driver(unittest.TestCase):
         self.assertGreater(registers, 0)
         self.assertEqual(self.utils.get_device_properties(0)["max_shared_mem"], 232448)
 
+    def test_what_triton_3_9_asks_needs_no_compiler(self):
+        module = self.utils.load_binary("kernel", b"\x7fELF", 0, 0)[0]
+        with mock.patch.object(_driver, "theirs", side_effect=AssertionError("builds Triton's module")):
+            self.assertEqual(self.utils.get_device_capability(0), (9, 0))
+            self.utils.set_current_device(0)
+            self.assertEqual(self.utils.get_current_device(), 0)
+            self.assertEqual(self.utils.get_default_stream(0), 0)
+            self.utils.unload_module(module)
+            status = lambda stream, to: ctypes.cast(to, ctypes.POINTER(ctypes.c_int)).__setitem__(0, stream.value or 0) or 0
+            with mock.patch.object(self.utils, "_cuda", types.SimpleNamespace(cuStreamIsCapturing=status)):
+                self.assertEqual([self.utils.is_stream_capturing(s) for s in (2, 0)], [True, False])
+
     def test_errors_are_worded_as_tritons(self):
         with self.assertRaisesRegex(RuntimeError, r"^Triton Error \[CUDA\]: "):
             self.utils.load_binary("kernel", b"no code", 0, 0)

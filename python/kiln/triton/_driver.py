@@ -13,6 +13,7 @@ from triton.backends.nvidia import driver as nvidia_driver
 # CUfunction_attribute, CUdevice_attribute, CUlimit and CUfunc_cache of cuda.h
 _MAX_THREADS, _SHARED_BYTES, _LOCAL_BYTES, _REGISTERS, _MAX_DYNAMIC_SHARED = 0, 1, 3, 4, 8
 _SHARED_OPTIN, _SHARED_OF_SM = 97, 81
+_MAJOR, _MINOR = 75, 76
 _PREFER_SHARED = 1
 _PRINTF_FIFO_SIZE = 1
 _PROPERTIES = {
@@ -80,6 +81,31 @@ class Utils:
             self._call("cuFuncSetAttribute", function, _MAX_DYNAMIC_SHARED, most)
         return module.value or 0, function.value or 0, registers, local // 4, threads
 
+    def unload_module(self, module: int) -> None:
+        self._call("cuModuleUnload", ctypes.c_void_p(module))
+
+    # What Triton 3.9 asks where there is no torch, or where a kernel goes.
+    def get_device_capability(self, device: int) -> tuple[int, int]:
+        return self._of_device(_MAJOR, device), self._of_device(_MINOR, device)
+
+    def get_current_device(self) -> int:
+        self._take_context(0)
+        device = ctypes.c_int()
+        self._call("cuCtxGetDevice", ctypes.byref(device))
+        return device.value
+
+    def set_current_device(self, device: int) -> None:
+        self._take_context_of(device)
+
+    def get_default_stream(self, device: int) -> int:
+        self._take_context_of(device)
+        return 0
+
+    def is_stream_capturing(self, stream: int) -> bool:
+        status = ctypes.c_int()
+        self._call("cuStreamIsCapturing", ctypes.c_void_p(stream), ctypes.byref(status))
+        return status.value != 0
+
     def get_device_properties(self, device: int) -> dict[str, int]:
         return {name: self._of_device(what, device) for name, what in _PROPERTIES.items()}
 
@@ -97,7 +123,10 @@ class Utils:
         """The context that is current, or else the device's."""
         context = ctypes.c_void_p()
         self._call("cuCtxGetCurrent", ctypes.byref(context))
-        if context.value: return
+        if not context.value: self._take_context_of(device)
+
+    def _take_context_of(self, device: int) -> None:
+        context = ctypes.c_void_p()
         self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self._handle(device))
         self._call("cuCtxSetCurrent", context)
 
