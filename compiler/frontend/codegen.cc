@@ -218,6 +218,7 @@ Value Codegen::host_descriptor(const ast::Param& param, const ArgSpec& spec, con
   const ir::Type type = ir::descriptor_type(spec.type.dtype, ir::Shape(spec.block));
   descriptor->handle = b.create(ir::OpKind::kMakeDescriptor, operands, std::span(&type, 1))->result();
   descriptor->type = type;
+  descriptor->nan_outside = spec.nan_outside;
   for (size_t i = 0; i + 1 < operands.size(); ++i) descriptor->parts.push_back(Value(operands[i]));
   descriptor->parts.push_back(Value::integer(1));
   return Value(std::shared_ptr<const DescriptorValue>(std::move(descriptor)));

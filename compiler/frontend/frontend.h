@@ -130,6 +130,7 @@ struct ArgSpec {
   /// of 16 says the same of a row's size, which TMA stores need.
   std::vector<int32_t> block = {};
   /// A tuple, when set: of runtime values and constexprs, each as above, with the names of a NamedTuple or none.
+  bool nan_outside = false;  // of such a descriptor: loads find NaN outside of the tensor
   bool is_tuple = false;
   std::vector<ArgSpec> items = {};
   std::vector<std::string> fields = {};

@@ -49,7 +49,8 @@ std::optional<ast::Constant> number(std::string_view s) {
   return std::nullopt;
 }
 
-/// "tensordesc<fp16[128, 64]>", with ":16" where rows of the tensor are multiples of 16 bytes.
+/// "tensordesc<fp16[128, 64]>", with ":16" where rows of the tensor are multiples of 16 bytes, or with ":nan" where its
+/// loads find NaN outside of the tensor.
 Result<ArgSpec> parse_descriptor(const ast::Param& param, std::string_view entry, SourceRange where) {
   auto wrong = [&] {
     return with_note(
@@ -57,8 +58,10 @@ Result<ArgSpec> parse_descriptor(const ast::Param& param, std::string_view entry
         "help: write tensordesc<fp16[128, 64]>: an element type and a block of powers of two, whose last "
         "dimension has at least 16 bytes");
   };
-  constexpr std::string_view kName = "tensordesc<", kWholeRows = ":16";
+  constexpr std::string_view kName = "tensordesc<", kWholeRows = ":16", kNanOutside = ":nan";
   ArgSpec spec;
+  spec.nan_outside = entry.ends_with(kNanOutside);
+  if (spec.nan_outside) entry.remove_suffix(kNanOutside.size());
   if (entry.ends_with(kWholeRows)) {
     entry.remove_suffix(kWholeRows.size());
     spec.divisibility = kTensorMapAlignment;
@@ -77,6 +80,9 @@ Result<ArgSpec> parse_descriptor(const ast::Param& param, std::string_view entry
   if (!dtype || spec.block.empty() || spec.block.size() > 5 ||
       spec.block.back() * size_of(*dtype) < kTensorMapAlignment)
     return wrong();
+  if (spec.nan_outside && !is_float(*dtype))
+    return error_at(where, ErrorKind::kType, "a descriptor padded with NaN is of floats, and '{}' of {} is not", entry,
+                    param.name);
   spec.type = ir::pointer_type(*dtype);
   return spec;
 }

@@ -18,6 +18,7 @@ struct Step {
   Kind kind = Kind::kSkip;
   int bits = 64;
   int rank = 0;             // kDescriptor
+  bool padded = false;      // kDescriptor: with NaN
   std::vector<Step> items;  // kTuple
 };
 
@@ -26,7 +27,11 @@ struct Launcher {
   std::vector<Step> steps;
   size_t slots = 0;
   bool cooperative = false;
+  Ref with_nan;  // null: there is no descriptor
 };
+
+/// Thrown for a descriptor with NaN around its tensor where the code has 0.
+struct IsPadded {};
 
 Step step_of(PyObject* object) {
   using Kind = Step::Kind;
@@ -39,7 +44,8 @@ Step step_of(PyObject* object) {
   }
   if (PyLong_Check(object)) {
     out.kind = Kind::kDescriptor;
-    out.rank = static_cast<int>(integer_of(object));
+    const int rank = static_cast<int>(integer_of(object));
+    out.rank = std::abs(rank), out.padded = rank < 0;
     return out;
   }
   const std::string_view type = text_of(object);
@@ -177,24 +183,22 @@ class Arguments {
 
   /// Base, sizes, and strides but the last: what Kiln's code takes of a descriptor.
   void descriptor(const Step& step, PyObject* object) {
-    refuse(
-        object, words().padding, [](PyObject* v) { return PyUnicode_Check(v) && text_of(v) == "nan"; },
-        "a tensor descriptor padded with nan");
-    refuse(
-        object, words().round_f32_to_tf32, [](PyObject* v) { return PyObject_IsTrue(v) == 1; },
-        "a tensor descriptor that rounds to tf32");
+    const auto is_nan = [](PyObject* v) { return PyUnicode_Check(v) && text_of(v) == "nan"; };
+    if (!step.padded && has(object, words().padding, is_nan)) throw IsPadded();
+    if (has(object, words().round_f32_to_tf32, [](PyObject* v) { return PyObject_IsTrue(v) == 1; }))
+      raise(PyExc_NotImplementedError,
+            "Kiln's code cannot use a tensor descriptor that rounds to tf32; compile this kernel with Triton "
+            "(kiln.triton.disable())");
     put(pointer(Ref::take(PyObject_GetAttr(object, words().base)).get()));
     numbers(object, words().shape, step.rank, step.rank);
     numbers(object, words().strides, step.rank, step.rank - 1);
   }
   template <class Test>
-  static void refuse(PyObject* object, PyObject* name, Test test, const char* what) {
+  static bool has(PyObject* object, PyObject* name, Test test) {
     PyObject* found = PyObject_GetAttr(object, name);
-    if (!found) return PyErr_Clear();
+    if (!found) return PyErr_Clear(), false;
     const Ref owned = Ref::take(found);
-    if (test(found))
-      raise(PyExc_NotImplementedError, "Kiln's code cannot use %s; compile this kernel with Triton (KILN_TRITON_SKIP)",
-            what);
+    return test(found);
   }
   void numbers(PyObject* object, PyObject* name, int count, int used) {
     const Ref list = Ref::take(PySequence_Tuple(Ref::take(PyObject_GetAttr(object, name)).get()));
@@ -207,6 +211,20 @@ class Arguments {
   uint64_t* next_;
   int index_ = 0;
 };
+
+/// With the code that has NaN around tensors; the hook at the beginning was called.
+Ref launch_padded(const Launcher& launcher, PyObject* const* args, Py_ssize_t n) {
+  constexpr Py_ssize_t kEnter = 7;
+  if (!launcher.with_nan)
+    raise(PyExc_NotImplementedError, "this launcher has no code for a tensor descriptor padded with nan");
+  const Ref all = Ref::take(PyTuple_New(n));
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* const given = i == kEnter ? Py_None : args[i];
+    Py_INCREF(given);
+    PyTuple_SetItem(all.get(), i, given);
+  }
+  return Ref::take(PyObject_CallObject(launcher.with_nan.get(), all.get()));
+}
 
 /// launch(x, y, z, stream, function, packed metadata, launch metadata, enter hook, exit hook, *arguments), as
 /// CompiledKernel.run is called.
@@ -234,7 +252,11 @@ PyObject* launch(PyObject* self, PyObject* const* args, Py_ssize_t n) {
     uint64_t* slots = few;
     if (launcher.slots > kInline) many.resize(launcher.slots), slots = many.data();
     Arguments out(launcher, slots);
-    for (size_t i = 0; i < launcher.steps.size(); ++i) out.add(launcher.steps[i], args[kFixed + static_cast<int>(i)]);
+    try {
+      for (size_t i = 0; i < launcher.steps.size(); ++i) out.add(launcher.steps[i], args[kFixed + static_cast<int>(i)]);
+    } catch (const IsPadded&) {
+      return launch_padded(launcher, args, n);
+    }
     const Status status = [&] {
       WithoutGil without;
       return launcher.code.launch(function, grid, {slots, launcher.slots}, stream, launcher.cooperative);
@@ -245,17 +267,20 @@ PyObject* launch(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
-/// Launcher(plan, steps, cooperative): a step for each argument of the kernel in Triton's order: its type ("*fp16",
-/// "i32", …), None for a constexpr, the rank of a tensor descriptor, a list for a tuple.
+/// Launcher(plan, steps, cooperative, with_nan=None): a step for each argument of the kernel in Triton's order: its
+/// type
+/// ("*fp16", "i32", …), None for a constexpr, the rank of a tensor descriptor (negative: with NaN around its tensor), a
+/// list for a tuple. `with_nan` launches in place of this code where other descriptors have NaN.
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
   return guarded([&] {
-    PyObject *image = nullptr, *steps = nullptr;
+    PyObject *image = nullptr, *steps = nullptr, *with_nan = Py_None;
     int cooperative = 0;
-    if (!PyArg_ParseTuple(args, "OOp", &image, &steps, &cooperative)) throw Raised();
+    if (!PyArg_ParseTuple(args, "OOp|O", &image, &steps, &cooperative, &with_nan)) throw Raised();
     Launcher out;
     const Image& code = image_of(image);
     out.code = value_of(CudaLauncher::make(code));
     out.cooperative = cooperative != 0;
+    if (with_nan != Py_None) out.with_nan = Ref::share(with_nan);
     for (Py_ssize_t i = 0; i < length(steps); ++i) {
       out.steps.push_back(step_of(item(steps, i)));
       out.slots += slots_of(out.steps.back());

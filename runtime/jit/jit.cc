@@ -31,7 +31,8 @@ std::string describe_arg(const frontend::ArgSpec& arg) {
     return fmt::format("{}) {}", text, fmt::join(arg.fields, " "));
   }
   if (!arg.block.empty())
-    return fmt::format("blocks {} of {}:{}", fmt::join(arg.block, "x"), ir::to_string(arg.type), arg.divisibility);
+    return fmt::format("blocks {} of {}:{}{}", fmt::join(arg.block, "x"), ir::to_string(arg.type), arg.divisibility,
+                       arg.nan_outside ? " nan" : "");
   return fmt::format("{}:{}", ir::to_string(arg.type), arg.divisibility);
 }
 

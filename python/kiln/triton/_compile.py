@@ -21,7 +21,7 @@ from triton.runtime.errors import OutOfResources, PTXASError
 
 from kiln import _kiln
 from kiln.triton import _driver, _report
-from kiln.triton._arguments import arguments, is_flat
+from kiln.triton._arguments import arguments, is_flat, padded_of
 from kiln.triton._functions import Functions, Refused, is_told_apart
 from kiln.triton._options import check_knobs, code_options, target_name
 
@@ -32,7 +32,8 @@ class Unsupported(_kiln.Error):
     """With KILN_TRITON=strict: a kernel that Kiln does not compile."""
 
 
-def compile(src: Any, target: Any = None, options: Any = None, _env_vars: Any = None) -> Any:
+def compile(src: Any, target: Any = None, options: Any = None, _env_vars: Any = None,
+            padded: frozenset = frozenset()) -> Any:
     """In place of triton.compile. What Kiln refuses is Triton's to compile, or to refuse with its own error."""
     began = time.perf_counter()
     kernel = getattr(src, "fn", None)
@@ -40,7 +41,7 @@ def compile(src: Any, target: Any = None, options: Any = None, _env_vars: Any = 
     refusal = None  # under strict
     marks = [began]
     try:
-        compiled, group, row.cached = _compile(src, target, options, marks)
+        compiled, group, row.cached = _compile(src, target, options, marks, padded)
     except Refused as e:
         row.reason = str(e)
     except _kiln.Error as e:
@@ -94,7 +95,7 @@ def _place(kernel: Any) -> tuple[str, int]:
     return (code.co_filename, code.co_firstlineno) if code else ("", 0)
 
 
-def _compile(src: Any, target: Any, options: Any, marks: list) -> tuple[Any, dict, bool]:
+def _compile(src: Any, target: Any, options: Any, marks: list, padded: frozenset) -> tuple[Any, dict, bool]:
     """The kernel, its files, and whether the cache had it. Adds to `marks` when it began to compile and to store."""
     if type(src) is not triton_compiler.ASTSource: raise Refused("the source is no AST")
     if target is None: target = triton.runtime.driver.active.get_current_target()
@@ -112,7 +113,7 @@ def _compile(src: Any, target: Any, options: Any, marks: list) -> tuple[Any, dic
         number = functions.add_kernel(src)
         names += repr(functions.told)
     # Of what the options are made into: knobs of Triton's count there, too.
-    known = f"{sorted(vars(parsed).items(), key=str)} {launch_options}"
+    known = f"{sorted(vars(parsed).items(), key=str)} {launch_options} {sorted(padded)}"
     key = f"{_kiln.fingerprint(name)} {triton.__version__} {name} {names} {known}"
     hash_ = hashlib.sha256(key.encode()).hexdigest()
     cache = _without_folders(get_cache_manager(hash_))
@@ -123,7 +124,7 @@ def _compile(src: Any, target: Any, options: Any, marks: list) -> tuple[Any, dic
     if not functions:
         functions = Functions()
         number = functions.add_kernel(src)
-    compiled, steps = arguments(src, functions)
+    compiled, steps = arguments(src, functions, padded)
     marks.append(time.perf_counter())
     image, note = _image_for(functions, number, compiled, name, launch_options, _device(target))
     # One code for all grids: Triton loads it, and what Kiln's own launches choose for few programs is left out.
@@ -215,7 +216,34 @@ class _Launcher:
         if plan is None:
             _driver.theirs()
             return _theirs(src, metadata)
-        return _kiln.Launcher(_image(plan["plan"]), plan["steps"], bool(metadata.launch_cooperative_grid)).launch
+        with_nan = None if is_flat(plan["steps"]) else _Padded(src, metadata)
+        return _kiln.Launcher(_image(plan["plan"]), plan["steps"], bool(metadata.launch_cooperative_grid),
+                              with_nan).launch
+
+
+class _Padded:
+    """Launches with tensor descriptors that are padded with NaN, which Triton's signatures do not tell: by code of
+    their own, which is compiled when a launch first has them."""
+
+    def __init__(self, src: Any, metadata: Any) -> None:
+        self._src, self._metadata = src, metadata
+        self._kernels: dict[frozenset, Any] = {}
+
+    def __call__(self, x: int, y: int, z: int, stream: int, _: Any, *rest: Any) -> None:
+        padded = frozenset(padded_of(self._metadata.kiln["steps"], rest[4:]))
+        if (kernel := self._kernels.get(padded)) is None:
+            target = self._metadata.target
+            usual = vars(triton_compiler.make_backend(target).parse_options({}))
+            options = {name: _tupled(getattr(self._metadata, name)) for name in usual}
+            kernel = compile(self._src, target, options, padded=padded)
+            self._kernels[padded] = kernel
+        run = kernel.run  # loads it
+        run(x, y, z, stream, kernel.function, *rest)
+
+
+def _tupled(value: Any) -> Any:
+    """As it was before it was written as JSON."""
+    return tuple(map(_tupled, value)) if isinstance(value, list) else value
 
 
 _theirs = nvidia_driver.CudaLauncher
