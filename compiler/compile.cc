@@ -55,6 +55,7 @@ codegen::BackendOptions backend_options(const CompileOptions& options, CompiledK
   backend.want_cubin = options.want_cubin;
   backend.assembler = options.assembler;
   backend.want_asm = options.want_asm;
+  backend.line_info = options.line_info;
   backend.launch = options.frontend;
   backend.on_stage = options.on_stage;
   backend.on_time = [&out](std::string_view phase, double ms) { add_phase(out, phase, ms); };
@@ -138,8 +139,10 @@ Result<CompiledKernel> compile(const frontend::JitFunction& function, std::span<
                                const CompileOptions& options) {
   StopWatch watch;
   frontend::Options seen = options.frontend;
-  if (const target::Target* target = target::find(options.target); target && target->is_cuda())
+  if (const target::Target* target = target::find(options.target); target && target->is_cuda()) {
     seen.capability = target->sm;
+    seen.drops_fp8e4b15 = target->has(target::kTma);
+  }
   KILN_TRY(auto module, frontend::lower_kernel(function, args, seen));
   KILN_CHECK_OK(analysis::check_const_pointers(*module));
   CompiledKernel out;

@@ -25,6 +25,7 @@ struct CompileOptions {
   /// GPU: asked first, where it reads the target's PTX; else nvJitLink or ptxas, whichever is found.
   const Assembler* assembler = nullptr;
   bool want_asm = false;  // host: fill `text` with assembly
+  bool line_info = true;  // GPU: the code leads back to lines of the source
   /// Called with (stage, text) after each stage: "ir", "ir:<pass>", "layout", "llvm", "ptx", "asm". Null: no text is
   /// made.
   std::function<void(std::string_view stage, const std::string& text)> on_stage;

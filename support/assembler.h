@@ -16,6 +16,9 @@ struct Assembled {
 /// kInternal.
 Diagnostic rejected_ptx(std::string_view assembler, std::string_view log);
 
+/// Whether PTX says which lines its code is of. An assembler that is asked for lines gives those of the PTX otherwise.
+inline bool has_lines(std::string_view ptx) { return ptx.find(".loc\t") != std::string_view::npos; }
+
 /// Thread-safe.
 class Assembler {
  public:

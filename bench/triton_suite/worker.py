@@ -51,7 +51,10 @@ def watch_compiler():
         refusals = (kiln.triton.Unsupported, OutOfResources, PTXASError, CompileTimeAssertionFailure)
 
     def compile(src, *args, **keywords):
-        if isinstance(src, str): current.reads.add("compiles an IR file")
+        # An IR of Triton's in the place of what its passes give; a PTX file is none.
+        override = str((keywords.get("options") or {}).get("ir_override") or "")
+        if isinstance(src, str) or override.endswith((".ttir", ".ttgir", ".llir")):
+            current.reads.add("compiles an IR file")
         began = time.perf_counter()
         try:
             kernel = compile_(src, *args, **keywords)

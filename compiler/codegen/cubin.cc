@@ -175,7 +175,8 @@ Result<Assembled> link_with_nvjitlink(const NvJitLink& api, std::string_view ptx
   const std::string arch = fmt::format("-arch={}", target.name);
   // The library's own cache asks the driver for its cache at every link, says nothing of spills when it finds the code,
   // and stands behind ours anyhow. Its first versions cannot turn it off.
-  const char* options[] = {arch.c_str(), "-O3", "-verbose", "-Xptxas=-v", "-lineinfo", "-no-cache"};
+  const char* options[] = {arch.c_str(), "-O3", "-verbose", "-Xptxas=-v", has_lines(ptx) ? "-lineinfo" : "-O3",
+                           "-no-cache"};
   constexpr auto kCount = static_cast<uint32_t>(std::size(options));
   Handle handle = nullptr;
   int rc = api.create(&handle, kCount, options);

@@ -28,8 +28,9 @@ Result<Assembled> run_ptxas(const Ptxas& tool, std::string_view ptx, std::string
   if (folder.path.empty()) return error(ErrorKind::kIo, "cannot make a temporary folder: {}", std::strerror(errno));
   const std::string input = folder.path + "/kernel.ptx", output = folder.path + "/kernel.cubin";
   KILN_CHECK_OK(write_file_atomic(input, ptx));
-  KILN_TRY(ProcessOutput run,
-           run_process({tool.path, "-v", "-O3", "-lineinfo", fmt::format("-arch={}", arch), input, "-o", output}));
+  std::vector<std::string> command = {tool.path, "-v", "-O3", fmt::format("-arch={}", arch), input, "-o", output};
+  if (has_lines(ptx)) command.emplace_back("-lineinfo");
+  KILN_TRY(ProcessOutput run, run_process(command));
   if (run.status != 0) return rejected_ptx("ptxas", run.out);
   KILN_TRY(std::string image, read_file(output));
   return Assembled{std::move(image), std::move(run.out)};

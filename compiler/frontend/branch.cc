@@ -27,7 +27,14 @@ bool Codegen::is_live(std::string_view id, uint32_t from) {
 
 Result<ir::Value*> Codegen::scalar_condition(const Arg& a, std::string_view what) {
   ir::Value* v = a.value.tensor();
-  if (v->type.is_tile() && v->type.shape.numel() == 1 && !v->type.pointer) v = only_element(v);
+  if (v->type.is_tile() && v->type.shape.numel() == 1 && !v->type.pointer) {
+    if (what == "an if")
+      warn(a.range,
+           "If conditional called with multidimensional Tensor instead of scalar; please use \"if ({}).item()\" "
+           "instead",
+           a.range.str());
+    v = only_element(v);
+  }
   if (v->type.is_tile())
     return with_note(
         fail(a.range, ErrorKind::kType, "the condition of {} must be a scalar, got {}", what, describe(v->type)),

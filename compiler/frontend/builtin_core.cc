@@ -251,8 +251,23 @@ Result<Value> static_assert_(Codegen& g, const BoundArgs& a) {
 }
 
 Result<Value> static_print(Codegen& g, const BoundArgs& a) {
+  enum { kValues, kSep, kEnd, kFile };
+  auto text_arg = [&](int i, std::string usual) -> Result<std::string> {
+    if (!a.has(i) || a[i].is_none()) return usual;
+    if (const auto* text = a[i].constant_as<std::string>()) return *text;
+    return g.fail(a.at(i), ErrorKind::kType, "{} of tl.static_print is a string, got {}", a.name(i), describe(a[i]));
+  };
+  KILN_TRY(const std::string sep, text_arg(kSep, " "));
+  KILN_TRY(const std::string end, text_arg(kEnd, "\n"));
+  if (a.has(kFile) && !a[kFile].is_none())
+    return g.fail(a.at(kFile), ErrorKind::kType, "file of tl.static_print is None, got {}", describe(a[kFile]));
   std::string line;
-  for (const Value& v : a[0].as_tuple()->items) line += (line.empty() ? "" : " ") + to_text(v);
+  for (const Value& v : a[kValues].as_tuple()->items) {
+    if (&v != a[kValues].as_tuple()->items.data()) line += sep;
+    line += to_text(v);
+  }
+  line += end;
+  if (line.ends_with('\n')) line.pop_back();  // a line is told without it
   if (g.options.on_static_print)
     g.options.on_static_print(line);
   else

@@ -198,12 +198,28 @@ Result<Value> descriptor_scatter(Codegen& g, const BoundArgs& a) {
   return Value();
 }
 
+namespace {
+
+bool is_reduced_by_tma(std::string_view atomic, DType dtype) {
+  const bool is_half = dtype == DType::kF16 || dtype == DType::kBF16;
+  const bool is_int = dtype == DType::kU32 || dtype == DType::kI32 || dtype == DType::kU64;
+  if (atomic == "atomic_add") return is_int || is_half || dtype == DType::kF32;
+  if (atomic == "atomic_min" || atomic == "atomic_max") return is_int || is_half || dtype == DType::kI64;
+  return is_int || dtype == DType::kI64;
+}
+
+}  // namespace
+
 Result<Value> descriptor_atomic(Codegen& g, const BoundArgs& a) {
   KILN_TRY(ir::Value * d, descriptor_arg(g, a, 0));
   KILN_TRY(std::vector<ir::Value*> offsets, offsets_arg(g, a, 1, d->type));
   KILN_TRY(ir::Value * v, stored_value(g, a, 2, d->type, d->type.shape));
+  const std::string_view name = a.builtin->name;
+  if (g.options.as_triton && !is_reduced_by_tma(name, d->type.dtype))
+    return g.fail(a.at(0), ErrorKind::kType, "{} of a descriptor of {} is not Triton's", name,
+                  describe(ir::scalar_type(d->type.dtype)));
   // What TMA adds as the instruction does: numbers of which it flushes none.
-  if (a.builtin->name == std::string_view("atomic_add") && d->type.dtype == DType::kF32) {
+  if (name == "atomic_add" && d->type.dtype == DType::kF32) {
     offsets.insert(offsets.begin(), {d, v});
     g.b.create(OpKind::kDescriptorStore, offsets, {})->set(ir::Rmw::kFAdd);
     return Value();

@@ -134,6 +134,10 @@ Result<Value> clamp(Codegen& g, const BoundArgs& a) {
 
 Result<Value> where(Codegen& g, const BoundArgs& a) {
   KILN_TRY(ir::Value * c, g.tensor(a.args[0]));
+  if (!c->type.is_bool())
+    g.warn(a.at(0),
+           "tl.where with a non-boolean condition is deprecated and will error out in a future triton release. Got {}",
+           describe(c->type.scalar()));
   KILN_TRY(c, g.truth(c, a.at(0)));
   KILN_TRY(Codegen::Pair xy,
            g.promote_operands(a.args[1], a.args[2], "tl.where", a.range, Promotion::kSelection, true, true));

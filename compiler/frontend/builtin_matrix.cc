@@ -139,8 +139,13 @@ Result<Value> dot(Codegen& g, const BoundArgs& a) {
   enum { kInput, kOther, kAcc, kPrecision, kAllowTf32, kImprecise, kOutDtype };
   KILN_TRY(ir::Value * x, g.tensor(a.args[kInput]));
   KILN_TRY(ir::Value * y, g.tensor(a.args[kOther]));
+  auto is_e4b15 = [](const ir::Value* v) { return v->type.is_float() && v->type.dtype == DType::kF8E4B15; };
+  if (g.options.drops_fp8e4b15 && (is_e4b15(x) || is_e4b15(y)))
+    g.warn(a.range,
+           "the use of fp8e4b15 is deprecated on Hopper and later architectures and can cause significant slow down. "
+           "It will be removed in a future triton release");
   for (ir::Value** v : {&x, &y})  // no instruction takes it
-    if ((*v)->type.is_float() && (*v)->type.dtype == DType::kF8E4B15) *v = g.b.cast(*v, DType::kF16);
+    if (is_e4b15(*v)) *v = g.b.cast(*v, DType::kF16);
   KILN_CHECK_OK(check_operands(g, a, x->type, y->type));
   KILN_TRY(DType dtype, result_dtype(g, a, x->type, kOutDtype));
   KILN_TRY(const auto precision, precision_arg(g, a, x->type, kPrecision, kAllowTf32));

@@ -49,6 +49,7 @@ Result<Value> broadcast_to(Codegen& g, const BoundArgs& a) {
 }
 
 Result<Value> reshape(Codegen& g, const BoundArgs& a) {
+  if (a.builtin->name == "view") g.warn(a.range, "view is deprecated, please use reshape with can_reorder being true.");
   KILN_TRY(ir::Value * v, g.tensor(a.args[0]));
   KILN_TRY(std::vector<int64_t> dims, g.ints_arg(a, 1));
   int64_t known = 1;

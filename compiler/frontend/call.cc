@@ -218,11 +218,30 @@ Result<Value> Codegen::interpreted(const FunctionPtr& function, const std::vecto
                       : placed(range, d.kind, std::move(d.message));
 }
 
+namespace {
+
+/// Whether a decorator says that calls stay calls, which Triton does for scalars alone.
+bool is_noinline(const ast::FunctionDef& def) {
+  return std::ranges::any_of(def.decorators, [](const ast::ExprPtr& d) {
+    const auto* call = ast::dyn_as<ast::Call>(d.get());
+    return call && std::ranges::any_of(call->keywords, [](const ast::Keyword& k) {
+             return k.name == "noinline" && k.value->range.str() == "True";
+           });
+  });
+}
+
+}  // namespace
+
 Result<Value> Codegen::inlined(const FunctionPtr& function, std::vector<Arg> positional,
                                std::vector<std::pair<std::string, Arg>> keywords, SourceRange range,
                                std::optional<Value>* self) {
   const ast::FunctionDef& def = *function->def;
   KILN_TRY(std::vector<Arg> bound, bind_function(function, std::move(positional), std::move(keywords), range));
+  if (options.as_triton && is_noinline(def))
+    for (size_t i = 0; i < bound.size(); ++i)
+      if (const ir::Value* v = bound[i].value.tensor(); v && v->type.is_tile() && v->type.shape.numel() != 1)
+        return fail(bound[i].range, ErrorKind::kType, "{} is under jit(noinline=True), and its argument {} is {}",
+                    def.name, def.params[i].name, describe(v->type));
   // Recursion is allowed as long as a constexpr argument changes. The same function with the same constexprs and types
   // would never end.
   for (const Frame& f : frames_) {

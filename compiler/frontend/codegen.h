@@ -74,6 +74,12 @@ class Codegen {
   }
   /// At the place, with the calls that lead there; inside the standard library, at the user's call.
   Diagnostic placed(SourceRange range, ErrorKind kind, std::string message);
+  /// Of what Triton warns of too, in its words; nothing for code of the standard library itself.
+  template <class... T>
+  void warn(SourceRange range, fmt::format_string<T...> f, T&&... args) {
+    if (options.on_warning && !is_library(*frame().function))
+      options.on_warning({fmt::format(f, std::forward<T>(args)...), place_of(range)});
+  }
 
   // --- expressions (expr.cc, call.cc) --------------------------------------------------------------------------------
   Result<Value> expr(const ast::Expr& e);
@@ -179,6 +185,9 @@ class Codegen {
   Result<Value> global(std::string_view id, SourceRange range);
   Diagnostic unknown_name(std::string_view id, SourceRange range);
   Result<Value> bool_op(const ast::BoolOp& e);
+  Result<Value> comparison(const ast::Compare& e);
+  /// What `and` or `or` makes of values of the running program.
+  Result<Value> joined(std::span<const Arg> values, bool is_and, SourceRange range);
   Result<Value> if_exp(const ast::IfExp& e);
   Result<Value> subscript(const ast::Subscript& e);
   Result<Value> index_tuple(const TupleValue& tuple, const ast::Expr& index, SourceRange range);

@@ -95,19 +95,8 @@ Result<Value> Codegen::expr(const ast::Expr& e) {
     }
     case ExprKind::kBoolOp:
       return bool_op(ast::as<ast::BoolOp>(e));
-    case ExprKind::kCompare: {
-      const auto& c = ast::as<ast::Compare>(e);
-      if (c.ops.size() > 1) {
-        auto text = [](const ast::Expr& x) { return std::string(x.range.str()); };
-        return with_note(
-            fail(e.range, ErrorKind::kUnsupported, "a chained comparison is not supported in kernels"),
-            fmt::format("help: write ({} {} {}) & ({} {} {})", text(*c.left), ast::spelling(c.ops[0]),
-                        text(*c.rights[0]), text(*c.rights[0]), ast::spelling(c.ops[1]), text(*c.rights[1])));
-      }
-      KILN_TRY(Value l, expr(*c.left));
-      KILN_TRY(Value r, expr(*c.rights[0]));
-      return compare(c.ops[0], {std::move(l), c.left->range}, {std::move(r), c.rights[0]->range}, e.range);
-    }
+    case ExprKind::kCompare:
+      return comparison(ast::as<ast::Compare>(e));
     case ExprKind::kIfExp:
       return if_exp(ast::as<ast::IfExp>(e));
     case ExprKind::kCall:
@@ -163,16 +152,44 @@ Result<Value> Codegen::bool_op(const ast::BoolOp& e) {
     last = v;
   }
   if (dynamic.empty()) return last;
-  if (dynamic.size() == 1) return dynamic[0].value;
+  return joined(dynamic, e.is_and, e.range);
+}
+
+/// Each operand is evaluated once, and none behind a comparison that is known to be false.
+Result<Value> Codegen::comparison(const ast::Compare& e) {
+  KILN_TRY(Value left, expr(*e.left));
+  SourceRange at = e.left->range;
+  std::vector<Arg> dynamic;
+  for (size_t i = 0; i < e.ops.size(); ++i) {
+    const ast::Expr& next = *e.rights[i];
+    KILN_TRY(Value right, expr(next));
+    KILN_TRY(Value holds, compare(e.ops[i], {std::move(left), at}, {right, next.range}, e.range));
+    if (e.ops.size() == 1) return holds;
+    if (holds.tensor()) {
+      dynamic.push_back({std::move(holds), e.range});
+    } else {
+      KILN_TRY(bool known, constant_truth(holds, e.range));
+      if (!known) return holds;
+    }
+    left = std::move(right), at = next.range;
+  }
+  return dynamic.empty() ? Value::boolean(true) : joined(dynamic, true, e.range);
+}
+
+Result<Value> Codegen::joined(std::span<const Arg> values, bool is_and, SourceRange range) {
+  if (values.size() == 1) return values[0].value;
   ir::Value* out = nullptr;
-  for (const Arg& a : dynamic) {
+  for (const Arg& a : values) {
     KILN_TRY(ir::Value * bit, truth(a.value.tensor(), a.range));
+    if (bit->type.is_tile())
+      warn(range,
+           "Logical operators 'and' and 'or' are deprecated for non-scalar tensors; please use '&' or '|' instead");
     if (!out) {
       out = bit;
       continue;
     }
-    KILN_TRY(Pair p, broadcast_pair(out, bit, e.range));
-    out = b.binary(e.is_and ? OpKind::kAnd : OpKind::kOr, p.a, p.b);
+    KILN_TRY(Pair p, broadcast_pair(out, bit, range));
+    out = b.binary(is_and ? OpKind::kAnd : OpKind::kOr, p.a, p.b);
   }
   return Value(out);
 }
@@ -316,6 +333,9 @@ Result<Value> Codegen::binary_tensor(BinaryOp op, const Arg& a, const Arg& c, So
       if (op == BinaryOp::kAnd) return make(OpKind::kAnd, p);
       if (op == BinaryOp::kOr) return make(OpKind::kOr, p);
       if (op == BinaryOp::kXor) return make(OpKind::kXor, p);
+      if (const auto* by = c.value.constant_as<ast::Int>(); by && *by >= bits(p.a->type.dtype))
+        warn(range, "Value {} exceeds the maximum bitwidth ({}) for type '{}'. This may result in undefined behavior.",
+             *by, bits(p.a->type.dtype), describe(p.a->type.scalar()));
       if (op == BinaryOp::kShl) return make(OpKind::kShl, p);
       // Whether the sign bit is copied is decided by the left operand, not by the common type.
       ir::Value* left = a.value.tensor();

@@ -10,6 +10,7 @@
 
 #include "compiler/ast/ast.h"
 #include "compiler/ir/ir.h"
+#include "kiln/code_warning.h"
 #include "kiln/launch_options.h"
 
 namespace kiln::frontend {
@@ -129,8 +130,8 @@ struct ArgSpec {
   /// last (i64, in elements). The launcher has checked that base and strides are multiples of 16 bytes; a divisibility
   /// of 16 says the same of a row's size, which TMA stores need.
   std::vector<int32_t> block = {};
-  /// A tuple, when set: of runtime values and constexprs, each as above, with the names of a NamedTuple or none.
   bool nan_outside = false;  // of such a descriptor: loads find NaN outside of the tensor
+  /// A tuple, when set: of runtime values and constexprs, each as above, with the names of a NamedTuple or none.
   bool is_tuple = false;
   std::vector<ArgSpec> items = {};
   std::vector<std::string> fields = {};
@@ -140,10 +141,16 @@ inline int descriptor_params(int rank) { return 2 * rank; }
 struct Options : CodeOptions {
   /// The compute capability × 10 of the GPU that is compiled for; 0 where that is no GPU. What tl.target_info tells.
   int capability = 0;
+  bool drops_fp8e4b15 = false;  // of what Triton calls a GPU where products of fp8e4b15 are deprecated
+  /// Refuses what Triton refuses though Kiln has a meaning for it, for callers whose users then hear Triton's error:
+  /// tiles as arguments of functions under jit(noinline=True), atomics on blocks of types that TMA does not reduce.
+  bool as_triton = false;
   /// What tl.dot takes for an input_precision that a call does not give, before its allow_tf32; empty: tf32.
   std::string dot_precision = {};
   /// Gets each line of tl.static_print; null: standard error.
   std::function<void(const std::string&)> on_static_print = {};
+  /// Gets what Triton warns of, possibly several times for one place; null: it is not told.
+  std::function<void(const CodeWarning&)> on_warning = {};
 };
 
 /// With what the environment says beside: TRITON_F32_DEFAULT is the dot_precision.

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kiln/code_warning.h"
 #include "kiln/device.h"
 #include "kiln/kernel.h"
 #include "kiln/kernel_info.h"
@@ -37,8 +38,13 @@ struct ImageRequest {
   /// What tl.dot takes for an input_precision that a call does not give, before its allow_tf32: "ieee"; "": tf32.
   /// Unset: TRITON_F32_DEFAULT.
   std::optional<std::string> dot_precision = {};
-  /// Gets each line of tl.static_print, on the thread that compiles; null: standard error. Code from a cache has none.
+  bool as_triton = false;  // what Triton refuses is an error, though Kiln has a meaning for it
+  bool line_info = true;   // on a GPU: the code leads back to lines of the source
+  /// Gets each line of tl.static_print, on the thread that compiles; null: standard error. Code from a cache has none;
+  /// what was said to a listener is not kept in one.
   std::function<void(const std::string&)> on_static_print = {};
+  /// The same for warnings, of which one place may have several; null: they are dropped.
+  std::function<void(const CodeWarning&)> on_warning = {};
 };
 
 /// One parameter of the code, constexprs being gone: a slot of 8 bytes, of which the low `bytes` count.

@@ -109,8 +109,17 @@ PyObject* bind_member(PyObject* self, PyObject* args) {
   });
 }
 
-/// compile(function, arguments, target, options, device): `options` has names of kiln::CodeOptions, and dot_precision;
-/// `device` may be "".
+/// Raises what Python's filters make an error.
+void warn(const CodeWarning& warning) {
+  // Where Python keeps which places it has told.
+  static PyObject* const registry = PyDict_New();
+  if (PyErr_WarnExplicit(PyExc_UserWarning, warning.message.c_str(), warning.place.file.c_str(), warning.place.line,
+                         nullptr, registry) < 0)
+    throw Raised();
+}
+
+/// compile(function, arguments, target, options, device): `options` has names of kiln::CodeOptions, dot_precision,
+/// line_info, as_triton and falls_back (nothing is printed of what is refused); `device` may be "".
 PyObject* compile(PyObject* self, PyObject* args) {
   return guarded([&] {
     int id = 0;
@@ -122,11 +131,15 @@ PyObject* compile(PyObject* self, PyObject* args) {
     request.target = text_of(target);
     if (const std::string_view name = text_of(device); !name.empty())
       request.device = value_of(runtime_of_module().open(name));
+    bool falls_back = false;
     PyObject *key = nullptr, *value = nullptr;
     for (Py_ssize_t at = 0; PyDict_Next(options, &at, &key, &value);) {
       const std::string_view name = text_of(key);
       bool known = name == "dot_precision";
       if (known) request.dot_precision = text_of(value);
+      if (name == "falls_back") known = true, falls_back = PyObject_IsTrue(value) == 1;
+      if (name == "as_triton") known = true, request.as_triton = PyObject_IsTrue(value) == 1;
+      if (name == "line_info") known = true, request.line_info = PyObject_IsTrue(value) == 1;
 #define KILN_LAUNCH_OPTION(NAME, TYPE, ...)                      \
   if (name == #NAME) {                                           \
     request.options.NAME = static_cast<TYPE>(integer_of(value)); \
@@ -138,14 +151,19 @@ PyObject* compile(PyObject* self, PyObject* args) {
     // A copy shares the functions: the Python object may go while other threads run.
     const FunctionTable kept = table(self);
     std::vector<std::string> printed;
-    // Kept, since printing needs the GIL, which the compiler's thread does not have.
+    std::vector<CodeWarning> warnings;
+    // Kept, since to tell them needs the GIL, which the compiler's thread does not have.
     request.on_static_print = [&](const std::string& line) { printed.push_back(line); };
+    request.on_warning = [&](const CodeWarning& warning) { warnings.push_back(warning); };
     auto compiled = [&] {
       WithoutGil without;
       return kept.compile(runtime_of_module(), static_cast<FunctionId>(id), list, request);
     }();
     // As Triton prints it: where Python has redirected its output.
+    // Another compiler tells them.
+    if (falls_back && !compiled.ok()) printed.clear(), warnings.clear();
     for (const std::string& line : printed) PySys_FormatStdout("%s\n", line.c_str());
+    for (const CodeWarning& warning : warnings) warn(warning);
     return image_object(value_of(std::move(compiled)));
   });
 }

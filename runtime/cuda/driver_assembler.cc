@@ -38,7 +38,8 @@ Result<Assembled> DriverAssembler::link(const std::string& ptx) const {
                             CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
                             CU_JIT_LOG_VERBOSE,      CU_JIT_GENERATE_LINE_INFO};
   auto number = [](size_t n) { return reinterpret_cast<void*>(n); };
-  void* values[] = {log.data(), number(log.size()), errors.data(), number(errors.size()), number(1), number(1)};
+  void* values[] = {log.data(), number(log.size()),    errors.data(), number(errors.size()),
+                    number(1),  number(has_lines(ptx))};
   CUlinkState state = nullptr;
   KILN_CU_TRY(driver_, cuLinkCreate(std::size(options), options, values, &state));
   struct Closer {

@@ -137,8 +137,11 @@ Result<Image> runtime::compile_specs(const Runtime& runtime,
   frontend::Options seen = frontend_options(options);
   if (request.dot_precision) seen.dot_precision = *request.dot_precision;
   seen.on_static_print = request.on_static_print;
-  KILN_TRY(impl->kernel, runtime.impl().jit().compile(
-                             {function.get(), &impl->closure, args, std::move(seen), std::move(target), assembler}));
+  seen.on_warning = request.on_warning;
+  seen.as_triton = request.as_triton;
+  JitRequest wanted{function.get(), &impl->closure, args, std::move(seen), std::move(target), assembler};
+  wanted.line_info = request.line_info;
+  KILN_TRY(impl->kernel, runtime.impl().jit().compile(wanted));
   return image_of_code(std::move(impl));
 }
 

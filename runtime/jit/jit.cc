@@ -89,6 +89,8 @@ std::string Jit::cache_key(const JitRequest& request) {
   std::string key = fmt::format("compiler {}\ntarget {}\n{}\n", fingerprint(request.target, request.assembler),
                                 request.target, key_text(request.options));
   if (const std::string& word = request.options.dot_precision; !word.empty()) key += "tl.dot " + word + "\n";
+  if (request.options.as_triton) key += "as Triton\n";
+  if (!request.line_info) key += "no lines\n";
   for (const frontend::ArgSpec& arg : request.args) key += "arg " + describe_arg(arg) + "\n";
   return key + request.closure->text;
 }
@@ -111,6 +113,12 @@ Result<CompiledKernel> Jit::compile(const JitRequest& request) {
   CompileOptions options;
   options.target = request.target;
   options.frontend = request.options;
+  options.line_info = request.line_info;
+  bool speaks = false;
+  if (const auto& print = request.options.on_static_print)
+    options.frontend.on_static_print = [&](const std::string& line) { speaks = true, print(line); };
+  if (const auto& warn = request.options.on_warning)
+    options.frontend.on_warning = [&](const CodeWarning& warning) { speaks = true, warn(warning); };
   options.assembler = request.assembler;
   options.guard_accesses = request.guard_accesses;
   if (!dump.empty())
@@ -119,7 +127,8 @@ Result<CompiledKernel> Jit::compile(const JitRequest& request) {
         dump, fmt::format("{}.{}.{}", request.function->def->name, request.target, hash128(key).hex().substr(0, 8)),
         warn_);
   KILN_TRY(CompiledKernel kernel, compiler_.compile(*request.function, request.args, options));
-  if (!request.guard_accesses) {
+  // A listener hears of a kernel whenever it asks for it: its own cache says when.
+  if (!request.guard_accesses && !speaks) {
     trace::Scope phase(trace::kSpans, trace::Step::kPhase, "disk cache, store");
     cache_.store(key, kernel);
   }

@@ -34,6 +34,7 @@ struct JitRequest {
   std::string target;
   const Assembler* assembler = nullptr;  // of the device, where the code is for it
   bool guard_accesses = false;           // such code is not kept on disk
+  bool line_info = true;                 // GPU: the code leads back to lines of the source
 };
 
 /// `kernel` for a backend, without the entry of host code. Views into `kernel`, which must outlive it.

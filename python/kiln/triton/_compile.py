@@ -50,13 +50,15 @@ def compile(src: Any, target: Any = None, options: Any = None, _env_vars: Any = 
         if _is_strict(): refusal = _skipped(e, _said(row))
     row.seconds = time.perf_counter() - began
     if not row.reason: row.note = compiled.metadata.kiln["note"]
-    _report.add(row, warn=not _is_strict())
+    _report.add(row)
     if not row.reason:
         _tell(src, compiled, group, row.cached, [*marks, time.perf_counter()])
         return compiled
     if _is_strict(): raise refusal or Unsupported(_said(row))
-    if _env_vars is None: return original(src, target=target, options=options)
-    return original(src, target=target, options=options, _env_vars=_env_vars)
+    keywords = {} if _env_vars is None else {"_env_vars": _env_vars}
+    theirs = original(src, target=target, options=options, **keywords)
+    _report.warn(row)  # of what neither compiles Triton's error tells
+    return theirs
 
 
 def _said(row: Any) -> str:
@@ -103,7 +105,7 @@ def _compile(src: Any, target: Any, options: Any, marks: list, padded: frozenset
     check_knobs()
     backend = triton_compiler.make_backend(target)
     parsed = backend.parse_options(dict(options or {}, **src.parse_options()))
-    launch_options = code_options(parsed, backend.parse_options({}))
+    launch_options = code_options(target, parsed, backend.parse_options({}))
 
     functions = None
     # Triton's key of the source; asking for it also makes Triton notice globals that change later.
@@ -126,7 +128,7 @@ def _compile(src: Any, target: Any, options: Any, marks: list, padded: frozenset
         number = functions.add_kernel(src)
     compiled, steps = arguments(src, functions, padded)
     marks.append(time.perf_counter())
-    image, note = _image_for(functions, number, compiled, name, launch_options, _device(target))
+    image, note = _image_for(functions, number, compiled, name, launch_options, _device(name))
     # One code for all grids: Triton loads it, and what Kiln's own launches choose for few programs is left out.
     cubin = image.cubin or _assembled(image.ptx, name)
     marks.append(time.perf_counter())
@@ -167,6 +169,7 @@ def _put(folder: str, data: bytes | str, filename: str, binary: bool = True) -> 
 def _image_for(functions: Functions, number: int, arguments: list, target: str, options: dict, device: str) -> tuple:
     """The code, and what it does without: a program that cannot be shared by a cluster runs in one CTA, with the same
     results."""
+    options = {**options, "as_triton": True, "falls_back": not _is_strict()}
     try:
         return functions.table.compile(number, arguments, target, options, device), ""
     except _kiln.Error as e:
@@ -189,13 +192,13 @@ def _kernel(src: Any, group: dict, hash_: str) -> Any:
     return kernel
 
 
-def _device(target: Any) -> str:
+def _device(target: str) -> str:
     """The GPU whose driver may assemble; empty where none is in use."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized(): return ""
     index = torch.cuda.current_device()
     major, minor = torch.cuda.get_device_capability(index)
-    return f"cuda:{index}" if 10 * major + minor == target.arch else ""
+    return f"cuda:{index}" if target.rstrip("a") == f"sm_{10 * major + minor}" else ""
 
 
 def _assembled(ptx: str, target: str) -> bytes:

@@ -148,7 +148,10 @@ class Functions:
         if type(function) is not JITFunction: raise Refused(f"{type(function).__name__} {function.__name__}")
         text = function.src
         if name is not None: text = re.sub(r"\bdef\s+\w+", f"def {name}", text, count=1)
-        number = self.table.add(text, function.fn.__code__.co_filename, self._line(function))
+        line = self._line(function)
+        if getattr(function, "noinline", False) and line > 1:
+            text, line = f"@triton.jit(noinline=True)\n{text}", line - 1
+        number = self.table.add(text, function.fn.__code__.co_filename, line)
         self.told.append(text)
         self._register(function, number)
         scope = _Scope(inspect.getclosurevars(function.fn).nonlocals, function.__globals__)

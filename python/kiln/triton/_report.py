@@ -57,11 +57,16 @@ _lock = threading.Lock()
 _warned: set[tuple[str, str, int]] = set()
 
 
-def add(kernel: Kernel, warn: bool) -> None:
+def add(kernel: Kernel) -> None:
     with _lock:
         _report.kernels.append(kernel)
+
+
+def warn(kernel: Kernel) -> None:
+    """That Triton compiles it, once for each kernel."""
+    with _lock:
         key = (kernel.name, kernel.file, kernel.line)
-        if not kernel.reason or not warn or key in _warned: return
+        if key in _warned: return
         _warned.add(key)
     warnings.warn(f"Triton compiles {kernel.name} ({kernel.file}:{kernel.line}), since Kiln does not: {kernel.reason}",
                   RuntimeWarning, stacklevel=4)

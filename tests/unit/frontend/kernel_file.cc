@@ -34,6 +34,8 @@ Command parse_command(const std::string& line) {
       out.kernel = value;
     else if (key == "signature")
       out.signature = value;
+    else if (key == "as_triton")
+      out.as_triton = true;
     else if (const LaunchOption* option = find_launch_option(key))
       option->set(out.options, std::stoi(value));
     else
@@ -61,6 +63,11 @@ Result<std::unique_ptr<ir::Module>> lower_text(std::string file_name, std::strin
   options.on_static_print = [&](const std::string& line) {
     if (printed) printed->push_back(line);
   };
+  options.as_triton = options.drops_fp8e4b15 = command.as_triton;
+  if (command.as_triton && printed)
+    options.on_warning = [&](const CodeWarning& warning) {
+      printed->push_back(fmt::format("line {}: warning: {}", warning.place.line, warning.message));
+    };
   return lower_kernel(*kernel, args, options);
 }
 
