@@ -397,15 +397,17 @@ Result<Value> python_min_max(Codegen& g, const BoundArgs& a) {
   if (items.size() < 2)
     return g.fail(a.range, ErrorKind::kType, "{} takes two values or more, got {}", a.builtin->name, items.size());
   bool is_max = a.builtin->name == "max";
+  bool are_constants = g.frame().function->constexpr_function ||
+                       std::all_of(items.begin(), items.end(), [](const Value& v) { return v.is_number(); });
   Value best = items[0];
   for (size_t i = 1; i < items.size(); ++i) {
-    if (g.frame().function->constexpr_function) {
+    if (are_constants) {
       KILN_TRY(Value better, g.compare(is_max ? ast::CompareOp::kGt : ast::CompareOp::kLt, {items[i], a.range},
                                        {best, a.range}, a.range));
       if (better.constant() && ast::truth(*better.constant())) best = items[i];
       continue;
     }
-    // In a kernel, Python's min and max are tl.minimum and tl.maximum: their result is a tensor.
+    // With a tensor among them, Python's min and max are tl.minimum and tl.maximum.
     const Builtin* function = find_builtin(is_max ? "maximum" : "minimum", kInLanguage);
     KILN_TRY(best, g.call(Value(function), {{best, a.range}, {items[i], a.range}}, {}, a.range, a.range));
   }
