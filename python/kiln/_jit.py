@@ -2,10 +2,13 @@
 from __future__ import annotations
 
 import collections
+import hashlib
 import inspect
 import operator
+import os
 import re
 import sys
+import time
 import types
 from typing import Any, Callable, Sequence
 
@@ -150,6 +153,43 @@ def _is_triton(value: Any, name: str) -> bool:
     return type(value).__name__ == name and type(value).__module__.startswith("triton.language")
 
 
+def _is_constant_function(value: Any) -> bool:
+    """A function of Python under `@tl.constexpr`, Triton's."""
+    return _is_triton(value, "constexpr") and isinstance(value.value, types.FunctionType)
+
+
+def _identity(function: types.FunctionType) -> str:
+    """Of what a function computes: the texts of it and of those that it calls, with the constants that they read. One
+    that reads anything else is itself alone, and its kernels are compiled anew in each process."""
+    told: dict[types.FunctionType, str] = {}
+    constants: list[str] = []
+
+    def tell(f: types.FunctionType) -> bool:
+        if f in told: return True
+        told[f] = inspect.getsource(f)
+        cells = dict(zip(f.__code__.co_freevars, f.__closure__ or ()))
+        values = {n: _meaning(cells.get(n, f.__globals__), n) for n in sorted({*_global_names(f.__code__), *cells})}
+        constants.append(repr(f.__defaults__))
+        for name, value in values.items():
+            if isinstance(value, types.FunctionType):
+                if not tell(value): return False
+            elif value is not _MISSING and not isinstance(value, (types.ModuleType, type)):
+                if not isinstance(value := _plain(value), (int, float, str, type(None))): return False
+                constants.append(f"{name} {value!r}")
+        return True
+
+    try:
+        if tell(function): return hashlib.sha256("\n".join([*told.values(), *constants]).encode()).hexdigest()
+    except OSError:  # no source
+        pass
+    return f"{os.getpid()} {time.monotonic_ns()}"
+
+
+def _global_names(code: types.CodeType) -> set[str]:
+    inner = (c for c in code.co_consts if isinstance(c, types.CodeType))
+    return set(code.co_names).union(*map(_global_names, inner))
+
+
 def _is_constexpr(annotation: Any) -> bool:
     if isinstance(annotation, str): return bool(re.fullmatch(r"(\w+\.)*constexpr", annotation.strip()))
     return getattr(annotation, "__name__", "") == "constexpr"
@@ -186,6 +226,7 @@ class _Names:
         return description
 
     def value(self, value: Any) -> Any:
+        if _is_constant_function(value): return ("function", self._add_evaluated(value.value))
         value = _plain(value)
         if isinstance(value, tl._Name): return ("module", value.path)
         if isinstance(value, tl.dtype) or _is_triton(value, "dtype"): return ("dtype", value.name)
@@ -271,7 +312,7 @@ class _Names:
         return number
 
     def _add_evaluated(self, function: Any) -> int:
-        """A function under triton.constexpr_function, which Python itself computes as the kernel is compiled."""
+        """A function under triton.constexpr_function or tl.constexpr: Python computes it as the kernel is compiled."""
         if (found := self._ids.get(id(function))) is not None: return found
 
         def evaluate(args: list, keywords: dict) -> Any:
@@ -283,7 +324,8 @@ class _Names:
             except _Unknown as e:
                 raise TypeError(f"its result: {e}") from None
 
-        number = self.table.add_evaluated(function.__name__, function.cache_key, evaluate)
+        identity = function.cache_key if hasattr(function, "cache_key") else _identity(function)
+        number = self.table.add_evaluated(function.__name__, identity, evaluate)
         self._ids[id(function)] = number
         self._kept.append(function)
         return number

@@ -764,6 +764,27 @@ class Triton(unittest.TestCase):
         kernel[(1, )](out, "small")
         self.assertTrue(torch.equal(out, torch.arange(16.0)))
 
+    def test_functions_under_constexpr(self):
+        import triton.language as ttl
+
+        def is_whole(dtype):
+            return dtype.is_int()
+
+        @ttl.constexpr
+        def accumulator(dtype):
+            return ttl.int64 if is_whole(dtype) else ttl.float32
+
+        @kiln.jit
+        def kernel(x, out, BLOCK: ttl.constexpr):
+            dtype: ttl.constexpr = accumulator(x.dtype.element_ty)
+            i = ttl.arange(0, BLOCK)
+            ttl.store(out + i, ttl.cumsum(ttl.load(x + i).to(dtype), 0))
+
+        for dtype in (torch.int32, torch.float16):
+            out = torch.zeros(8, dtype=torch.int64 if dtype == torch.int32 else torch.float32)
+            kernel[(1, )](torch.full((8, ), 2**20 if dtype == torch.int32 else 0.5, dtype=dtype) * 2**10, out, 8)
+            self.assertEqual(out[7].item(), 8 * 2**30 if dtype == torch.int32 else 8 * 512.0)
+
 
 @unittest.skipUnless(np, "needs numpy")
 class ScaledProducts(unittest.TestCase):
