@@ -4,18 +4,19 @@
 
 Needs Python with Triton and numpy; no GPU. Each kernel is a file of its own, which both read: types and promotion of
 literals, scalars and tiles of every dtype, integer and float arithmetic, comparisons, shifts, casts, selections,
-reductions, scans, sorts, shapes, gathers, products, atomics, loops, branches, bfloat16 and float8 in memory, and tensor
-descriptors. Values are stored as int64 or float64, and the width of each result's type beside it. Integers must be
-equal; floats too, unless the kernel has an operation that no definition makes exact (division, functions, sums), which
-then may differ by a few units. Kernels that the interpreter refuses are counted and left out; what Kiln alone refuses,
-and what differs, is printed with its source. Kept out is that in which the interpreter is not the compiler: a number
-that a `range` or an argument gives (Python's there), an argument of 1 (a constexpr here), sums of int1, arithmetic in
-bfloat16 (on integers there), roundings to bfloat16 and float8 (their ties) and the NaN and infinities of float8.
+reductions, scans, sorts, shapes, gathers, products, atomics, loops, branches, bfloat16 and float8, tensor descriptors,
+and what is in statements.py. repaired.py makes the interpreter what the compiler is. Values are stored as int64 or
+float64, and the width of each result's type beside it. Integers must be equal; floats too, unless the kernel has an
+operation that no definition makes exact (division, functions, sums), which then may differ by a few units. Kernels that
+the interpreter refuses are counted and left out; what Kiln alone refuses, and what differs, is printed with its source.
+Kept out is that in which the interpreter is not the compiler: a number that a `range` or an argument gives (Python's
+there), and an argument of 1 (a constexpr here).
 """
 import argparse
 import importlib.util
 import os
 import random
+import subprocess
 import sys
 import tempfile
 import traceback
@@ -25,6 +26,8 @@ import numpy as np  # noqa: E402
 import triton  # noqa: E402
 
 import kiln  # noqa: E402
+import repaired  # noqa: E402
+import statements  # noqa: E402
 
 INTS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 FLOATS = ["float16", "float32", "float64"]
@@ -57,12 +60,13 @@ class Value:
         self.name, self.kind, self.shape = name, kind, shape
 
 
-class Program:
+class Program(statements.More):
+    INTS, FLOATS = INTS, FLOATS
 
     def __init__(self, seed):
         self.random = random.Random(seed)
         self.lines, self.values, self.inputs, self.scalars = [], [], [], []
-        self.exact, self.count, self.indent, self.blocks = True, 0, "    ", 0
+        self.exact, self.count, self.indent, self.blocks, self.slots = True, 0, "    ", 0, 0
         for _ in range(self.random.randint(2, 4)): self.load()
         for _ in range(self.random.randint(0, 2)): self.scalar()
         for _ in range(self.random.randint(4, 14)): self.statement()
@@ -129,6 +133,7 @@ class Program:
             "branch", "math", "argreduce", "sort", "histogram", "dot", "fold", "while_loop", "atomic", "logical",
             "clamp", "helper", "constants", "joining", "narrow", "narrow", "small", "block", "block", "block_store"]
         name = self.random.choice(names)
+        if self.random.random() < 0.6: name = self.random.choice(self.MORE)
         getattr(self, name)()
 
     def arithmetic(self):
@@ -294,7 +299,7 @@ class Program:
     def atomic(self):
         a, i = self.pick("i", "v"), self.pick("i", "v")
         if a is None: return
-        slot = f"ints + 60 * ROWS * COLUMNS + {self.count} * COLUMNS"
+        slot = self.slot("ints")
         op = self.random.choice(["add", "max", "min", "and", "or", "xor"])
         self.emit(f"tl.atomic_{op}({slot} + ({i.name} & 7).to(tl.int32), {a.name}.to(tl.int64), mask=columns < 11)")
         self.new(f"tl.load({slot} + columns)", "i", "v")
@@ -402,7 +407,7 @@ class Program:
         parameters = [f"x{k}" for k in range(len(self.inputs))] + [f"a{k}" for k in range(len(self.scalars))]
         text = ["import triton", "import triton.language as tl", "", "", "@triton.jit", "def twice(v):",
                 "    return v + v", "", "", "@triton.jit", "def plus(v, b: tl.constexpr):", "    return v + b", "", "",
-                "@triton.jit", "def larger(a, b):", "    return tl.where(a > b, a, b)", "", "",
+                "@triton.jit", "def larger(a, b):", "    return tl.where(a > b, a, b)", "", statements.HELPERS, "",
                 "@triton.jit",
                 f"def kernel({', '.join(parameters)}, ints, floats, widths, ROWS: tl.constexpr, "
                 "COLUMNS: tl.constexpr):",
@@ -444,7 +449,7 @@ def load_module(path, name):
 
 def outputs(count):
     places = (FIRST_STORE + BLOCK_STORES) * ROWS * COLUMNS
-    return (np.full(places, 77, np.int64), np.full(count * ROWS * COLUMNS, 77.0), np.zeros(count, np.int64))
+    return (np.full(places, 77, np.int64), np.full(places, 77.0), np.zeros(count, np.int64))
 
 
 def difference(program, expected, got):
@@ -462,14 +467,38 @@ def difference(program, expected, got):
     return ""
 
 
-def run(seed, folder):
-    """"" when both agree, "refused" when the interpreter takes it not, else what is wrong."""
+SHORT = {"float16": "fp16", "float32": "fp32", "float64": "fp64", "int1": "i8"}
+
+
+def by_ir(program, path, tools, arrays, results):
+    """Runs the kernel's IR in Kiln's own interpreter, which leaves `results` changed."""
+    types = ["*" + SHORT.get(d, d.replace("uint", "u").replace("int", "i")) for d in program.inputs]
+    types += ["fp32" if isinstance(v, float) else "i32" if -2**31 <= v < 2**31 else "i64" for v in program.scalars]
+    types += ["*i64", "*fp64", "*i64", "constexpr", "constexpr"]
+    made = subprocess.run([tools[0], "compile", path, "--kernel", "kernel", "--signature", ",".join(types),
+                           "--constexpr", f"ROWS={ROWS}", "--constexpr", f"COLUMNS={COLUMNS}", "--target", "host",
+                           "--emit", "ir", "--enable-fp-fusion=false"], capture_output=True, text=True)
+    if made.returncode: raise RuntimeError(made.stderr)
+    with open(path + ".ir", "w") as file: file.write(made.stdout)
+    words, files = [], []
+    for k, a in enumerate([*arrays, *results]):
+        files.append(f"{path}.{k}")
+        a.tofile(files[-1])
+    bits = [str(int(np.float32(v).view(np.uint32)) if isinstance(v, float) else v % 2**64) for v in program.scalars]
+    words = [f"@{f}" for f in files[:len(arrays)]] + bits + [f"@{f}" for f in files[len(arrays):]]
+    done = subprocess.run([tools[1], path + ".ir", "1,1,1", *words], capture_output=True, text=True)
+    if done.returncode: raise RuntimeError(done.stderr)
+    for a, f in zip(results, files[len(arrays):]): a[:] = np.fromfile(f, a.dtype)
+
+
+def run(seed, folder, tools=None):
+    """"" when all agree, "refused" when the interpreter takes it not, else what is wrong."""
     program = Program(seed)
     if not program.results(): return "refused"
     path = os.path.join(folder, f"k{seed}.py")
     with open(path, "w") as file: file.write(program.source())
     arrays, count = program.arguments(), len(program.results())
-    expected, got = outputs(count), outputs(count)
+    expected, got, before = outputs(count), outputs(count), [a.copy() for a in arrays]
     try:
         module = load_module(path, f"triton_{seed}")
         with np.errstate(all="ignore"):
@@ -480,7 +509,7 @@ def run(seed, folder):
     try:
         functions = {}
         names = load_module(path, f"kiln_{seed}")
-        for name in ("twice", "plus", "larger", "kernel"):
+        for name in ("twice", "plus", "larger", *statements.NAMES, "kernel"):
             function = getattr(names, name)
             functions[name] = kiln.jit(function.fn)
             setattr(names, name, functions[name])
@@ -488,7 +517,15 @@ def run(seed, folder):
         functions["kernel"][(1, )](*arrays, *program.scalars, *got, ROWS=ROWS, COLUMNS=COLUMNS, enable_fp_fusion=False)
     except Exception as e:
         return f"Kiln refuses it: {e}\n" + ("" if isinstance(e, kiln.Error) else traceback.format_exc())
-    return difference(program, expected, got)
+    if problem := difference(program, expected, got): return problem
+    if tools is None: return ""
+    third = outputs(count)
+    try:
+        by_ir(program, path, tools, before, third)
+    except RuntimeError as e:
+        return f"the interpreter of IR refuses it: {e}"
+    problem = difference(program, third, got)
+    return problem and "of IR's interpreter and the host: " + problem.replace("in Triton", "by the IR")
 
 
 def main():
@@ -496,11 +533,14 @@ def main():
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--count", type=int, default=500)
     arguments.add_argument("--most", type=int, default=20, help="disagreements after which it ends")
+    arguments.add_argument("--ir", nargs=2, metavar=("KILN", "INTERPRET_IR"),
+                           help="programs `kiln` and `interpret_ir`: the kernel's IR in Kiln's own interpreter, too")
     given = arguments.parse_args()
     agreed, refused, wrong, reasons = 0, 0, 0, {}
+    repaired.apply()
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(given.seed * 1_000_000, given.seed * 1_000_000 + given.count):
-            problem = run(seed, folder)
+            problem = run(seed, folder, given.ir)
             if problem.startswith("refused"):
                 refused += 1
                 reasons[problem] = reasons.get(problem, 0) + 1
