@@ -14,6 +14,7 @@
 #include "repl/modules/torch/tolerance.h"
 #include "repl/modules/torch/torch_complex.h"
 #include "repl/modules/torch/torch_formats.h"
+#include "repl/modules/torch/torch_ranges.h"
 #include "repl/script/builtins/builtins.h"
 #include "repl/script/value/classes.h"
 
@@ -33,11 +34,6 @@ DType dtype_of_args(Interp& in, NativeArgs& a) {
   const std::vector<Value>& sizes = rest_of(a[0]);
   if (a[2].missing() && !sizes.empty() && sizes.back().is_dtype()) return sizes.back().dtype();
   return dtype_of(in, a[2], default_dtype(in));
-}
-
-Value grad_flag(Interp& in, Value tensor, const Value& flag) {
-  if (!flag.missing()) tensor.get<TensorObject>()->set_requires_grad(in, in.truth(flag));
-  return tensor;
 }
 
 // --- making tensors: (*shape, size, dtype, device, requires_grad, …)
@@ -201,139 +197,6 @@ Value rand_like(Interp& in, NativeArgs& a) {
     return rand(device, dtype, shape, torch_state(in).next_seed());
   });
 }
-
-constexpr int64_t kMaxMade = int64_t{1} << 31;
-
-/// Whether a tensor of numbers is part of what is made of it: on a GPU, where nothing need be copied then, and which
-/// can be recorded for a graph.
-bool counts_lazily(Interp& in, const Device& device) { return device.is_cuda() || torch_state(in).always_lazy; }
-
-Expr as_dtype(Interp& in, const Expr& e, DType dtype) {
-  if (e.dtype() == dtype) return e;
-  ExprAttributes to;
-  to.dtype = dtype;
-  return taken(in, apply(ExprOp::kCast, {e}, std::move(to)));
-}
-
-/// start, start + step, …, of `T`, rounded to the dtype at the end as on the host.
-template <class T>
-Value progression(Interp& in, const Device& device, DType dtype, T start, T step, int64_t count) {
-  Expr e = Expr::iota(device, count, DType::kI64);
-  if constexpr (std::is_same_v<T, double>) e = as_dtype(in, e, DType::kF64);
-  if (step != 1) e = taken(in, apply(ExprOp::kMul, {e, Expr::scalar(step)}));
-  // One kernel may round a product and a sum together, which only shows in float64.
-  if (dtype == DType::kF64 && step != 1 && start != 0) e = Expr(taken(in, run(e)));
-  if (start != 0) e = taken(in, apply(ExprOp::kAdd, {e, Expr::scalar(start)}));
-  return settled(in, as_dtype(in, e, dtype));
-}
-
-/// What arange() was given by position and by name, as (end) or (start, end) or (start, end, step).
-std::vector<Value> bounds_of(Interp& in, NativeArgs& a) {
-  const std::vector<Value>& by_position = rest_of(a[0]);
-  if (by_position.size() > 3) in.fail(ErrorKind::kType, "arange() takes 1 to 3 numbers, got {}", by_position.size());
-  const bool end_first = by_position.size() == 1 && a[2].missing();  // arange(5), but arange(1, end=5)
-  Value bounds[3];
-  for (size_t i = 0; i < by_position.size(); ++i) bounds[end_first ? 1 : i] = by_position[i];
-  constexpr std::string_view kNames[] = {"start", "end", "step"};
-  for (size_t i = 0; i < 3; ++i) {
-    if (a[i + 1].missing()) continue;
-    if (!bounds[i].missing()) in.fail(ErrorKind::kType, "arange() got the argument '{}' twice", kNames[i]);
-    bounds[i] = a[i + 1];
-  }
-  if (bounds[1].missing()) in.fail(ErrorKind::kType, "arange() needs the argument 'end'");
-  if (bounds[0].missing() && bounds[2].missing()) return {bounds[1]};
-  if (bounds[0].missing()) bounds[0] = Value::integer(0);
-  if (bounds[2].missing()) return {bounds[0], bounds[1]};
-  return {bounds[0], bounds[1], bounds[2]};
-}
-
-Value arange(Interp& in, NativeArgs& a) {
-  const std::vector<Value> v = bounds_of(in, a);
-  bool floats = std::any_of(v.begin(), v.end(), [](const Value& x) { return x.is_float(); });
-  auto fail_direction = [&] { in.fail_as("RuntimeError", "arange(): the step leads away from the end"); };
-  if (!floats) {
-    const int64_t start = v.size() > 1 ? in.to_int(v[0], "start") : 0, end = in.to_int(v[v.size() > 1 ? 1 : 0], "end"),
-                  step = v.size() > 2 ? in.to_int(v[2], "step") : 1;
-    if (step == 0) in.fail_as("RuntimeError", "arange() needs a step other than 0");
-    if (step > 0 ? end < start : end > start) fail_direction();
-    const __int128 span = step > 0 ? static_cast<__int128>(end) - start : static_cast<__int128>(start) - end;
-    const __int128 stride = step > 0 ? step : -static_cast<__int128>(step);
-    const __int128 count = span <= 0 ? 0 : (span + stride - 1) / stride;
-    if (count > kMaxMade)
-      in.fail(ErrorKind::kMemory, "arange() of {} elements: at most {} are made", ast::to_string(count), kMaxMade);
-    const DType dtype = dtype_of(in, a[4], DType::kI64);
-    const Device device = device_of(in, a[5]);
-    if (count > 0 && counts_lazily(in, device))
-      return grad_flag(in, progression(in, device, dtype, start, step, static_cast<int64_t>(count)), a[6]);
-    std::vector<int64_t> out;
-    out.reserve(static_cast<size_t>(count));
-    for (int64_t i = 0; i < count; ++i) out.push_back(start + i * step);
-    const Shape shape{static_cast<int64_t>(count)};
-    return grad_flag(in, wrap(store_ints(in, device, dtype, shape, out)), a[6]);
-  }
-  double start = v.size() > 1 ? in.to_double(v[0], "start") : 0, end = in.to_double(v[v.size() > 1 ? 1 : 0], "end"),
-         step = v.size() > 2 ? in.to_double(v[2], "step") : 1;
-  if (step == 0 || !std::isfinite((end - start) / step))
-    in.fail_as("RuntimeError", "arange() needs finite bounds and a step other than 0");
-  if (step > 0 ? end < start : end > start) fail_direction();
-  double count = std::ceil((end - start) / step);
-  if (count > static_cast<double>(kMaxMade))
-    in.fail(ErrorKind::kMemory, "arange() of {} elements: at most {} are made", ast::float_repr(count), kMaxMade);
-  Shape shape{std::max<int64_t>(0, static_cast<int64_t>(count))};
-  DType dtype = dtype_of(in, a[4], default_dtype(in));
-  const Device device = device_of(in, a[5]);
-  if (shape[0] > 0 && counts_lazily(in, device))
-    return grad_flag(in, progression(in, device, dtype, start, step, shape[0]), a[6]);
-  std::vector<double> out;
-  out.reserve(static_cast<size_t>(shape[0]));
-  for (int64_t i = 0; i < shape[0]; ++i) out.push_back(start + static_cast<double>(i) * step);
-  return grad_flag(in, wrap(store_floats(in, device, dtype, shape, out)), a[6]);
-}
-
-Value evenly_spaced(Interp& in, NativeArgs& a) {
-  double start = in.to_double(a[0], "start"), end = in.to_double(a[1], "end");
-  int64_t n = in.to_int(a[2], "steps");
-  if (n < 0 || n > kMaxMade) in.fail_as("RuntimeError", "linspace() of {} steps: there are 0 to {}", n, kMaxMade);
-  const Device device = device_of(in, a[4]);
-  const DType dtype = dtype_of(in, a[3], default_dtype(in));
-  // Each element of a narrower type is a multiple of the step, which is rounded once more: a kernel that makes them has
-  // no quotient for each.
-  const bool by_steps = n > 1 && dtype != DType::kF64;
-  const double step = n > 1 ? (end - start) / static_cast<double>(n - 1) : 0;
-  if (n > 1 && counts_lazily(in, device)) {
-    Expr e = as_dtype(in, Expr::iota(device, n, DType::kI64), DType::kF64);
-    e = taken(in, apply(ExprOp::kMul, {e, Expr::scalar(by_steps ? step : end - start)}));
-    if (!by_steps) e = taken(in, apply(ExprOp::kDiv, {e, Expr::scalar(static_cast<double>(n - 1))}));
-    return settled(in, as_dtype(in, taken(in, apply(ExprOp::kAdd, {e, Expr::scalar(start)})), dtype));
-  }
-  std::vector<double> out;
-  for (int64_t i = 0; i < n; ++i)
-    out.push_back(n == 1     ? start
-                  : by_steps ? start + step * static_cast<double>(i)
-                             : start + (end - start) * static_cast<double>(i) / static_cast<double>(n - 1));
-  return wrap(store_floats(in, device, dtype, {n}, out));
-}
-Value linspace(Interp& in, NativeArgs& a) { return grad_flag(in, evenly_spaced(in, a), a[5]); }
-
-Value identity_matrix(Interp& in, NativeArgs& a) {
-  int64_t n = in.to_int(a[0], "n"), m = a[1].missing() || a[1].is_none() ? n : in.to_int(a[1], "m");
-  if (n < 0 || m < 0 || (m > 0 && n > kMaxMade / m))
-    in.fail_as("RuntimeError",
-               "eye() of {} rows and {} columns: no size is negative, and there are at most {} elements", n, m,
-               kMaxMade);
-  const Device device = device_of(in, a[3]);
-  if (n * m > 0 && counts_lazily(in, device)) {
-    ExprAttributes column;
-    column.shape = {n, 1};
-    const Expr rows = taken(in, apply(ExprOp::kReshape, {Expr::iota(device, n, DType::kI64)}, std::move(column)));
-    const Expr same = taken(in, apply(ExprOp::kEq, {rows, Expr::iota(device, m, DType::kI64)}));
-    return settled(in, as_dtype(in, same, dtype_of(in, a[2], default_dtype(in))));
-  }
-  std::vector<double> out(static_cast<size_t>(n * m));
-  for (int64_t i = 0; i < std::min(n, m); ++i) out[static_cast<size_t>(i * m + i)] = 1;
-  return wrap(store_floats(in, device_of(in, a[3]), dtype_of(in, a[2], default_dtype(in)), {n, m}, out));
-}
-Value eye(Interp& in, NativeArgs& a) { return grad_flag(in, identity_matrix(in, a), a[4]); }
 
 void flatten(Interp& in, const Value& v, size_t depth, Shape& shape, std::vector<Value>& out) {
   in.check_stack();
@@ -546,20 +409,15 @@ constexpr NativeDef kTorch[] = {
     {"Generator(device=None)", generator, "random numbers of its own"},
     {"allclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False)", allclose,
      "are all elements close: |a-b| <= atol + rtol*|b|?"},
-    {"arange(*bounds, start=, end=, step=, dtype=None, device=None, requires_grad=False)", arange,
-     "numbers from start to below end"},
     {"empty(*shape, size=, dtype=None, device=None, requires_grad=False)", empty, "uninitialised"},
     {"empty_like(input, *, dtype=None, device=None, requires_grad=False, memory_format=None)", empty_like,
      "uninitialised, with another tensor's shape, dtype and device"},
     {"empty_strided(size, stride, *, dtype=None, device=None)", empty_strided, "uninitialised, with the given strides"},
     {"equal(input, other)", equal, "same shape and same elements?"},
-    {"eye(n, m=None, *, dtype=None, device=None, requires_grad=False)", eye, "ones on the diagonal"},
     {"full(size, fill_value, *, dtype=None, device=None, requires_grad=False)", full, "one value everywhere"},
     {"full_like(input, fill_value, *, dtype=None, device=None, requires_grad=False, memory_format=None)", full_like,
      "one value everywhere, as another tensor"},
     {"is_tensor(obj)", is_tensor, "is it a tensor?"},
-    {"linspace(start, end, steps, *, dtype=None, device=None, requires_grad=False)", linspace,
-     "evenly spaced floats, both ends included"},
     {"manual_seed(seed)", manual_seed, "restarts the random numbers"},
     {"ones(*shape, size=, dtype=None, device=None, requires_grad=False)", ones, "ones"},
     {"ones_like(input, *, dtype=None, device=None, requires_grad=False, memory_format=None)", ones_like,
@@ -715,6 +573,7 @@ void fill_torch(Interp& in, ModuleObject& m) {
   in.add_methods({GeneratorObject::kKind, kGenerator});
   add_functions(m, kTorch);
   add_functions(m, expression_functions());
+  add_functions(m, range_functions());
   add_functions(m, cat_functions());
   add_functions(m, file_functions());
   for (std::string_view name : kForwarded) m.members.set(name, forwarded(name));
