@@ -473,6 +473,17 @@ Value divided(Interp& in, NativeArgs& a) {
   args.keywords.push_back({"rounding_mode", a[1], {}});
   return in.call(in.attribute(in.import_module("torch"), "divide"), args);
 }
+Value divided_in(Interp& in, NativeArgs& a) {
+  if (!given(a[1])) return binary_in<ExprOp::kDiv>(in, a);
+  const Value quotient = divided(in, a);
+  return in.call(in.attribute(in.import_module("torch._methods"), "_into"), {*a.self, quotient});
+}
+template <ExprOp Op>
+Value of_tensors(Interp& in, NativeArgs& a) {
+  if (!a[0].get<TensorObject>())
+    in.fail(ErrorKind::kType, "{}() takes two tensors, got '{}'", name(Op), in.type_name(a[0]));
+  return binary<Op>(in, a);
+}
 /// torch's square is x ** 2: of bools an integer.
 Value square(Interp& in, NativeArgs& a) {
   if (a.self->get<TensorObject>()->dtype() == DType::kI1) {
@@ -543,6 +554,7 @@ Value isfinite(Interp& in, NativeArgs& a) {
 /// (x > 0) - (x < 0), which is 0 of NaN, as in torch.
 Value sign(Interp& in, NativeArgs& a) {
   auto* t = a.self->get<TensorObject>();
+  if (t->records()) return in.call(in.attribute(in.import_module("torch._elementwise"), "_sign_of"), {*a.self});
   const Expr x = t->expr(), zero = Expr::scalar(int64_t{0});
   ExprAttributes as;
   as.dtype = t->dtype();
@@ -568,7 +580,7 @@ constexpr NativeDef kExprMethods[] = {
     {"clip(min=None, max=None)", clamp, "the same as clamp"},
     {"cos()", unary<ExprOp::kCos>, ""},
     {"div(other, *, rounding_mode=None)", divided, "x / other"},
-    {"div_(other)", binary_in<ExprOp::kDiv>, "x /= other, in place"},
+    {"div_(other, *, rounding_mode=None)", divided_in, "x /= other, in place"},
     {"eq(other)", binary<ExprOp::kEq>, "x == other"},
     {"erf()", unary<ExprOp::kErf>, ""},
     {"exp()", unary<ExprOp::kExp>, ""},
@@ -586,9 +598,9 @@ constexpr NativeDef kExprMethods[] = {
     {"log()", unary<ExprOp::kLog>, ""},
     {"log1p()", unary<ExprOp::kLog1p>, ""},
     {"log2()", unary<ExprOp::kLog2>, ""},
-    {"logical_and(other)", binary<ExprOp::kLogicalAnd>, "are both other than 0?"},
+    {"logical_and(other)", of_tensors<ExprOp::kLogicalAnd>, "are both other than 0?"},
     {"logical_not()", unary<ExprOp::kLogicalNot>, "x == 0"},
-    {"logical_or(other)", binary<ExprOp::kLogicalOr>, "is one other than 0?"},
+    {"logical_or(other)", of_tensors<ExprOp::kLogicalOr>, "is one other than 0?"},
     {"lt(other)", binary<ExprOp::kLt>, "x < other"},
     {"mul(other)", binary<ExprOp::kMul>, "x * other"},
     {"mul_(other)", binary_in<ExprOp::kMul>, "x *= other, in place"},
@@ -636,8 +648,10 @@ Value where(Interp& in, NativeArgs& a) {
 }
 template <ExprOp Op>
 Value extreme(Interp& in, NativeArgs& a) {
-  if (!a[0].get<TensorObject>() && !a[1].get<TensorObject>())
-    in.fail(ErrorKind::kType, "{}() needs a tensor", name(Op));
+  for (size_t i : {0, 1})
+    if (!a[i].get<TensorObject>())
+      in.fail(ErrorKind::kType, "torch.{}() takes two tensors, got '{}': clamp() takes a number", name(Op),
+              in.type_name(a[i]));
   return put_out(in, name(Op), compute(in, Op, {a[0], a[1]}), a[2]);
 }
 constexpr NativeDef kExprFunctions[] = {

@@ -208,7 +208,7 @@ Value converted(Interp& in, const Value& v, DType dtype) {
 }
 template <DType T>
 Value convert(Interp& in, NativeArgs& a) {
-  return converted(in, *a.self, T);
+  return in_memory_format(in, converted(in, *a.self, T), a[0]);
 }
 
 /// A copy of what records, on another device: its gradient goes back.
@@ -407,7 +407,13 @@ Value zero(Interp& in, NativeArgs& a) {
   return *a.self;
 }
 Value copy_in(Interp& in, NativeArgs& a) {
-  const Value constant = constant_if_paused(in, a[0]);
+  Value given_source = a[0];
+  if (given_source.small_int_or_bool() || given_source.is_float()) {  // as torch, a tensor without dimensions
+    CallArgs number;
+    number.args.push_back(std::move(given_source));
+    given_source = in.call(in.attribute(in.import_module("torch"), "tensor"), number);
+  }
+  const Value constant = constant_if_paused(in, given_source);
   auto* source = constant.get<TensorObject>();
   if (self_object(a).records() || (source && source->records())) {
     if (!source) in.fail(ErrorKind::kType, "copy_() needs a tensor, got '{}'", in.type_name(constant));
@@ -521,10 +527,10 @@ constexpr NativeDef kMethods[] = {
     {"__index__()", as_index, "the one integer"},
     {"__int__()", as_int, "the one element as an int"},
     {"as_strided(size, stride, storage_offset=None)", as_strided, "its storage seen with other sizes and strides"},
-    {"bfloat16()", convert<DType::kBF16>, "as bfloat16"},
-    {"bool()", convert<DType::kI1>, "as bool: is it other than 0?"},
-    {"byte()", convert<DType::kU8>, "as uint8"},
-    {"char()", convert<DType::kI8>, "as int8"},
+    {"bfloat16(memory_format=None)", convert<DType::kBF16>, "as bfloat16"},
+    {"bool(memory_format=None)", convert<DType::kI1>, "as bool: is it other than 0?"},
+    {"byte(memory_format=None)", convert<DType::kU8>, "as uint8"},
+    {"char(memory_format=None)", convert<DType::kI8>, "as int8"},
     {"clone(*, memory_format=None)", clone, "a copy"},
     {"contiguous(memory_format=None)", contiguous, "in row-major order; itself when it is already"},
     {"copy_(other, non_blocking=False)", copy_in, "takes the other's elements"},
@@ -533,18 +539,18 @@ constexpr NativeDef kMethods[] = {
     {"data_ptr()", data_ptr, "its address on the device"},
     {"detach()", detach, "itself, as a constant for gradients"},
     {"dim()", dim, "the number of dimensions"},
-    {"double()", convert<DType::kF64>, "as float64"},
+    {"double(memory_format=None)", convert<DType::kF64>, "as float64"},
     {"element_size()", element_size, "bytes of an element"},
     {"expand(*size)", expand, "repeated along dimensions of size 1, without a copy"},
     {"fill_(value)", fill, "sets all elements"},
-    {"float()", convert<DType::kF32>, "as float32"},
-    {"half()", convert<DType::kF16>, "as float16"},
-    {"int()", convert<DType::kI32>, "as int32"},
+    {"float(memory_format=None)", convert<DType::kF32>, "as float32"},
+    {"half(memory_format=None)", convert<DType::kF16>, "as float16"},
+    {"int(memory_format=None)", convert<DType::kI32>, "as int32"},
     {"is_contiguous(memory_format=None)", is_contiguous, "is it in row-major order without gaps?"},
     {"is_floating_point()", is_floating_point, "does it hold floats?"},
     {"is_pinned()", is_pinned, "is it in memory that the GPU copies by itself?"},
     {"item()", item, "the one element as a number"},
-    {"long()", convert<DType::kI64>, "as int64"},
+    {"long(memory_format=None)", convert<DType::kI64>, "as int64"},
     {"ndimension()", dim, "the number of dimensions"},
     {"nelement()", numel, "the number of elements"},
     {"new_empty(*shape, dtype=None, device=None)", new_empty, "an uninitialised tensor of the same dtype and device"},
@@ -557,7 +563,7 @@ constexpr NativeDef kMethods[] = {
     {"record_stream(stream)", record_stream, "its memory is not reused before that stream has passed"},
     {"requires_grad_(requires_grad=True)", requires_grad, "accepted; torch.func.grad says what has gradients"},
     {"reshape(*shape)", reshape, "in another shape; copies only when it must"},
-    {"short()", convert<DType::kI16>, "as int16"},
+    {"short(memory_format=None)", convert<DType::kI16>, "as int16"},
     {"size(dim=None)", size, "the shape, or one dimension"},
     {"squeeze(dim=None, *more)", squeeze, "without dimensions of size 1"},
     {"storage_offset()", storage_offset, "elements from the start of its storage"},

@@ -138,9 +138,9 @@ Value spread(Interp& in, NativeArgs& a, bool root) {
   if (a[0].is_bool() && a[1].missing()) a[1] = std::exchange(a[0], Value::none());
   ExprAttributes attributes = along_axes(in, a, a[0], a[2]);
   attributes.dtype = float_result(in, self_object(a).dtype(), {}, root ? "the standard deviation" : "the variance");
-  attributes.correction = !a[1].missing()  ? (in.truth(a[1]) ? 1 : 0)
-                          : a[3].missing() ? 1
-                                           : in.to_double(a[3], "correction");
+  attributes.correction = !a[1].missing() ? (in.truth(a[1]) ? 1 : 0)
+                          : !given(a[3])  ? 1
+                                          : in.to_double(a[3], "correction");
   const DType to = *attributes.dtype;
   if (root) attributes.dtype = computed_in(to);
   const Expr variance = applied(in, ExprOp::kVar, {self_object(a).expr()}, std::move(attributes));

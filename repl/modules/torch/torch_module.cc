@@ -454,7 +454,10 @@ constexpr std::string_view kFunctional[] = {"gelu", "sigmoid", "tanh"};
 constexpr std::string_view kWithoutOut[] = {"clone",   "matmul",  "numel", "permute",   "relu",
                                             "reshape", "squeeze", "t",     "transpose", "unsqueeze"};
 
-/// torch.pow(2, x), the one of these functions that takes a number first.
+/// Those that take a number first, too.
+constexpr std::string_view kOfNumbers[] = {"add", "div", "mul", "sub"};
+
+/// torch.pow(2, x), whose argument is not called `other`.
 bool is_power_of_number(const Value& base, const CallArgs& others) {
   if (base.get<TensorObject>() || others.args.size() + others.keywords.size() != 1) return false;
   if (!others.args.empty()) return others.args[0].get<TensorObject>() != nullptr;
@@ -490,6 +493,13 @@ Ref<MethodFunction> forwarded(std::string_view name) {
       result = in.binary(ast::BinaryOp::kPow, self, exponent);
     } else if (self.get<TensorObject>()) {
       result = in.method(TensorObject::kKind, method)->call_on(in, &self, others);
+    } else if (std::ranges::find(kOfNumbers, method) != std::end(kOfNumbers) &&
+               (self.small_int_or_bool() || self.is_float())) {
+      CallArgs all;
+      all.args.push_back(std::move(self));
+      for (Value& v : others.args) all.args.push_back(std::move(v));
+      for (KeywordArg& k : others.keywords) all.keywords.push_back(std::move(k));
+      result = in.call(in.attribute(in.import_module("torch._aliases"), "_" + method + "_to_number"), all);
     } else {
       in.fail(ErrorKind::kType, "torch.{}() needs a tensor, got '{}'", method, in.type_name(self));
     }

@@ -144,8 +144,8 @@ def softshrink(input, lambd=0.5):
 
 
 @lazily
-def softmin(input, dim=None):
-    return torch.nn.functional.softmax(-input, dim)
+def softmin(input, dim=None, _stacklevel=3, dtype=None):
+    return torch.nn.functional.softmax(-input, dim, dtype=dtype)
 
 
 @lazily

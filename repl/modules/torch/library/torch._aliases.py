@@ -304,7 +304,29 @@ def detach(input):
 
 
 def rsub(input, other, *, alpha=1):
+    if not isinstance(input, torch.Tensor):
+        raise TypeError(f"rsub() takes a tensor first, got '{type(input).__name__}'")
     return other - input * alpha if alpha != 1 else other - input
+
+
+def _operand(x):
+    return x if isinstance(x, torch.Tensor) else torch.tensor(x)
+
+
+def _add_to_number(input, other, *, alpha=1):
+    return input + (_operand(other) if alpha == 1 else _operand(other) * alpha)
+
+
+def _sub_to_number(input, other, *, alpha=1):
+    return input - (_operand(other) if alpha == 1 else _operand(other) * alpha)
+
+
+def _mul_to_number(input, other):
+    return input * _operand(other)
+
+
+def _div_to_number(input, other, *, rounding_mode=None):
+    return torch.divide(input, _operand(other), rounding_mode=rounding_mode)
 
 
 # --- questions

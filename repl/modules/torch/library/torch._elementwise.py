@@ -2,7 +2,7 @@
 marked `lazily`."""
 import torch
 from torch import _kiln, _tape
-from torch._tensor import _floats, _of_floats, _wide
+from torch._tensor import _common, _factor, _floats, _needs_tensor, _needs_tensors, _of_floats, _wide
 
 lazily = _kiln.lazily
 
@@ -23,7 +23,8 @@ def lerp(input, end, weight):
 
 @lazily
 def addcmul(input, tensor1, tensor2, *, value=1):
-    dtype = torch.promote_types(torch.promote_types(input.dtype, tensor1.dtype), tensor2.dtype)
+    dtype = _common(input, tensor1, tensor2)
+    value = _factor(value, dtype)
     product = _wide(tensor1) * _wide(tensor2)
     return (_wide(input) + (product if value == 1 else product * value)).to(dtype)
 
@@ -32,24 +33,39 @@ def addcmul(input, tensor1, tensor2, *, value=1):
 def addcdiv(input, tensor1, tensor2, *, value=1):
     if not tensor1.is_floating_point() and not tensor2.is_floating_point():
         raise RuntimeError("addcdiv() of integers is not supported: convert one to floats")
-    dtype = torch.promote_types(torch.promote_types(input.dtype, tensor1.dtype), tensor2.dtype)
+    dtype = _common(input, tensor1, tensor2)
     quotient = _wide(tensor1) / _wide(tensor2)
     return (_wide(input) + (quotient if value == 1 else quotient * value)).to(dtype)
 
 
+def _operand(input, other):
+    """The first of two operands: a tensor where neither is one."""
+    both = not isinstance(input, torch.Tensor) and not isinstance(other, torch.Tensor)
+    return torch.tensor(input) if both else input
+
+
+def _needs_one(input, other, function):
+    if not isinstance(other, torch.Tensor):
+        _needs_tensor(input, function)
+
+
 def logical_xor(input, other):
+    _needs_tensors("logical_xor", input, other)
     return (input != 0) != (other != 0)
 
 
 def bitwise_and(input, other):
+    _needs_one(input, other, "bitwise_and")
     return input & other
 
 
 def bitwise_or(input, other):
+    _needs_one(input, other, "bitwise_or")
     return input | other
 
 
 def bitwise_xor(input, other):
+    _needs_one(input, other, "bitwise_xor")
     return input ^ other
 
 
@@ -58,22 +74,26 @@ def bitwise_not(input):
 
 
 def bitwise_left_shift(input, other):
+    _needs_one(input, other, "bitwise_left_shift")
     return input << other
 
 
 def bitwise_right_shift(input, other):
+    _needs_one(input, other, "bitwise_right_shift")
     return input >> other
 
 
 def floor_divide(input, other):
-    return input // other
+    return _operand(input, other) // other
 
 
 def remainder(input, other):
+    _needs_one(input, other, "remainder")
     return input % other
 
 
 def fmod(input, other):
+    _needs_tensor(input, "fmod")
     dtype = torch.result_type(input, other)
     if dtype is torch.bool:
         raise NotImplementedError("fmod() does not apply to tensors of bool")
@@ -93,7 +113,7 @@ def _fmod(input, other):
 
 
 def true_divide(input, other):
-    return input / other
+    return _operand(input, other) / other
 
 
 def divide(input, other, *, rounding_mode=None):
@@ -117,11 +137,11 @@ def divide(input, other, *, rounding_mode=None):
 
 
 def subtract(input, other):
-    return input - other
+    return _operand(input, other) - other
 
 
 def multiply(input, other):
-    return input * other
+    return _operand(input, other) * other
 
 
 def negative(input):
@@ -337,12 +357,17 @@ def frac(input):
 def heaviside(input, values):
     if input.dtype != values.dtype:
         raise RuntimeError("heaviside() takes tensors of one dtype")
-    step = torch.where(input == 0, values, (input > 0).to(input.dtype))
-    return torch.where(input.isnan(), input, step) if input.is_floating_point() else step
+    return torch.where(input == 0, values, (input > 0).to(input.dtype))  # of NaN it is 0
 
 
 def sgn(input):
     return input.sign()
+
+
+def _sign_of(input):
+    """The sign of what records: its gradient is zero."""
+    signs = input.detach().sign()
+    return _tape.with_rule(lambda _: signs, (input,), lambda g, x: (torch.zeros_like(x),))
 
 
 def signbit(input):

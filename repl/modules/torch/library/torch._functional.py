@@ -263,6 +263,13 @@ _MOST_FILTERS = 128  # of a product that makes its windows where it reads them (
 _STEP_BYTES = 128  # of a row of its operands in one step along k
 
 
+def _check_steps(input, bias, stride, dilation, what):
+    if bias is not None and bias.dtype != input.dtype:
+        raise RuntimeError(f"{what} of {input.dtype} with a bias of {bias.dtype}: the dtypes differ")
+    if any(s <= 0 for s in list(stride) + list(dilation)):
+        raise RuntimeError(f"{what}: stride and dilation are positive, got {tuple(stride)} and {tuple(dilation)}")
+
+
 @lazily
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """As a product of matrices: weights times windows. Of channels that stay apart, as sums over each window."""
@@ -274,6 +281,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     if x.shape[1] != c * groups or o % groups:
         raise RuntimeError(f"conv2d() of {x.shape[1]} channels with weights for {c * groups}")
     stride, dilation = _pair(stride), _pair(dilation)
+    _check_steps(input, bias, stride, dilation, "conv2d()")
     if padding == "same":
         # An odd rest goes behind, as in torch.
         both = [d * (k - 1) for d, k in zip(dilation, (kh, kw))]

@@ -158,6 +158,7 @@ def unravel_index(indices, shape):
     shape = [shape] if isinstance(shape, int) else list(shape)
     if any(n < 0 for n in shape):
         raise ValueError(f"unravel_index(): {shape} is no shape")
+    indices = indices.long()
     if indices.numel() == 0:  # there may be a dimension without elements
         return tuple(indices.clone() for _ in shape)
     out = []
@@ -171,16 +172,9 @@ def pdist(input, p=2.0):
     return torch.nn.functional.pdist(input, p)
 
 
-def scalar_tensor(s, *, dtype=None, device=None):
-    return torch.tensor(s, dtype=get_default_dtype() if dtype is None else dtype, device=device)
-
-
-def mvlgamma(input, p):
-    """The logarithm of the gamma function of p dimensions."""
-    if p < 1:
-        raise RuntimeError(f"mvlgamma() of {p} dimensions")
-    x = _tensor._floats(input)
-    return sum(torch.lgamma(x - 0.5 * j) for j in range(p)) + p * (p - 1) / 4 * math.log(math.pi)
+def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False):
+    return torch.tensor(s, dtype=get_default_dtype() if dtype is None else dtype, device=device,
+                        requires_grad=requires_grad)
 
 
 def _made(dtype, data):
@@ -509,7 +503,10 @@ _FEW, _SHORT = 25, 8  # vectors, and numbers in each: more than those of more th
 
 
 @lazily
-def cdist(x1, x2, p=2.0):
+def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
+    if compute_mode not in ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist",
+                            "donot_use_mm_for_euclid_dist"):
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
     if x1.ndim < 2 or x2.ndim < 2 or x1.shape[-1] != x2.shape[-1] or x1.dtype != x2.dtype:
         raise RuntimeError("cdist() takes two sets of vectors of one length and dtype")
     if not x1.is_floating_point():
@@ -560,7 +557,12 @@ def trapz(y, x=None, *, dx=1, dim=-1):
 # --- sorting
 
 
-def searchsorted(sorted_sequence, input, *, right=False, side=None, out_int32=False):
+def searchsorted(sorted_sequence, input, *, right=False, side=None, out_int32=False, sorter=None):
+    if sorter is not None:
+        if sorter.dtype is not torch.int64 or sorter.shape != sorted_sequence.shape:
+            raise RuntimeError(f"searchsorted(): sorter= is the order of {tuple(sorted_sequence.shape)} elements in "
+                               f"int64, got {sorter.dtype} {tuple(sorter.shape)}")
+        sorted_sequence = sorted_sequence.gather(-1, sorter)
     number = not isinstance(input, torch.Tensor)
     x = torch.tensor(input, device=sorted_sequence.device) if number else input
     if sorted_sequence.ndim != 1 and list(sorted_sequence.shape[:-1]) != list(x.shape[:-1]):
@@ -627,7 +629,12 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
 
 
 def logspace(start, end, steps, base=10.0, *, dtype=None, device=None):
-    return (float(base) ** torch.linspace(start, end, steps, dtype=torch.float64, device=device)).to(dtype or get_default_dtype())
+    dtype = dtype or get_default_dtype()
+    if dtype.is_floating_point:
+        return (float(base) ** torch.linspace(start, end, steps, dtype=torch.float64, device=device)).to(dtype)
+    # As in torch, the bounds are whole.
+    powers = torch.linspace(int(start), int(end), steps, dtype=torch.float64, device=device)
+    return (float(base) ** powers).trunc().to(dtype)
 
 
 def normal(mean=0.0, std=1.0, size=None, *, generator=None, device=None):

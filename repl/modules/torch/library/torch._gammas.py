@@ -57,9 +57,19 @@ def _zeta(x, q):
     return _tape.with_rule(compute, (q,), lambda g, q: (_summed(-g * x * _zeta(x + 1, q), q),))
 
 
+def mvlgamma(input, p):
+    """The logarithm of the gamma function of p dimensions."""
+    if p < 1:
+        raise RuntimeError(f"mvlgamma() of {p} dimensions")
+    if input.dtype is torch.bool:
+        raise RuntimeError("mvlgamma() does not apply to tensors of bool")
+    x = _floats(input)
+    return sum(torch.lgamma(x - 0.5 * j) for j in range(p)) + p * (p - 1) / 4 * math.log(math.pi)
+
+
 def polygamma(input, other):
     """The derivative of that order of digamma(): polygamma(n, x), or x.polygamma(n)."""
-    n, x = (other, input) if isinstance(input, torch.Tensor) else (input, other)
+    n, x = (other, input) if isinstance(input, torch.Tensor) else (input, other)  # the method's order, too
     if not isinstance(n, int) or n < 0:
         raise RuntimeError(f"polygamma(n, x) does not support negative n, got {n}")
     x = _floats(x)

@@ -306,12 +306,12 @@ def nan_to_num_(self, nan=None, posinf=None, neginf=None):
     return _into(self, self.nan_to_num(nan, posinf, neginf))
 
 
-def cumsum_(self, dim):
-    return _into(self, self.cumsum(dim))
+def cumsum_(self, dim, *, dtype=None):
+    return _into(self, self.cumsum(dim, dtype=dtype))
 
 
-def cumprod_(self, dim):
-    return _into(self, self.cumprod(dim))
+def cumprod_(self, dim, *, dtype=None):
+    return _into(self, self.cumprod(dim, dtype=dtype))
 
 
 def addmv_(self, mat, vec, *, beta=1, alpha=1):

@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 from torch import _kiln, _tape, _tensor
 from torch._activations import _placed
-from torch._functional import _dropped, _pair, _unslid, embedding, pad
+from torch._functional import _check_steps, _dropped, _pair, _unslid, embedding, pad
 from torch._pools import _product as _count, avg_pool2d
 from torch._products import _product
 
@@ -26,6 +26,7 @@ def _convolved(input, weight, bias, stride, padding, dilation, groups, rank, wha
     if x.shape[1] != c * groups or o % groups:
         raise RuntimeError(f"{what} of {x.shape[1]} channels with weights for {c * groups}")
     stride, dilation = _pair(stride, rank), _pair(dilation, rank)
+    _check_steps(input, bias, stride, dilation, what)
     if padding == "same":
         both = [d * (k - 1) for d, k in zip(dilation, kernel)]
         x, padding = pad(x, [p for b in reversed(both) for p in (b // 2, b - b // 2)]), 0
@@ -73,6 +74,7 @@ def _transposed(input, weight, bias, stride, padding, output_padding, groups, di
     if x.shape[1] != c or c % groups:
         raise RuntimeError(f"{what} of {x.shape[1]} channels with weights for {c}")
     stride, padding, more, dilation = [_pair(v, rank) for v in (stride, padding, output_padding, dilation)]
+    _check_steps(input, bias, stride, dilation, what)
     out_sizes = []
     for i in range(rank):
         if more[i] >= stride[i] and more[i] >= dilation[i] or more[i] < 0:

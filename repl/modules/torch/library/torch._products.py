@@ -3,7 +3,7 @@ import math
 import torch
 from torch import _kiln, _tape
 from torch._elementwise import _arc_to_1, signbit
-from torch._tensor import _needs_tensor, _wide
+from torch._tensor import _factor, _needs_tensor, _needs_tensors, _wide
 
 lazily = _kiln.lazily
 
@@ -40,6 +40,7 @@ def _added(x, a, b, beta, alpha, what):
     if not (x.dtype == a.dtype == b.dtype):
         raise RuntimeError(f"{what} takes tensors of one dtype, got {x.dtype}, {a.dtype} and {b.dtype}")
     out = _product(a, b)
+    beta, alpha = _factor(beta, a.dtype), _factor(alpha, a.dtype)
     if alpha != 1:
         out = out * alpha
     shape = out.shape
@@ -129,8 +130,21 @@ def _atan2(input, other):
     return torch.where(signbit(y), -r, r).to(dtype)
 
 
-@lazily
 def copysign(input, other):
+    if not isinstance(input, torch.Tensor):
+        raise TypeError(f"copysign() takes a tensor first, got '{type(input).__name__}'")
+    if not isinstance(other, torch.Tensor) or not _kiln.records(other):
+        return _copysign(input, other)
+
+    def rule(g, x, y):  # of the sign that is taken over it is zero
+        turned = torch.where(x == 0, 0.0, _copysign(torch.ones_like(x), y) * x.sign())
+        return (g * turned).sum_to_size(x.shape).to(x.dtype), torch.zeros_like(y)
+
+    return _tape.with_rule(_copysign, (input, other), rule)
+
+
+@lazily
+def _copysign(input, other):
     dtype = _float_of(input, other)
     a = input.to(dtype).abs()
     if not isinstance(other, torch.Tensor):
@@ -177,11 +191,13 @@ def _exponents(a, b, what):
 
 @lazily
 def fmax(input, other):
+    _needs_tensors("fmax", input, other)
     return _unless_nan(torch.maximum(input, other), input, other)
 
 
 @lazily
 def fmin(input, other):
+    _needs_tensors("fmin", input, other)
     return _unless_nan(torch.minimum(input, other), input, other)
 
 

@@ -31,6 +31,13 @@ def hamming_window(window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype
                    lambda t: alpha - beta * (2 * math.pi * t).cos()).requires_grad_(requires_grad)
 
 
+def kaiser_window(window_length, periodic=True, beta=12.0, *, dtype=None, device=None, requires_grad=False):
+    whole = torch.i0(torch.tensor(beta, dtype=torch.float64, device=device))
+    return _window(window_length, periodic, dtype, device, "kaiser_window()",
+                   lambda t: torch.i0(beta * (1 - (2 * t - 1).square()).clamp(min=0).sqrt()) / whole
+                   ).requires_grad_(requires_grad)
+
+
 def blackman_window(window_length, periodic=True, *, dtype=None, device=None, requires_grad=False):
     return _window(window_length, periodic, dtype, device, "blackman_window()",
                    lambda t: (0.42 - 0.5 * (2 * math.pi * t).cos() + 0.08 * (4 * math.pi * t).cos()).clamp(min=0)
@@ -105,6 +112,7 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
         raise RuntimeError(f"gradient(edge_order={edge_order}): it is 1 or 2")
     if input.dtype in (torch.uint8, torch.bool):
         raise NotImplementedError(f"gradient() does not apply to tensors of {input.dtype}")
+    spacing = 1 if spacing is None else spacing
     several = isinstance(spacing, (list, tuple))
     spacing = list(spacing) if several else [spacing] * len(dims)
     if len(spacing) != len(dims):

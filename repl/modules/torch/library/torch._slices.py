@@ -133,7 +133,7 @@ def nonzero_static(input, *, size, fill_value=-1):
     k = _kiln.iota(size, input, torch.int64) + 1
     at = torch.searchsorted(before, k).clamp(max=input.numel() - 1)
     places = [torch.where(k <= before[-1], p, fill_value) for p in torch.unravel_index(at, input.shape)]
-    return torch.stack(places, 1)
+    return torch.stack(places, 1) if places else torch.empty((size, 0), dtype=torch.int64, device=input.device)
 
 
 # --- other names

@@ -348,12 +348,16 @@ def _masked(input, mask, source):
 
 @lazily
 def var_mean(input, dim=None, unbiased=True, keepdim=False, *, correction=None):
+    if isinstance(dim, bool):  # in its place, of all elements
+        dim, unbiased = None, dim
     by = (1 if unbiased else 0) if correction is None else correction
     return input.var(dim, keepdim=keepdim, correction=by), input.mean(dim, keepdim)
 
 
 @lazily
 def std_mean(input, dim=None, unbiased=True, keepdim=False, *, correction=None):
+    if isinstance(dim, bool):  # in its place, of all elements
+        dim, unbiased = None, dim
     by = (1 if unbiased else 0) if correction is None else correction
     return input.std(dim, keepdim=keepdim, correction=by), input.mean(dim, keepdim)
 
@@ -363,10 +367,12 @@ def norm(input, p="fro", dim=None, keepdim=False, *, dtype=None):
     if not input.is_floating_point():
         raise NotImplementedError(f"the norm of {input.dtype} has no dtype to be in")
     x = input if dtype is None else input.to(dtype)
+    if p == "nuc":
+        return torch.linalg.matrix_norm(x, "nuc", (-2, -1) if dim is None else dim, keepdim)
     out, x = x.dtype, _wide(x)
     p = 2.0 if p is None or p == "fro" else p
     if not isinstance(p, (int, float)):
-        raise RuntimeError(f"norm(p={p!r}) is not supported: it is a number or 'fro'")
+        raise RuntimeError(f"norm(p={p!r}) is not supported: it is a number, 'fro' or 'nuc'")
     if p == 2:
         r = _root((x * x).sum(dim, keepdim), 0.5)
     elif p == float("inf"):

@@ -39,12 +39,10 @@ def float_power(input, exponent):
 
 @lazily
 def ldexp(input, other):
-    x = _floats(input)
     if other.is_floating_point():
-        return x * other.exp2()
-    if other.dtype is torch.bool and input.is_floating_point():
-        raise NotImplementedError("ldexp() of floats does not take powers of bool")
-    half = other.int() // 2  # in two steps: a power alone may be too large
+        return input * other.exp2()
+    x, other = _floats(input), other.int()
+    half = other // 2  # in two steps: a power alone may be too large
     return (_wide(x) * half.to(_wide(x).dtype).exp2() * (other - half).to(_wide(x).dtype).exp2()).to(x.dtype)
 
 
@@ -220,6 +218,8 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
         if weights is not None:
             if weights.ndim != 1 or weights.numel() != n:
                 raise RuntimeError(f"cov() of {n} observations with weights of {tuple(weights.shape)}")
+            if not weights.is_cuda and bool((weights < 0).any()):  # what a GPU holds is not looked at
+                raise RuntimeError("cov(): weights are not negative")
             w = weights if w is None else w * weights
     if fweights is not None and fweights.is_floating_point() or aweights is not None and (
             not aweights.is_floating_point()):

@@ -59,7 +59,7 @@ def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tr
     hop, window = _framing(n_fft, hop_length, win_length, window, input.real, "istft")
     x = (input if input.ndim == 3 else input.unsqueeze(0)).transpose(1, 2)
     norm = "ortho" if normalized else None
-    x = torch.fft.irfft(x, n_fft, norm=norm) if one else torch.fft.ifft(x, norm=norm).real
+    x = torch.fft.irfft(x[..., :n_fft // 2 + 1], n_fft, norm=norm)  # as torch: the other half is not read
     count = x.shape[1]
     whole = n_fft + hop * (count - 1)
     start = n_fft // 2 if center else 0

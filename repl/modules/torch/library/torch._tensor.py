@@ -28,6 +28,11 @@ def _needs_tensor(x, function):
         raise TypeError(f"{function}() takes a tensor, got '{type(x).__name__}'")
 
 
+def _needs_tensors(function, *xs):
+    for x in xs:
+        _needs_tensor(x, function)
+
+
 def _given(args, by_name, function, name):
     """What *args holds where it may be an argument by name too: flip(x, 0), flip(x, dims=(0,))."""
     if by_name is None:
@@ -46,6 +51,25 @@ def _wide(x):
 
 def _floats(x):
     return x if x.is_floating_point() else x.float()
+
+
+def _common(*tensors):
+    """The dtype of what is made of tensors: one without dimensions counts only where it is of a wider kind."""
+    def of(ts):
+        dtype = None
+        for t in ts:
+            dtype = t.dtype if dtype is None else torch.promote_types(dtype, t.dtype)
+        return dtype
+
+    wide, small = of([t for t in tensors if t.ndim]), of([t for t in tensors if not t.ndim])
+    if wide is None or small is None:
+        return small or wide
+    return torch.result_type(torch.empty(0, dtype=wide, device="cpu"), torch.empty((), dtype=small, device="cpu"))
+
+
+def _factor(number, dtype):
+    """A factor of tensors of that dtype: as in torch, a float loses its fraction among integers."""
+    return number if dtype.is_floating_point or isinstance(number, torch.Tensor) else int(number)
 
 
 def _of_floats(input, what):
