@@ -4,6 +4,7 @@
 
 #include "repl/modules/modules.h"
 #include "repl/modules/torch/lazy_scope.h"
+#include "repl/modules/torch/tensor_eigen.h"
 #include "repl/modules/torch/tensor_grad.h"
 #include "repl/modules/torch/tensor_index.h"
 #include "repl/modules/torch/tensor_sort.h"
@@ -401,6 +402,7 @@ void fill_library(Interp& in, ModuleObject& m) {
   add_functions(m, sorting_functions());
   add_functions(m, scanning_functions());
   add_functions(m, complex_functions());
+  add_functions(m, eigen_functions());
   add_functions(m, archive_functions());
 }
 

@@ -261,6 +261,23 @@ def eigvalsh(A, UPLO="L"):
     return eigh(A, UPLO)[0]
 
 
+def eig(A):
+    """(eigenvalues, eigenvectors as columns) of square matrices: complex, in no order. Computed on the host."""
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2] or not (A.is_complex() or A.dtype in (torch.float32, torch.float64)):
+        raise RuntimeError(f"eig() of {A.dtype} {tuple(A.shape)}: it takes square matrices of float32, float64 or "
+                           "complex numbers")
+    parts = (A.real, A.imag) if A.is_complex() else (A, )
+    if _kiln.records(*parts) and not _kiln.is_no_grad():
+        raise NotImplementedError("eig() has no gradient: detach() the matrix")
+    to = parts[0].dtype
+    re, im, of_re, of_im = [x.to(to) for x in _kiln.eigen(*parts)]
+    return return_types.linalg_eig((torch.complex(re, im), torch.complex(of_re, of_im)))
+
+
+def eigvals(A):
+    return eig(A)[0]
+
+
 def _thin_svd(A):
     from torch import _factors
     U, S, V = _factors.svd(A.detach())
