@@ -386,7 +386,7 @@ def angle(input):
         return torch.atan2(input._im, input._re)
     if not input.is_floating_point():
         input = input.float()
-    return torch.where(input.isnan(), input, torch.where(input < 0, math.pi, 0.0).to(input.dtype))
+    return torch.where(input.isnan(), input, (input < 0).to(input.dtype) * math.pi)
 
 
 # --- arithmetic
@@ -570,9 +570,10 @@ def isfinite(input):
 
 
 def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    same = eq(input, other)
     if equal_nan:
-        raise NotImplementedError("isclose(equal_nan=True) of complex tensors is not supported")
-    return eq(input, other) | (isfinite(_of(other)) & (abs(_of(sub(input, other))) <= atol + rtol * abs(_of(other))))
+        same = same | (isnan(_of(input)) & isnan(_of(other)))
+    return same | (isfinite(_of(other)) & (abs(_of(sub(input, other))) <= atol + rtol * abs(_of(other))))
 
 
 def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
@@ -597,14 +598,12 @@ def count_nonzero(input, dim=None):
 
 
 def where(condition, input=None, other=None):
-    if input is None:
-        raise NotImplementedError("where() of a complex condition is not supported")
+    if isinstance(condition, Tensor):
+        if input is None:
+            return torch.nonzero(ne(condition, 0), as_tuple=True)
+        raise RuntimeError(f"where() takes a condition of bool, got {condition.dtype}")
     (a, b), (c, d) = _pair(input), _pair(other)
     return _made(torch.where(condition, a, c), torch.where(condition, 0.0 if b is None else b, 0.0 if d is None else d))
-
-
-def masked_fill(input, mask, value):
-    return where(mask, value, input)
 
 
 # --- sums
@@ -625,6 +624,8 @@ def mean(input, dim=None, keepdim=False, *, dtype=None):
 
 
 def norm(input, p="fro", dim=None, keepdim=False, dtype=None):
+    if p == "nuc":
+        return torch.linalg.matrix_norm(input, p, (-2, -1) if dim is None else dim, keepdim)
     return torch.norm(abs(input), p, dim, keepdim, dtype=dtype)
 
 
@@ -668,7 +669,7 @@ _PARTS = ("reshape", "permute", "transpose", "t", "expand", "unsqueeze", "squeez
           "moveaxis", "swapaxes", "swapdims", "narrow", "select", "contiguous", "clone", "detach", "cpu", "cuda",
           "repeat", "roll", "flip", "fliplr", "flipud", "rot90", "index_select", "gather", "expand_as", "view_as",
           "reshape_as", "tile", "repeat_interleave", "tril", "triu", "diagonal", "diag", "diag_embed", "ravel",
-          "unfold", "take_along_dim", "take", "masked_select", "broadcast_to", "trace", "cumsum", "diff", "split",
+          "unfold", "take_along_dim", "take", "masked_select", "broadcast_to", "trace", "split",
           "chunk", "unbind", "tensor_split")
 _LISTS = ("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "broadcast_tensors")
 
@@ -691,10 +692,6 @@ def view(input, *shape, dtype=None):
             raise RuntimeError(f"view({to}) takes a last dimension of pairs, got {tuple(input.shape)}")
         return view_as_complex(input.view(list(input.shape[:-1]) + [input.shape[-1] // 2, 2]))
     raise NotImplementedError(f"view({to}) of {input.dtype} is not supported")
-
-
-def permute_copy(input, dims):
-    return input.permute(dims).clone()
 
 
 def adjoint(input):
@@ -794,10 +791,15 @@ for _name in list(_PARTS) + """
         conj conj_physical resolve_conj resolve_neg is_conj is_complex is_floating_point isreal abs absolute angle add
         sub mul div neg positive multiply divide true_divide subtract negative addcmul reciprocal square sgn exp
         log sqrt rsqrt sin cos pow eq ne not_equal isnan isinf isfinite isclose allclose equal all any
-        count_nonzero masked_fill sum mean norm matmul mm bmm mv dot vdot outer numel view adjoint to type
+        count_nonzero sum mean norm matmul mm bmm mv dot vdot outer numel view adjoint to type
         type_as copy_ fill_ zero_ add_ sub_ mul_ div_ new_zeros new_ones new_empty""".split():
     setattr(Tensor, _name, globals()[_name])
-Tensor.cfloat, Tensor.cdouble = lambda x: to(x, complex64), lambda x: to(x, complex128)
+from torch import _complex_more
+for _name, _function in _complex_more.names().items():
+    globals()[_name] = _function
+Tensor.cfloat = lambda x, memory_format=None: to(x, complex64)
+Tensor.cdouble = lambda x, memory_format=None: to(x, complex128)
+Tensor.where = lambda x, condition, other: where(condition, x, other)
 
 
 def save(obj, f):

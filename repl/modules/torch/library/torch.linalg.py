@@ -1,4 +1,5 @@
 """torch.linalg: norms, products, and small matrices solved."""
+import functools
 import math
 
 import torch
@@ -10,6 +11,20 @@ _lazily = _kiln.lazily
 
 class LinAlgError(RuntimeError):
     """Of a matrix that cannot be inverted or factorised."""
+
+
+def _for_complex(function):
+    """A function that torch._complex has for complex matrices."""
+    name = function.__name__
+
+    @functools.wraps(function)
+    def called(*args, **kwargs):
+        if any(isinstance(x, torch.Tensor) and x.is_complex() for x in args + tuple(kwargs.values())):
+            from torch import _complex
+            return getattr(_complex, name)(*args, **kwargs)
+        return function(*args, **kwargs)
+
+    return called
 
 
 def norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
@@ -27,6 +42,14 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
 
 @_lazily
 def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
+    if A.is_complex() and dtype is None:
+        if ord in ("nuc", 2, -2):
+            S = svdvals(A.movedim(tuple(dim), (-2, -1)))
+            out = S.sum(-1) if ord == "nuc" else S[..., 0 if ord > 0 else -1]
+            for d in sorted(_tensor._dims(dim, A.ndim)) if keepdim else ():
+                out = out.unsqueeze(d)
+            return out
+        return matrix_norm(A.abs(), ord, dim, keepdim)
     if A.ndim < 2 or not A.is_floating_point():
         raise RuntimeError(f"matrix_norm() of {A.dtype} {tuple(A.shape)}: it takes matrices of floats")
     rows, columns = _tensor._dims(dim, A.ndim)
@@ -79,9 +102,10 @@ def multi_dot(tensors):
     return product(0, n - 1).reshape(shape)
 
 
+@_for_complex
 def matrix_power(A, n):
-    if A.ndim < 2 or A.shape[-1] != A.shape[-2] or not A.is_floating_point():
-        raise RuntimeError(f"matrix_power() of {A.dtype} {tuple(A.shape)}: it takes square matrices of floats")
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2] or A.dtype is torch.bool:
+        raise RuntimeError(f"matrix_power() of {A.dtype} {tuple(A.shape)}: it takes square matrices of numbers")
     if n < 0:
         return matrix_power(inv(A), -n)
     if n == 0:
@@ -97,12 +121,14 @@ def matrix_power(A, n):
     return out
 
 
+@_for_complex
 def cross(input, other, *, dim=-1):
     if input.ndim != other.ndim:
         raise RuntimeError("cross() takes tensors of as many dimensions")
     return _cross(input, other, dim)
 
 
+@_for_complex
 @_lazily
 def vecdot(x, y, *, dim=-1):
     if not x.is_floating_point() or x.dtype != y.dtype:
@@ -134,12 +160,14 @@ def _summed_to(g, shape):
 # algorithmic differentiation". They are made of the functions themselves, so that they have gradients too.
 
 
+@_for_complex
 def det(A):
     from torch import _small_matrices
     value = _small_matrices.eliminated(A.detach(), None, "det()")[1]
     return _ruled(value, lambda g, A: ((g * det(A))[..., None, None] * inv(A).mT, ), A)
 
 
+@_for_complex
 def slogdet(A):
     """(sign, logarithm of the absolute value) of determinants, which themselves may be too large or small for floats."""
     from torch import _large_matrices, _small_matrices
@@ -150,11 +178,12 @@ def slogdet(A):
     return return_types.linalg_slogdet((_large_matrices.sign(factors, pivots), logs))
 
 
+@_for_complex
 def solve(A, B, *, left=True):
-    return _solved(A, B, left, True)
+    return _solved(A, B, left, True, B.ndim == 1 or A.ndim - 1 == B.ndim and B.shape == A.shape[:-1])
 
 
-def _solved(A, B, left, checks):
+def _solved(A, B, left, checks, vector=False):
     from torch import _small_matrices
     if not left:
         return _solved(A.mT, B.mT, True, checks).mT
@@ -176,12 +205,14 @@ def _solve_rule(g, A, b):
     return -(back @ solve(A, b).mT), back
 
 
+@_for_complex
 def inv(A):
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
         raise RuntimeError(f"inv() of {tuple(A.shape)}: it takes square matrices")
-    return solve(A, torch.eye(A.shape[-1], dtype=A.dtype, device=A.device))
+    return _solved(A, torch.eye(A.shape[-1], dtype=A.dtype, device=A.device), True, True)
 
 
+@_for_complex
 def cholesky(A, *, upper=False):
     from torch import _small_matrices
     out = _ruled(_small_matrices.cholesky(A.detach()), _cholesky_rule, A)
@@ -257,6 +288,7 @@ def eigh(A, UPLO="L"):
     return return_types.linalg_eigh((_ruled(values, of_values, A), _ruled(vectors, of_vectors, A)))
 
 
+@_for_complex
 def eigvalsh(A, UPLO="L"):
     return eigh(A, UPLO)[0]
 
@@ -313,19 +345,39 @@ def svd(A, full_matrices=True):
     return return_types.linalg_svd((U, S, V.mT))
 
 
+@_for_complex
 def svdvals(A):
     return _thin_svd(A)[1]
 
 
+def _each(bound):
+    """A tolerance beside singular values: a tensor is one for each matrix."""
+    return bound.unsqueeze(-1) if isinstance(bound, torch.Tensor) else bound
+
+
 def _significant(S, shape, atol, rtol):
     """Which singular values count."""
-    least = S[..., :1] * (max(shape[-2:]) * torch.finfo(S.dtype).eps if rtol is None else rtol)
-    return S > (least if atol is None else torch.maximum(least, torch.full_like(least, atol)))
+    least = S[..., :1] * (max(shape[-2:]) * torch.finfo(S.dtype).eps if rtol is None else _each(rtol))
+    if atol is None:
+        return S > least
+    return S > torch.maximum(least, torch.zeros_like(least) + _each(atol))
 
 
-def pinv(A, *, atol=None, rtol=None, hermitian=False):
+def _parts(A, hermitian):
+    """U, S and V of A = U diag(S) Vᵀ: of symmetric matrices by their eigenvalues, of the lower triangle."""
+    if not hermitian:
+        return _thin_svd(A)
+    values, vectors = eigh(A)
+    S, order = values.abs().sort(dim=-1, descending=True)
+    V = vectors.gather(-1, order.unsqueeze(-2).expand(vectors.shape))
+    return V * values.gather(-1, order).sgn().unsqueeze(-2), S, V
+
+
+@_for_complex
+def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None):
     """Moore's and Penrose's inverse."""
-    U, S, V = _thin_svd(A)
+    rtol = rcond if rtol is None else rtol
+    U, S, V = _parts(A, hermitian)
     kept = _significant(S.detach(), A.shape, atol, 0.0 if rtol is None and atol is not None else rtol)
     inverse = torch.where(kept, 1 / torch.where(kept, S, 1.0), 0.0)
     return (V * inverse.unsqueeze(-2)) @ U.mT
@@ -481,9 +533,17 @@ def solve_ex(A, B, *, left=True, check_errors=False):
     info = lu_factor_ex(A.detach()).info
     if check_errors and not A.is_cuda and bool((info != 0).any()):
         raise LinAlgError("torch.linalg.solve: The solver failed because the input matrix is singular.")
-    return return_types.linalg_solve_ex((_solved(A, B, left, False), info))
+    return info
 
 
+def solve_ex(A, B, *, left=True, check_errors=False):
+    """Without an error for a singular matrix: `info` has the first pivot that is 0."""
+    info = _singular(A, check_errors)
+    vector = B.ndim == 1 or A.ndim - 1 == B.ndim and B.shape == A.shape[:-1]
+    return return_types.linalg_solve_ex((_solved(A, B, left, False, vector), info))
+
+
+@_for_complex
 def matrix_exp(A):
     from torch import _triangles
 
@@ -517,10 +577,13 @@ def householder_product(A, tau):
 @_lazily
 def vander(x, N=None):
     """Powers of the elements, from 0 on, as columns."""
-    if x.ndim < 1 or N is not None and N <= 1:
-        raise RuntimeError(f"linalg.vander: N must be greater than 1 and x have dimensions, got {N} and "
-                           f"{tuple(x.shape)}")
+    if N is not None and N <= 1:
+        raise RuntimeError(f"linalg.vander: N must be greater than 1, got {N}")
+    x = x.reshape(1) if x.ndim == 0 else x
     count = x.shape[-1] if N is None else N
+    if x.is_complex():
+        return torch.cat([torch.ones_like(x).unsqueeze(-1), x.unsqueeze(-1).expand(list(x.shape) + [count - 1])],
+                         -1).cumprod(-1)
     x = x.long() if x.dtype is torch.bool or not x.is_floating_point() else x
     return x.unsqueeze(-1) ** torch.arange(count, dtype=x.dtype, device=x.device)
 
