@@ -45,6 +45,13 @@ def lu(A, pivot=True, get_infos=False):
     return (LU, pivots, info) if get_infos else (LU, pivots)
 
 
+def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
+    P, L, U = torch.linalg._unpacked(LU_data, LU_pivots)
+    none = LU_data.new_empty(0)
+    return torch.return_types.lu_unpack((P if unpack_pivots else none, L if unpack_data else none,
+                                         U if unpack_data else none))
+
+
 def lu_solve(input, LU_data, LU_pivots):
     return torch.linalg.lu_solve(LU_data, LU_pivots, input)
 

@@ -125,6 +125,10 @@ def matrix_power(A, n):
 def cross(input, other, *, dim=-1):
     if input.ndim != other.ndim:
         raise RuntimeError("cross() takes tensors of as many dimensions")
+    d = _tensor._dim(dim, input.ndim)
+    if input.ndim == 0 or input.shape[d] != 3 or other.shape[d] != 3:
+        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3, got {tuple(input.shape)} and "
+                           f"{tuple(other.shape)}")
     return _cross(input, other, dim)
 
 
@@ -187,7 +191,6 @@ def _solved(A, B, left, checks, vector=False):
     from torch import _small_matrices
     if not left:
         return _solved(A.mT, B.mT, True, checks).mT
-    vector = B.ndim == 1 or A.ndim - 1 == B.ndim and B.shape == A.shape[:-1]
     b = B.unsqueeze(-1) if vector else B
     if A.dtype != B.dtype or A.ndim < 2 or b.shape[-2] != A.shape[-1]:
         raise RuntimeError(f"solve() of {A.dtype} {tuple(A.shape)} and {B.dtype} {tuple(B.shape)}")
@@ -383,8 +386,10 @@ def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None):
     return (V * inverse.unsqueeze(-2)) @ U.mT
 
 
-def matrix_rank(A, *, atol=None, rtol=None, hermitian=False):
-    S = svdvals(A.detach())
+def matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None):
+    if tol is not None:  # the older way to say atol
+        atol, rtol = tol, 0.0
+    S = _parts(A.detach(), hermitian)[1]
     return _significant(S, A.shape, atol, 0.0 if rtol is None and atol is not None else rtol).sum(-1)
 
 
@@ -404,7 +409,8 @@ def lstsq(A, B, rcond=None, *, driver=None):
     m, n = A.shape[-2:]
     full = m > n
     residuals = (A @ X - B).square().sum(-2) if full else A.new_empty(0)
-    return return_types.linalg_lstsq((X, residuals, matrix_rank(A, rtol=rcond), A.new_empty(0)))
+    values = svdvals(A.detach()) if driver in ("gelss", "gelsd") else A.new_empty(0)
+    return return_types.linalg_lstsq((X, residuals, matrix_rank(A, rtol=rcond), values))
 
 
 # --- triangles
@@ -524,12 +530,12 @@ def cholesky_ex(A, *, upper=False, check_errors=False):
 
 
 def inv_ex(A, *, check_errors=False):
-    result, info = solve_ex(A, torch.eye(A.shape[-1], dtype=A.dtype, device=A.device), check_errors=check_errors)
+    info = _singular(A, check_errors)
+    result = _solved(A, torch.eye(A.shape[-1], dtype=A.dtype, device=A.device), True, False)
     return return_types.linalg_inv_ex((result, info))
 
 
-def solve_ex(A, B, *, left=True, check_errors=False):
-    """Without an error for a singular matrix: `info` has the first pivot that is 0."""
+def _singular(A, check_errors):
     info = lu_factor_ex(A.detach()).info
     if check_errors and not A.is_cuda and bool((info != 0).any()):
         raise LinAlgError("torch.linalg.solve: The solver failed because the input matrix is singular.")
