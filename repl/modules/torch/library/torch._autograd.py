@@ -99,6 +99,11 @@ class set_grad_enabled(torch.set_grad_enabled):
     pass
 
 
+def once_differentiable(fn):
+    """A backward() that is written for one derivative; what it computes is recorded all the same."""
+    return fn
+
+
 def Variable(data, requires_grad=False, volatile=False):
     """The tensor itself: since PyTorch 0.4 they are the same."""
     if requires_grad:

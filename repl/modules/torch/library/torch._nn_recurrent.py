@@ -71,7 +71,7 @@ class _Recurrent(_Uniform):
         return states
 
 
-class _Layers(_Recurrent):
+class RNNBase(_Recurrent):
     def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0,
                  bidirectional=False, device=None, dtype=None):
         super().__init__()
@@ -149,21 +149,21 @@ class _Layers(_Recurrent):
         return text
 
 
-class RNN(_Layers):
+class RNN(RNNBase):
     def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", *args, **kwargs):
         super().__init__(input_size, hidden_size, num_layers, *args, **kwargs)
         self._set_nonlinearity(nonlinearity)
 
 
-class GRU(_Layers):
+class GRU(RNNBase):
     gates, step = 3, _gru
 
 
-class LSTM(_Layers):
+class LSTM(RNNBase):
     gates, states, step = 4, 2, _lstm
 
 
-class _Cell(_Recurrent):
+class RNNCellBase(_Recurrent):
     def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
         super().__init__()
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
@@ -182,17 +182,17 @@ class _Cell(_Recurrent):
         return text + ("" if self.nonlinearity == "tanh" else f", nonlinearity={self.nonlinearity}")
 
 
-class RNNCell(_Cell):
+class RNNCell(RNNCellBase):
     def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None):
         super().__init__(input_size, hidden_size, bias, device, dtype)
         self._set_nonlinearity(nonlinearity)
 
 
-class GRUCell(_Cell):
+class GRUCell(RNNCellBase):
     gates, step = 3, _gru
 
 
-class LSTMCell(_Cell):
+class LSTMCell(RNNCellBase):
     gates, states, step = 4, 2, _lstm
 
 

@@ -268,4 +268,55 @@ assert x.sum(axis=0).tolist() == [3, 5, 7] and x.mean(axis=1, keepdims=True).tol
 assert torch.max(x, axis=1)[1].tolist() == [2, 2] and x.argmax(axis=0).tolist() == [1, 1, 1]
 raises(TypeError, lambda: x.sum(dim=0, axis=0))
 assert torch.ones(2, dtype=float).dtype is torch.float64 and x.to(float).dtype is torch.float64
+
+# Names of PyTorch's own modules, as models import them.
+from torch.autograd.function import Function, once_differentiable
+from torch.distributions.multivariate_normal import MultivariateNormal
+from torch.distributions.utils import broadcast_all
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.conv import _ConvNd
+from torch.nn.modules.utils import _ntuple, _pair, _reverse_repeat_tuple
+from torch.nn.parameter import Parameter
+from torch.nn.utils.clip_grad import clip_grad_norm_
+from torch.optim.adamw import AdamW
+
+assert issubclass(torch.nn.BatchNorm2d, _BatchNorm) and isinstance(torch.nn.Conv1d(1, 1, 1), _ConvNd)
+assert _pair(3) == (3, 3) and _pair([1, 2]) == (1, 2) and _ntuple(5)(0) == (0,) * 5
+assert _reverse_repeat_tuple((1, 2), 2) == (2, 2, 1, 1)
+assert [t.tolist() for t in broadcast_all(1.0, torch.zeros(2))] == [[1, 1], [0, 0]]
+raises(ValueError, lambda: broadcast_all("a", 1.0))
+
+
+@torch.jit.script
+def doubled(t):
+    return t * 2
+
+
+@torch.jit.ignore(drop=True)
+def ignored(t):
+    return t
+
+
+@torch.compiler.disable
+def added(t):
+    return t + 1
+
+
+assert doubled(x).equal(x * 2) and ignored(x) is x and added(x).equal(x + 1)
+assert torch.jit.trace(doubled, x) is doubled and not torch.jit.is_tracing() and torch.version.hip is None
+
+# Eigenvectors of what is not symmetric, of equal eigenvalues and of pairs too.
+waves = (torch.arange(36, dtype=torch.float64).reshape(6, 6) * 0.7391).sin()
+for A in (torch.eye(3).double(), torch.zeros(2, 2).double(), waves, waves * 1e150, waves.triu(), waves[:5, 1:] + waves.T[1:, :5],
+          torch.tensor([[2.0, 1, 0], [0, 2, 1], [0, 0, 2]], dtype=torch.float64), torch.complex(waves, waves.T),
+          torch.stack([waves, waves.T])):
+    values, vectors = torch.linalg.eig(A)
+    away = torch.as_tensor(A, dtype=torch.complex128) @ vectors - vectors * values.unsqueeze(-2)
+    assert float(away.abs().max()) <= 1e-13 * max(1e-300, float(A.abs().max())), A
+    assert float((vectors.abs().square().sum(-2) - 1).abs().max()) < 1e-12, A
+    if not A.is_complex():  # real ones are real, the others conjugate pairs
+        imag = values.imag.flatten().sort().values
+        assert imag.equal(-imag.flip(0)), values
+raises(NotImplementedError, lambda: torch.linalg.eig(torch.eye(2).requires_grad_()))
+raises(RuntimeError, lambda: torch.arange(0, 1, 0.25, dtype=torch.int64))  # a step of 0
 print("ok")

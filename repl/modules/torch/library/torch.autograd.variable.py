@@ -1,0 +1,2 @@
+"""torch.autograd.variable."""
+from torch.autograd import Variable

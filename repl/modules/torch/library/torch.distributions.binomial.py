@@ -1,0 +1,2 @@
+"""torch.distributions.binomial."""
+from torch.distributions import Binomial

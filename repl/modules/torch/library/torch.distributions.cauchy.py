@@ -1,0 +1,2 @@
+"""torch.distributions.cauchy."""
+from torch.distributions import Cauchy

@@ -1,0 +1,2 @@
+"""torch.distributions.chi2."""
+from torch.distributions import Chi2

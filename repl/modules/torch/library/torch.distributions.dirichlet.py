@@ -1,0 +1,2 @@
+"""torch.distributions.dirichlet."""
+from torch.distributions import Dirichlet

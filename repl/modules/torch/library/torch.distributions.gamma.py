@@ -1,0 +1,2 @@
+"""torch.distributions.gamma."""
+from torch.distributions import Gamma

@@ -1,0 +1,2 @@
+"""torch.distributions.geometric."""
+from torch.distributions import Geometric

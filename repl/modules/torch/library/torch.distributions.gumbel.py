@@ -1,0 +1,2 @@
+"""torch.distributions.gumbel."""
+from torch.distributions import Gumbel

@@ -1,0 +1,2 @@
+"""torch.distributions.half_cauchy."""
+from torch.distributions import HalfCauchy

@@ -1,0 +1,2 @@
+"""torch.distributions.half_normal."""
+from torch.distributions import HalfNormal

@@ -1,0 +1,2 @@
+"""torch.distributions.kl."""
+from torch.distributions import kl_divergence, register_kl

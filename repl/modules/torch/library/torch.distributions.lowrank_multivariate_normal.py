@@ -1,0 +1,2 @@
+"""torch.distributions.lowrank_multivariate_normal."""
+from torch.distributions import LowRankMultivariateNormal

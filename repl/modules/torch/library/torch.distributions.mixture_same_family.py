@@ -1,0 +1,2 @@
+"""torch.distributions.mixture_same_family."""
+from torch.distributions import MixtureSameFamily

@@ -1,0 +1,2 @@
+"""torch.distributions.multinomial."""
+from torch.distributions import Multinomial

@@ -1,0 +1,2 @@
+"""torch.distributions.multivariate_normal."""
+from torch.distributions import MultivariateNormal

@@ -1,0 +1,2 @@
+"""torch.distributions.negative_binomial."""
+from torch.distributions import NegativeBinomial

@@ -1,0 +1,2 @@
+"""torch.distributions.pareto."""
+from torch.distributions import Pareto

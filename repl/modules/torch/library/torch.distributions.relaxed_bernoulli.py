@@ -1,0 +1,2 @@
+"""torch.distributions.relaxed_bernoulli."""
+from torch.distributions import RelaxedBernoulli

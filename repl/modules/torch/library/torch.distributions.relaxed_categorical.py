@@ -1,0 +1,2 @@
+"""torch.distributions.relaxed_categorical."""
+from torch.distributions import RelaxedOneHotCategorical

@@ -1,0 +1,2 @@
+"""torch.distributions.studentT."""
+from torch.distributions import StudentT

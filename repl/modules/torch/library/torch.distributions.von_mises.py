@@ -1,0 +1,2 @@
+"""torch.distributions.von_mises."""
+from torch.distributions import VonMises

@@ -1,0 +1,2 @@
+"""torch.distributions.weibull."""
+from torch.distributions import Weibull

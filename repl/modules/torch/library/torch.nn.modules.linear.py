@@ -1,0 +1,2 @@
+"""torch.nn.modules.linear."""
+from torch.nn import Bilinear, Identity, LazyLinear, Linear

@@ -1,0 +1,2 @@
+"""torch.nn.modules.module."""
+from torch.nn import Module

@@ -1,0 +1,2 @@
+"""torch.nn.modules.normalization."""
+from torch.nn import GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm

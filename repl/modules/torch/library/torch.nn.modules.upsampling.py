@@ -1,0 +1,2 @@
+"""torch.nn.modules.upsampling."""
+from torch.nn import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d

@@ -1,0 +1,2 @@
+"""torch.nn.parameter."""
+from torch.nn import Buffer, Parameter

@@ -1,0 +1,2 @@
+"""torch.optim.adadelta."""
+from torch.optim import Adadelta

@@ -1,0 +1,2 @@
+"""torch.optim.adagrad."""
+from torch.optim import Adagrad

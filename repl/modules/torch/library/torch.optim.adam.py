@@ -1,0 +1,2 @@
+"""torch.optim.adam."""
+from torch.optim import Adam

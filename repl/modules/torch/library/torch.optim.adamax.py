@@ -1,0 +1,2 @@
+"""torch.optim.adamax."""
+from torch.optim import Adamax

@@ -1,0 +1,2 @@
+"""torch.optim.adamw."""
+from torch.optim import AdamW

@@ -1,0 +1,2 @@
+"""torch.optim.asgd."""
+from torch.optim import ASGD

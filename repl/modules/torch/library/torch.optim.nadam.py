@@ -1,0 +1,2 @@
+"""torch.optim.nadam."""
+from torch.optim import NAdam

@@ -1,0 +1,2 @@
+"""torch.optim.radam."""
+from torch.optim import RAdam

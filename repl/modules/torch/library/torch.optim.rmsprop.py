@@ -1,0 +1,2 @@
+"""torch.optim.rmsprop."""
+from torch.optim import RMSprop

@@ -1,0 +1,2 @@
+"""torch.optim.rprop."""
+from torch.optim import Rprop

@@ -1,0 +1,2 @@
+"""torch.optim.sgd."""
+from torch.optim import SGD

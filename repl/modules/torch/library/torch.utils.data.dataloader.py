@@ -1,0 +1,2 @@
+"""torch.utils.data.dataloader."""
+from torch.utils.data import DataLoader, default_collate
