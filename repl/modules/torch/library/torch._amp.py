@@ -50,6 +50,26 @@ def get_autocast_dtype(device_type):
     return now or (torch.bfloat16 if device_type == "cpu" else torch.float16)
 
 
+def get_autocast_gpu_dtype():
+    return get_autocast_dtype("cuda")
+
+
+def get_autocast_cpu_dtype():
+    return get_autocast_dtype("cpu")
+
+
+def is_autocast_cpu_enabled():
+    return is_autocast_enabled("cpu")
+
+
+def is_autocast_cache_enabled():
+    return True
+
+
+def clear_autocast_cache():
+    pass
+
+
 class GradScaler:
     """Multiplies losses, so that gradients in float16 do not vanish, and leaves out steps whose gradients are not
     finite. The scale halves then, and doubles after steps without."""

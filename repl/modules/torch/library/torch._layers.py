@@ -13,6 +13,35 @@ lazily = _kiln.lazily
 _wide, _along = _tensor._wide, _tensor._along
 
 
+# --- attention with projections
+
+
+class _Projections:
+    """What torch.nn.MultiheadAttention asks of itself, of tensors that are given to a function."""
+
+
+def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k,
+                                 bias_v, add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training=True,
+                                 key_padding_mask=None, need_weights=True, attn_mask=None,
+                                 use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None,
+                                 v_proj_weight=None, static_k=None, static_v=None, average_attn_weights=True,
+                                 is_causal=False):
+    from torch._nn_recurrent import MultiheadAttention
+    if static_k is not None or static_v is not None:
+        raise NotImplementedError("multi_head_attention_forward() takes no static_k and static_v")
+    if query.shape[-1] != embed_dim_to_check:
+        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {query.shape[-1]}")
+    m = _Projections()
+    m.embed_dim, m.num_heads, m.head_dim = embed_dim_to_check, num_heads, embed_dim_to_check // num_heads
+    m.kdim, m.vdim, m.batch_first, m.training = key.shape[-1], value.shape[-1], False, training
+    m.in_proj_weight = None if use_separate_proj_weight else in_proj_weight
+    m.q_proj_weight, m.k_proj_weight, m.v_proj_weight = q_proj_weight, k_proj_weight, v_proj_weight
+    m.in_proj_bias, m.bias_k, m.bias_v, m.add_zero_attn = in_proj_bias, bias_k, bias_v, add_zero_attn
+    m.dropout, m.out_proj = dropout_p, lambda x: torch.nn.functional.linear(x, out_proj_weight, out_proj_bias)
+    return MultiheadAttention.forward(m, query, key, value, key_padding_mask, need_weights, attn_mask,
+                                      average_attn_weights, is_causal)
+
+
 # --- convolutions
 
 

@@ -89,8 +89,24 @@ def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=F
                       requires_grad=requires_grad)
 
 
+def new(self, *args, device=None):
+    """A tensor of this dtype: of data, or of these sizes."""
+    if len(args) == 1 and not isinstance(args[0], (int, torch.Size)):
+        return torch.tensor(args[0], dtype=self.dtype, device=device or self.device)
+    sizes = args[0] if len(args) == 1 and not isinstance(args[0], int) else args
+    return torch.empty(tuple(sizes) if args else (0,), dtype=self.dtype, device=device or self.device)
+
+
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
     return torch.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+
+
+def cfloat(self, memory_format=None):
+    return self.to(torch.complex64)
+
+
+def cdouble(self, memory_format=None):
+    return self.to(torch.complex128)
 
 
 def unfold(self, dimension, size, step):
