@@ -44,6 +44,12 @@ class Distribution:
     def _extended_shape(self, sample_shape=()):
         return _size(sample_shape) + self._batch_shape + self._event_shape
 
+    @property
+    def support(self):
+        """The set of the draws (torch.distributions.constraints)."""
+        from torch.distributions import constraints
+        return constraints.of_distribution(self)
+
     def _missing(self, what):
         raise NotImplementedError(f"{type(self).__name__} has no {what}")
 
@@ -768,8 +774,10 @@ __all__ += [name for names in _LATER.values() for name in names]
 
 
 def __getattr__(name):
-    if name == "transforms":
-        return importlib.import_module("torch.distributions.transforms")
+    if name in ("constraint_registry", "constraints", "transforms"):
+        return importlib.import_module("torch.distributions." + name)
+    if name in ("biject_to", "transform_to"):
+        return getattr(importlib.import_module("torch.distributions.constraint_registry"), name)
     for module, names in _LATER.items():
         if name in names:
             return getattr(importlib.import_module(module), name)

@@ -373,6 +373,49 @@ class StickBreakingTransform(Transform):
         return tuple(shape[:-1]) + (shape[-1] - 1,)
 
 
+class CorrCholeskyTransform(Transform):
+    """Numbers as the Cholesky factor of a matrix of correlations: the rows of a lower triangle have length 1."""
+
+    domain_event_dim, codomain_event_dim = 1, 2
+
+    def _call(self, x):
+        eps = torch.finfo(x.dtype).eps
+        x = torch.tanh(x).clamp(min=-1 + eps, max=1 - eps)
+        n = self.forward_shape(x.shape)[-1]
+        below = torch.tril_indices(n, n, -1, device=x.device)
+        places = torch.zeros(n, n, dtype=torch.int64, device=x.device)
+        places[below[0], below[1]] = torch.arange(x.shape[-1], device=x.device)
+        r = x[..., places.reshape(-1)].reshape(list(x.shape[:-1]) + [n, n]).tril(-1)
+        left = (1 - r.square()).sqrt().cumprod(-1)  # what is left of a row's length
+        return (r + torch.eye(n, dtype=x.dtype, device=x.device)) * F.pad(left[..., :-1], [1, 0], value=1)
+
+    def _inverse(self, y):
+        left = 1 - (y * y).cumsum(-1)
+        n = y.shape[-1]
+        below = torch.tril_indices(n, n, -1, device=y.device)
+        taken = y[..., below[0], below[1]]
+        size = F.pad(left[..., :-1], [1, 0], value=1).tril(-1)[..., below[0], below[1]].sqrt()
+        t = taken / size
+        return (t.log1p() - (-t).log1p()) / 2
+
+    def log_abs_det_jacobian(self, x, y):
+        left = 1 - (y * y).cumsum(-1)
+        below = torch.tril_indices(y.shape[-1], y.shape[-1], -2, device=y.device)
+        stick = 0.5 * left[..., below[0], below[1]].log().sum(-1)
+        return stick - 2 * (x + F.softplus(-2 * x) - math.log(2.0)).sum(-1)
+
+    def forward_shape(self, shape):
+        n = round((0.25 + 2 * shape[-1]) ** 0.5 + 0.5)
+        if n * (n - 1) // 2 != shape[-1]:
+            raise ValueError("Input is not a flattened lower-diagonal number")
+        return tuple(shape[:-1]) + (n, n)
+
+    def inverse_shape(self, shape):
+        if len(shape) < 2 or shape[-1] != shape[-2]:
+            raise ValueError("Input is not square")
+        return tuple(shape[:-2]) + (shape[-1] * (shape[-1] - 1) // 2,)
+
+
 class LowerCholeskyTransform(Transform):
     """A matrix as a lower triangle with a positive diagonal."""
 
