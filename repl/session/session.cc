@@ -14,6 +14,7 @@
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/triton/kernel.h"
 #include "repl/modules/triton/launch_state.h"
+#include "repl/script/interp/docstring.h"
 #include "repl/script/interp/interp.h"
 #include "repl/session/describe.h"
 #include "repl/session/guarded.h"
@@ -98,6 +99,7 @@ Status Session::run(std::string text, std::string file_name, Mode mode) {
   LaunchFinder(launches_).visit(module->body);
   // A text of the prompt has no file, and Python's prompt has no __file__ either.
   if (mode == Mode::kFile && !file_name.starts_with('<')) interp_->add_builtin("__file__", Value::str(file_name));
+  if (mode == Mode::kFile) interp_->add_builtin("__doc__", docstring_of(module->body));
   KILN_TRY(auto program, resolve(std::move(module), interp_->globals()));
   return guarded(*interp_, [&] {
     interp_->run(program, shown_in(mode));

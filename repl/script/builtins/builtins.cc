@@ -660,6 +660,7 @@ void install_builtins(Interp& in) {
   install_slice_methods(in);
   install_iterator_methods(in);
   in.add_builtin("__name__", Value::str("__main__"));
+  in.add_builtin("__doc__", Value::none());
 }
 
 }  // namespace kiln::script

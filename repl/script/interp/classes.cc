@@ -1,6 +1,7 @@
 // The class statement, and type() with three arguments.
 #include <algorithm>
 
+#include "repl/script/interp/docstring.h"
 #include "repl/script/interp/interp.h"
 #include "repl/script/value/classes.h"
 
@@ -183,9 +184,7 @@ void Interp::exec_class(const ClassDef& s, Frame& f) {
   Table members;
   members.set("__module__", Value::str(f.program.globals->module));
   members.set("__qualname__", Value::str(body.code.qualified_name));
-  const auto* first = s.body.empty() ? nullptr : dyn_as<ExprStmt>(s.body[0].get());
-  const auto* doc = first ? dyn_as<ConstantExpr>(first->value.get()) : nullptr;
-  if (doc && std::holds_alternative<std::string>(doc->value)) members.set("__doc__", Value::of(doc->value));
+  if (Value doc = docstring_of(s.body); !doc.is_none()) members.set("__doc__", std::move(doc));
   for (size_t i = 0; i < body.code.slot_names.size(); ++i) {
     Value v = body.slots[i];
     if (auto* c = v.get<Cell>()) v = c->value;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler/parse/parser.h"
+#include "repl/script/interp/docstring.h"
 #include "repl/script/interp/missing_name.h"
 
 namespace kiln::script {
@@ -112,6 +113,7 @@ Ref<ModuleObject> Interp::import_source(std::string_view path) {
   set("__file__", source->file);
   auto module = take(parse::parse_module(SourceText::make(source->file, std::move(source->text))));
   auto made = make<ScriptModule>(std::string(path), globals);
+  globals[globals.index("__doc__")].value = docstring_of(module->body);
   made->program = take(resolve(std::move(module), globals));
   // Known before it runs, as in Python: modules that import one another see what has run so far.
   modules_.emplace(path, made);
@@ -144,6 +146,7 @@ Value Interp::reload_module(const Value& v) {
   std::optional<ModuleSource> source = find_source_(*this, module->path);
   if (!source) fail_as("ModuleNotFoundError", "spec not found for the module '{}'", module->path);
   auto text = take(parse::parse_module(SourceText::make(source->file, std::move(source->text))));
+  script->globals[script->globals.index("__doc__")].value = docstring_of(text->body);
   script->replaced.push_back(std::exchange(script->program, take(resolve(std::move(text), script->globals))));
   run_module(*script->program);
   return v;

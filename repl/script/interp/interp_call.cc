@@ -7,6 +7,7 @@
 
 #include "kiln/interrupt.h"
 #include "repl/script/builtins/builtins.h"
+#include "repl/script/interp/docstring.h"
 #include "repl/script/interp/function_generator.h"
 #include "repl/script/interp/interp.h"
 #include "repl/script/value/classes.h"
@@ -111,11 +112,7 @@ std::optional<Value> Function::attribute(Interp&, std::string_view attribute) {
         named->table.set((*params)[i].name, defaults[i]);
     return named->table.size() == 0 ? Value::none() : Value(named);
   }
-  if (attribute == "__doc__") {
-    const auto* first = def && !def->body.empty() ? dyn_as<ExprStmt>(def->body[0].get()) : nullptr;
-    const auto* text = first ? dyn_as<ConstantExpr>(first->value.get()) : nullptr;
-    return text && std::holds_alternative<std::string>(text->value) ? Value::of(text->value) : Value::none();
-  }
+  if (attribute == "__doc__") return def ? docstring_of(def->body) : Value::none();
   return std::nullopt;
 }
 
