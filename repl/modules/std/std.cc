@@ -11,6 +11,7 @@
 #include "repl/modules/modules.h"
 #include "repl/modules/std/std.h"
 #include "repl/script/builtins/builtins.h"
+#include "repl/script/interp/loaded_modules.h"
 #include "repl/script/value/classes.h"
 #include "support/environment.h"
 
@@ -563,7 +564,7 @@ void fill_sys(Interp& in, ModuleObject& m) {
   m.members.set("version", Value::str("3.11.0 (Kiln)"));
   m.members.set("executable", Value::str("kiln"));
   m.members.set("byteorder", Value::str("little"));
-  m.members.set("modules", make<Dict>());
+  m.members.set("modules", Value(loaded_modules(in)));
   m.members.set("stdin", standard_input(in));
   m.members.set("__stdin__", standard_input(in));
   m.members.set("float_info", float_info());

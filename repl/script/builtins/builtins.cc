@@ -643,6 +643,23 @@ void add_functions(ModuleObject& module, std::span<const NativeDef> defs) {
   }
 }
 
+namespace {
+
+Value make_method(Interp& in, NativeArgs& a) {
+  if (!a[0].get<Function>() && !a[0].get<Native>() && !in.find_attribute(a[0], "__call__"))
+    in.fail(ErrorKind::kType, "first argument must be callable");
+  if (a[1].is_none()) in.fail(ErrorKind::kType, "instance must not be None");
+  return make<BoundMethod>(a[1], a[0]);
+}
+
+Value make_module(Interp& in, NativeArgs& a) {
+  auto module = make<ModuleObject>(in.to_text(a[0], "a module's name"));
+  module->members.set("__doc__", a[1].missing() ? Value::none() : a[1]);
+  return module;
+}
+
+}  // namespace
+
 void install_builtins(Interp& in) {
   in.add_builtins(kBuiltins);
   in.add_methods({Kind::kRange, kRangeMethods});
@@ -650,6 +667,14 @@ void install_builtins(Interp& in) {
                                        "range(stop), range(start, stop) or range(start, stop, step)"};
   in.type_of(Kind::kRange)->constructor = make<Native>(kRange);
   in.add_builtin("range", in.type_of(Kind::kRange));
+  // types.MethodType
+  static constexpr NativeDef kMethod = {"method(function, instance)", make_method,
+                                        "the function, called with instance"};
+  in.type_of(Kind::kBoundMethod)->constructor = make<Native>(kMethod);
+  // types.ModuleType
+  static constexpr NativeDef kModule = {"module(name, doc=None)", make_module,
+                                        "a module of that name, without contents"};
+  in.type_of(Kind::kModule)->constructor = make<Native>(kModule);
   install_types(in);
   install_complex(in);
   install_number_methods(in);

@@ -5,6 +5,7 @@
 
 #include "compiler/parse/parser.h"
 #include "repl/script/interp/docstring.h"
+#include "repl/script/interp/loaded_modules.h"
 #include "repl/script/interp/missing_name.h"
 
 namespace kiln::script {
@@ -20,6 +21,8 @@ class ScriptModule : public ModuleObject {
   std::optional<Value> attribute(Interp& in, std::string_view name) override {
     Globals::Slot* slot = globals.find(name);
     if (slot && !slot->value.missing()) return slot->value;
+    // What Kiln sets of a program, as __name__ and __file__, stands among the built-in names.
+    if (slot && path == "__main__" && name.starts_with("__") && !slot->builtin.missing()) return slot->builtin;
     if (slot = globals.find("__getattr__"); slot && !slot->value.missing() && !name.starts_with("__"))
       return in.call(Value(slot->value), {Value::str(std::string(name))});
     return std::nullopt;
@@ -50,7 +53,19 @@ ScriptModule* loading(const Ref<ModuleObject>& m) {
   return script && script->loading ? script : nullptr;
 }
 
+/// The program is a module too; functions of libraries that look for tests in it ask for it by its name.
+struct LoadedModules {
+  explicit LoadedModules(Interp& in) : dict(make<Dict>()) {
+    auto main = make<ScriptModule>("__main__", in.globals());
+    main->loading = false;
+    dict->table.set("__main__", Value(main));
+  }
+  Ref<Dict> dict;
+};
+
 }  // namespace
+
+Ref<Dict> loaded_modules(Interp& in) { return in.state<LoadedModules>().dict; }
 
 std::string help_of_missing(ModuleHelp help, std::string_view module, std::string_view name,
                             const std::vector<std::string>& names) {
@@ -70,6 +85,10 @@ bool Interp::is_library_module(std::string_view path) const {
 Ref<ModuleObject> Interp::import_module(std::string_view path) {
   auto it = modules_.find(path);
   if (it != modules_.end()) return it->second;
+  const Ref<Dict> loaded = loaded_modules(*this);
+  // What a script has put there stands for the module.
+  if (const Value* known = loaded->table.find(path))
+    if (Ref<ModuleObject> module(known->get<ModuleObject>()); module) return module;
   Ref<ModuleObject> module = find_module_ ? find_module_(path) : Ref<ModuleObject>();
   const ModuleDef* def = nullptr;
   for (auto table : module_tables_)
@@ -79,6 +98,7 @@ Ref<ModuleObject> Interp::import_module(std::string_view path) {
   if (!module) module = make<ModuleObject>(std::string(path));
   // Known before it is filled: what fills it imports its submodules, and those look for their parent.
   modules_.emplace(path, module);
+  loaded->table.set(path, Value(module));
   if (def) def->fill(*this, *module);
   // `import a.b` also makes b an attribute of a.
   if (size_t dot = path.rfind('.'); dot != std::string_view::npos)
@@ -117,10 +137,12 @@ Ref<ModuleObject> Interp::import_source(std::string_view path) {
   made->program = take(resolve(std::move(module), globals));
   // Known before it runs, as in Python: modules that import one another see what has run so far.
   modules_.emplace(path, made);
+  loaded_modules(*this)->table.set(path, Value(made));
   try {
     run_module(*made->program);
   } catch (ScriptError&) {
     modules_.erase(std::string(path));
+    loaded_modules(*this)->table.erase(path);
     throw;
   }
   made->loading = false;

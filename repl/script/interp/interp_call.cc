@@ -105,6 +105,16 @@ std::optional<Value> Function::attribute(Interp&, std::string_view attribute) {
     return items.empty() ? Value::none() : Value(make<Tuple>(std::move(items)));
   }
   if (attribute == "__code__") return code_object(*this);
+  if (attribute == "__get__") {
+    // f.__get__(x) is what x.f gives of a method.
+    auto get = make<Opaque>("method-wrapper '__get__' of function object");
+    get->on_call = [self = Ref<Function>(this)](Interp& in, CallArgs& args) -> Value {
+      if (args.args.empty() || args.args.size() > 2 || !args.keywords.empty())
+        in.fail(ErrorKind::kType, "__get__() takes an instance, and its class or nothing");
+      return args.args[0].is_none() ? Value(self) : Value(make<BoundMethod>(args.args[0], Value(self)));
+    };
+    return Value(get);
+  }
   if (attribute == "__kwdefaults__") {
     auto named = make<Dict>();
     for (size_t i = 0; i < params->size(); ++i)

@@ -151,6 +151,7 @@ Value BoundMethod::call(Interp& in, CallArgs& args) {
 
 std::optional<Value> BoundMethod::attribute(Interp& in, std::string_view name) {
   if (name == "__self__") return self;
+  if (name == "__func__") return function;
   return in.find_attribute(function, name);
 }
 
