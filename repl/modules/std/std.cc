@@ -454,10 +454,33 @@ Value exc_info(Interp& in, NativeArgs&) {
   if (e.missing()) return make<Tuple>(std::vector<Value>{Value::none(), Value::none(), Value::none()});
   return make<Tuple>(std::vector<Value>{Value(in.type_of(e)), e, Value::none()});
 }
+/// Where a caught exception came from: (file, line, function, the line's text), outermost first.
+Value exception_places(Interp&, NativeArgs& a) {
+  auto out = make<List>();
+  const auto* exception = a[0].get<Instance>();
+  if (!exception || !exception->caught) return out;
+  const Diagnostic& report = exception->caught->report;
+  constexpr std::string_view kIn = "in ", kCalled = ", called from here";  // as stack_notes() says it
+  std::vector<std::pair<Place, std::string>> places = {{report.place, "<module>"}};
+  for (const Note& note : report.notes) {
+    if (!note.message.starts_with(kIn) || !note.message.ends_with(kCalled)) continue;
+    // The note names the function that its call led into.
+    places.back().second = note.message.substr(kIn.size(), note.message.size() - kIn.size() - kCalled.size());
+    places.emplace_back(note.place, "<module>");
+  }
+  for (size_t i = places.size(); i-- > 0;) {
+    const auto& [place, function] = places[i];
+    if (place.line == 0) continue;
+    out->items.push_back(make<Tuple>(std::vector<Value>{Value::str(place.file), Value::integer(place.line),
+                                                        Value::str(function), Value::str(place.text)}));
+  }
+  return out;
+}
 Value nothing(Interp&, NativeArgs&) { return Value::none(); }
 Value recursion_limit(Interp&, NativeArgs&) { return Value::integer(1000); }
 Value intern(Interp& in, NativeArgs& a) { return Value::str(in.to_text(a[0], "intern()'s text")); }
 constexpr NativeDef kSys[] = {
+    {"_places(exception)", exception_places, "where a caught exception came from, for traceback"},
     {"exc_info()", exc_info, "the exception whose handler runs: (type, exception, None)"},
     {"exit(code=0)", sys_exit, "ends the script"},
     {"getrecursionlimit()", recursion_limit, "calls end where the stack does, not at this number"},

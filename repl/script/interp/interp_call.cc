@@ -451,6 +451,11 @@ constexpr size_t kShownCalls = 6;
 namespace {
 /// In the text of a module that comes with Kiln.
 bool is_library(SourceRange range) { return range.text && range.text->file_name().starts_with(kLibraryFolder); }
+bool is_library(const Function& f) {
+  if (f.def) return is_library(f.def->range);
+  const ast::Body& text = f.program->module->body;
+  return std::any_of(text.begin(), text.end(), [](const auto& s) { return is_library(s->range); });
+}
 }  // namespace
 
 SourceRange Interp::blamed() const {
@@ -461,14 +466,21 @@ SourceRange Interp::blamed() const {
 }
 
 std::vector<Note> Interp::stack_notes() const {
-  std::vector<const Call*> calls;  // that the user wrote, outermost first
+  struct Step {
+    const Call* call;
+    const Function* function;  // where it led in what the user wrote: a library's function may have called that
+  };
+  std::vector<Step> calls;  // that the user wrote, outermost first
   size_t n = calls_.size();
   if (is_library(where_)) {
     while (n > 0 && is_library(calls_[n - 1].site)) --n;
     if (n > 0) --n;  // the place of the error itself
   }
   for (size_t i = 0; i < n; ++i)
-    if (!is_library(calls_[i].site)) calls.push_back(&calls_[i]);
+    if (!is_library(calls_[i].site))
+      calls.push_back({&calls_[i], calls_[i].function});
+    else if (!calls.empty() && calls_[i].function && !is_library(*calls_[i].function))
+      calls.back().function = calls_[i].function;
   std::vector<Note> notes;
   n = calls.size();
   for (size_t i = n; i-- > 0;) {
@@ -478,10 +490,10 @@ std::vector<Note> Interp::stack_notes() const {
       i = kShownCalls;
       continue;
     }
-    const Call& c = *calls[i];
-    notes.push_back({c.function ? fmt::format("in {}, called from here", c.function->name)
-                                : fmt::format("in the module {}, imported here", c.program->globals->module),
-                     place_of(c.site)});
+    const auto& [call, function] = calls[i];
+    notes.push_back({function ? fmt::format("in {}, called from here", function->name)
+                              : fmt::format("in the module {}, imported here", call->program->globals->module),
+                     place_of(call->site)});
   }
   return notes;
 }
