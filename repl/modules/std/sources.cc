@@ -37,23 +37,28 @@ constexpr NearestWay kNearestWays[] = {
     {"asyncio", "calls return when their work is queued: run them one after another"},
     {"click", "argparse reads the arguments"},
     {"concurrent", "a script has one thread; launches on several streams overlap"},
+    {"builtins", "the built-in functions by their names"},
     {"configparser", "json"},
     {"ctypes", "native code is reached from C++ (docs/embedding.md)"},
     {"cupy", "torch has the tensors: torch.empty(…, device='cuda')"},
     {"decimal", "ints of the smallest unit; round() and format(x, '.2f') of floats"},
     {"einops", "x.reshape, x.permute and torch.einsum"},
+    {"expecttest", "assert, with the expected text in the script"},
     {"fire", "argparse reads the arguments"},
     {"fractions", "ints: x.as_integer_ratio() gives a float's, math.gcd reduces them"},
+    {"hashlib", "hash() of values, or json.dumps(…) itself as a key"},
     {"jax", "torch has the tensors"},
     {"matplotlib", "triton.testing.perf_report draws plots and writes SVG files"},
     {"multiprocessing", "a script has one process: start kiln several times"},
     {"numpy", "torch has the tensors: torch.arange, torch.randn, t.tolist(); math has functions of single numbers"},
     {"pandas", "a list of dicts, and tabulate to print it"},
     {"pdb", "an error shows the calls that led to it; %run FILE at the prompt leaves the variables"},
+    {"parameterized", "pytest.mark.parametrize, or a loop with self.subTest(…)"},
     {"pickle", "json writes plain values, torch.save tensors"},
-    {"pytest", "assert, torch.testing.assert_close and a loop over the parameters"},
+    {"psutil", "os.cpu_count(); torch.cuda.memory_allocated() of a GPU"},
     {"queue", "collections.deque"},
     {"requests", "fetch files by the shell that starts kiln"},
+    {"rich", "print, and tabulate for tables"},
     {"scipy", "torch and math have the functions that kernels' files use most"},
     {"signal", "Ctrl-C is a KeyboardInterrupt"},
     {"struct", "int.from_bytes and to_bytes; x.view(dtype) of tensors"},
@@ -62,11 +67,12 @@ constexpr NearestWay kNearestWays[] = {
     {"torch.distributed", "a script has one process; several GPUs are devices of it: torch.device('cuda:1')"},
     {"torch.multiprocessing", "a script has one process: start kiln several times"},
     {"torch.sparse", "index_add_, scatter_add_ and x[places] of dense tensors"},
+    {"torch.utils.benchmark", "triton.testing.do_bench(function), or %bench at the prompt"},
     {"torchvision", "torch.randn makes inputs"},
-    {"tqdm", "print the progress"},
-    {"triton.experimental", "kernels of Gluon are written with triton.language (docs/language.md)"},
     {"transformers", "copy the kernel's shapes into the script"},
-    {"unittest", "assert, and torch.testing.assert_close"},
+    {"triton.experimental", "kernels of Gluon are written with triton.language (docs/language.md)"},
+    {"triton.profiler", "torch.profiler, kiln profile FILE, or %profile at the prompt"},
+    {"unittest.mock", "functions of one's own in place of others, set by setattr()"},
     {"urllib", "fetch files by the shell that starts kiln"},
     {"uuid", "random.getrandbits(128)"},
     {"weakref", "a value goes with its last reference; plain references hold it"},
@@ -134,7 +140,8 @@ ModuleObject::Text library_module(std::string_view path) {
 std::string help_without(std::string_view path, bool in_general) {
   // What a module lacks says nothing of the module: a script may have a queue.py of its own.
   for (const NearestWay& w : kNearestWays)
-    if (path == w.module || (in_general && path.starts_with(fmt::format("{}.", w.module))))
+    if (path == w.module || ((in_general || w.module.find('.') != std::string_view::npos) &&
+                             path.starts_with(fmt::format("{}.", w.module))))
       return fmt::format("help: Kiln runs without Python and has no {}: {}", w.module, w.way);
   if (!in_general) return "";
   return "help: Kiln runs without Python: it has modules of its own (docs/scripts.md), and imports .py files beside "

@@ -1,0 +1,1 @@
+"""packaging: the versions of packages."""

@@ -1,0 +1,2 @@
+"""tqdm.auto: the same bars."""
+from tqdm import tqdm, trange

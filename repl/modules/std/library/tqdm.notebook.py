@@ -1,0 +1,2 @@
+"""tqdm.notebook: the same bars."""
+from tqdm import tqdm, trange

@@ -1,0 +1,2 @@
+"""tqdm.std: the same bars."""
+from tqdm import tqdm, trange
