@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "support/notebook.h"
 #include "support/text_width.h"
 
 namespace kiln {
@@ -139,6 +140,7 @@ std::string wrapped(const std::string& text, int used, int columns, size_t inden
 
 std::string head(const Place& p) {
   if (!p.line) return {};
+  if (cell_place(p).cell) return fmt::format("{}, line {}: ", printable(p.file), p.line);
   return fmt::format("{}:{}:{}: ", printable(p.file), p.line, p.column);
 }
 

@@ -1,6 +1,10 @@
 #include "support/source.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "support/notebook.h"
 
 namespace kiln {
 
@@ -36,6 +40,22 @@ SourceRange cover(SourceRange a, SourceRange b) {
   return {a.text, std::min(a.begin, b.begin), std::max(a.end, b.end)};
 }
 
+namespace {
+
+/// Of a line in a notebook's text: which cell it is in, and which line of it.
+void count_from_cell(Place& p, const SourceText& text) {
+  if (!p.file.ends_with(".ipynb")) return;
+  for (int at = p.line - 1; at > 0; --at) {
+    const std::string_view line = text.line(at);
+    if (!line.starts_with(kCellMark)) continue;
+    p.file += fmt::format(", cell {}", line.substr(kCellMark.size()));
+    p.line -= at;
+    return;
+  }
+}
+
+}  // namespace
+
 Place place_of(SourceRange range) {
   Place p;
   if (!range.text) return p;
@@ -46,6 +66,7 @@ Place place_of(SourceRange range) {
   int last = static_cast<int>(p.text.size()) + 1;
   p.end_column =
       std::clamp(p.column + static_cast<int>(range.end - range.begin), p.column + 1, std::max(last, p.column + 1));
+  count_from_cell(p, *range.text);
   return p;
 }
 

@@ -95,14 +95,15 @@ class TritonServer:
 
 
 def notebook_code(text):
-    """The code cells of a notebook, without what is IPython's."""
-    out = []
+    """A notebook's code without what is IPython's, and how many lines are before each code cell, of which the first is 1."""
+    out, before = [], [0]
     for cell in json.loads(text).get("cells", []):
         if cell.get("cell_type") == "code":
             lines = "".join(cell["source"]).split("\n")
             other = re.match(r"%%(?!time|capture|writefile|file)", lines[0])
+            before.append(len(out))
             out += ["# " + line if other else re.sub(r"^(\s*)([!%])", r"\1pass  # \2", line) for line in lines] + [""]
-    return "\n".join(out) + "\n"
+    return "\n".join(out) + "\n", before
 
 
 def written(text, cache):
@@ -118,10 +119,11 @@ def files_of(path, kernels, cache):
     """The kernels by the file that Triton is to import: the file itself, or what a string of it is written to."""
     text = open(path, errors="replace").read()
     if path.endswith(".ipynb"):
-        text = notebook_code(text)
+        text, before = notebook_code(text)
         path = written(text, cache)
     try:
         tree = ast.parse(text)
+        kernels = [dict(k, line=before[k.get("cell", 0)] + k.get("line", 0)) for k in kernels]
     except (SyntaxError, ValueError):
         return {path: kernels}
     strings = [n for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str) and "@" in n.value]

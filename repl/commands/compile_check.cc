@@ -17,6 +17,7 @@
 #include "repl/shell/files.h"
 #include "support/diag.h"
 #include "support/files.h"
+#include "support/notebook.h"
 
 namespace kiln::repl {
 
@@ -39,12 +40,14 @@ std::string reason_of(const Diagnostic& error) {
 struct Checked {
   std::string kernel;
   int line = 0;  // of its def
+  int cell = 0;  // of a notebook
   AssumedSignature assumed;
   Status status;
 };
 
 Checked attempt(const Function& f, const CompileArgs& args, const std::string& target, const Revision& revision) {
-  Checked out{f->name(), place_of(f->def->range).line, {}, {}};
+  const Place place = place_of(f->def->range);
+  Checked out{f->name(), place.line, cell_place(place).cell, {}, {}};
   out.status = [&]() -> Status {
     KILN_TRY(Specialisation special, specialise(*f, args, Evidence::kNamesToo, revision));
     out.assumed = std::move(special.assumed);
@@ -101,7 +104,9 @@ void put_json(const nlohmann::ordered_json& line) {
 }
 
 void print_json(const Checked& c, const std::string& target, const std::string& file) {
-  nlohmann::ordered_json line = {{"kernel", c.kernel}, {"line", c.line}, {"target", target}, {"ok", c.status.ok()}};
+  nlohmann::ordered_json line = {{"kernel", c.kernel}};
+  if (c.cell) line["cell"] = c.cell;
+  line.update({{"line", c.line}, {"target", target}, {"ok", c.status.ok()}});
   if (!file.empty()) line["file"] = file;
   if (!c.assumed.assumptions.empty()) line["assumed"] = c.assumed.assumptions;
   if (!c.status.ok()) line["error"] = nlohmann::ordered_json::parse(error_json(c.status.error()));

@@ -1,5 +1,7 @@
 #include "repl/commands/compile_texts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
@@ -7,6 +9,7 @@
 
 #include "compiler/ast/walk.h"
 #include "repl/shell/files.h"
+#include "support/notebook.h"
 
 namespace kiln::repl {
 
@@ -21,7 +24,8 @@ bool may_have_kernels(const std::string& text) {
 /// Cells under these magics run as Python.
 constexpr std::array<std::string_view, 5> kRunning = {"%%time", "%%timeit", "%%capture", "%%writefile", "%%file"};
 
-void add_cell(std::string& out, std::string_view cell) {
+void add_cell(std::string& out, std::string_view cell, int number) {
+  out += fmt::format("{}{}\n", kCellMark, number);
   bool other = false;
   if (cell.starts_with("%%")) {
     const std::string_view magic = cell.substr(0, cell.find_first_of(" \t\n"));
@@ -41,7 +45,6 @@ void add_cell(std::string& out, std::string_view cell) {
     out += '\n';
     cell.remove_prefix(std::min(end + 1, cell.size()));
   }
-  out += '\n';
 }
 
 Result<std::string> notebook_text(const std::string& path, const std::string& json) {
@@ -51,6 +54,7 @@ Result<std::string> notebook_text(const std::string& path, const std::string& js
     return with_note(error(ErrorKind::kSyntax, "{} is not a notebook: it has no cells", path),
                      "help: notebooks are read in the format of Jupyter, version 4");
   std::string out;
+  int number = 0;
   for (const nlohmann::json& cell : *cells) {
     if (!cell.is_object()) continue;
     const auto type = cell.find("cell_type"), source = cell.find("source");
@@ -61,7 +65,7 @@ Result<std::string> notebook_text(const std::string& path, const std::string& js
     if (source->is_array())
       for (const nlohmann::json& line : *source)
         if (line.is_string()) text += line.get<std::string>();
-    add_cell(out, text);
+    add_cell(out, text, ++number);
   }
   return out;
 }
@@ -84,8 +88,11 @@ std::vector<KernelText> kernel_texts(const ast::Module& module) {
         const auto* c = ast::dyn_as<ast::ConstantExpr>(&e);
         const auto* text = c && !c->is_bytes && &e != docstring ? std::get_if<std::string>(&c->value) : nullptr;
         if (!text || !may_have_kernels(*text)) return;
-        const auto line = static_cast<size_t>(std::max(1, place_of(e.range).line));
-        out.push_back({name, std::string(line - 1, '\n') + *text});
+        const Place place = place_of(e.range);
+        const int cell = cell_place(place).cell;
+        std::string before = cell ? fmt::format("{}{}\n", kCellMark, cell) : "";
+        before.append(static_cast<size_t>(std::max(0, place.line - 1)), '\n');
+        out.push_back({name, before + *text});
       });
   return out;
 }

@@ -16,9 +16,8 @@ struct KernelText {
 };
 std::vector<KernelText> kernel_texts(const ast::Module& module);
 
-/// A file's text, of a notebook (.ipynb) its code: its code cells in their order, an empty line between them. Lines for
-/// IPython
-/// (`%…`, `!…`) and cells for other programs (`%%bash`) are comments.
+/// A file's text, of a notebook (.ipynb) its code: its code cells in their order, each behind a line that marks it
+/// (support/notebook.h). Lines for IPython (`%…`, `!…`) and cells for other programs (`%%bash`) are comments.
 Result<std::string> read_source(const std::string& path);
 
 }  // namespace kiln::repl

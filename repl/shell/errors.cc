@@ -7,13 +7,18 @@
 
 #include "profiler/report/table.h"
 #include "repl/shell/options.h"
+#include "support/notebook.h"
 
 namespace kiln::repl {
 
 std::string error_json(const Diagnostic& d) {
   using nlohmann::ordered_json;
   auto with_place = [](ordered_json j, const Place& p) {
-    if (p.line > 0) j["file"] = p.file, j["line"] = p.line, j["column"] = p.column;
+    if (p.line <= 0) return j;
+    const CellPlace at = cell_place(p);
+    j["file"] = at.file;
+    if (at.cell) j["cell"] = at.cell;
+    j["line"] = p.line, j["column"] = p.column;
     return j;
   };
   ordered_json j = with_place({{"kind", name(d.kind)}, {"message", d.message}}, d.place);

@@ -6,7 +6,8 @@
 
 namespace kiln::repl {
 
-/// {"kind": …, "message": …, "file": …, "line": …, "column": …, "notes": […]} on one line, without its end.
+/// {"kind": …, "message": …, "file": …, "line": …, "column": …, "notes": […]} on one line, without its end. In a
+/// notebook the line is that of a cell, which "cell" says.
 std::string error_json(const Diagnostic& d);
 
 /// To stderr: rendered with its caret, or as a JSON line.
