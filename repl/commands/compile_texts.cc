@@ -21,6 +21,8 @@ bool may_have_kernels(const std::string& text) {
   return at != text.npos && text.find("jit", at) != text.npos && text.find("def ", at) != text.npos;
 }
 
+constexpr std::string_view kImports = "import torch, triton; import triton.language as tl\n";
+
 /// Cells under these magics run as Python.
 constexpr std::array<std::string_view, 5> kRunning = {"%%time", "%%timeit", "%%capture", "%%writefile", "%%file"};
 
@@ -91,7 +93,10 @@ std::vector<KernelText> kernel_texts(const ast::Module& module) {
         const Place place = place_of(e.range);
         const int cell = cell_place(place).cell;
         std::string before = cell ? fmt::format("{}{}\n", kCellMark, cell) : "";
-        before.append(static_cast<size_t>(std::max(0, place.line - 1)), '\n');
+        auto lines = static_cast<size_t>(std::max(0, place.line - 1));
+        // What is written behind other texts leaves their imports out.
+        if (lines > 0 && text->find("import") == text->npos) --lines, before += kImports;
+        before.append(lines, '\n');
         out.push_back({name, before + *text});
       });
   return out;
