@@ -21,6 +21,11 @@ bool is_hint(std::string_view name) {
   return name == "multiple_of" || name == "max_contiguous" || name == "max_constancy";
 }
 
+struct Product {
+  const ast::Call* call;
+  const Expr *left, *right;
+};
+
 // What an assignment of the text says: the name, and the expression that it gets.
 struct Definition {
   std::string name;
@@ -31,9 +36,12 @@ class Finder {
  public:
   Finder(IntegerUses& all, const frontend::JitFunction& f, IntegerUses::Names& out) : all_(all), f_(f), out_(out) {}
 
-  void run() {
+  /// `returned`: which of the values that the function returns are integers.
+  void run(const IntegerUses::Returned& returned) {
     ast::walk(
         f_.def->body, [&](const ast::Stmt& s) { statement(s); }, [&](const Expr& e) { expression(e); });
+    for (const auto& [place, value] : results_)
+      if (returned.contains(place)) integer(value);
     // `n = 0` before a loop or a branch and `n += x` in it: a name keeps its type there.
     for (const std::string& n : counters_)
       if (changed_.contains(n)) out_.values.insert(n);
@@ -41,6 +49,8 @@ class Finder {
     auto known = [&] { return out_.values.size() + out_.pointees.size() + out_.truths.size() + out_.flags.size(); };
     for (size_t before = 0; before != known();) {
       before = known();
+      for (const auto& [name, place, call] : unpacked_)
+        if (out_.values.contains(name)) integer_result(*call, place);
       for (const Definition& d : definitions_) {
         if (out_.values.contains(d.name)) integer(d.value);
         if (out_.truths.contains(d.name)) truth(d.value);
@@ -48,17 +58,20 @@ class Finder {
         if (out_.flags.contains(d.name)) add(out_.flags, d.value);
       }
     }
-    for (const auto& [a, b] : dots_)
-      for (const auto& [cast, loaded] : {std::pair(a, b), std::pair(b, a)}) {
-        Seen casts, loads;
-        if (const std::string type = cast_to(cast, casts); !type.empty()) loaded_as(loaded, type, loads);
-      }
-    for (const auto& [operand, type] : scaled_) {
+    for (const auto& [operand, type] : typed_) {
       Seen seen;
-      loaded_as(operand, std::string(type), seen);
+      loaded_as(operand, type, seen);
     }
-    for (size_t before = 0; before != out_.narrow.size();) {
-      before = out_.narrow.size();
+    // Types go from operand to operand: of q @ k and p.to(tl.float16) @ q, k too is float16.
+    auto narrow = [&] { return out_.narrow.size() + out_.tiles.size(); };
+    for (size_t before = narrow() + 1; before != narrow();) {
+      before = narrow();
+      for (const Product& p : dots_)
+        for (const auto& [from, to] : {std::pair(p.left, p.right), std::pair(p.right, p.left)}) {
+          Seen seen, loads;
+          const std::string type = sums_integers(p) ? "i8" : type_of(from, seen);
+          if (!type.empty()) loaded_as(to, type, loads);
+        }
       for (const Definition& d : definitions_)
         if (auto it = out_.narrow.find(d.name); it != out_.narrow.end())
           if (auto from = pointed(d.value); !from.empty()) out_.narrow.emplace(from, it->second);
@@ -67,12 +80,17 @@ class Finder {
 
  private:
   void statement(const ast::Stmt& s) {
-    if (const auto* a = ast::dyn_as<ast::Assign>(&s)) {
+    if (const auto* r = ast::dyn_as<ast::Return>(&s)) {
+      const auto* items = ast::dyn_as<ast::Tuple>(r->value.get());
+      if (r->value && !items) results_.emplace_back(0, r->value.get());
+      for (size_t i = 0; items && i < items->items.size(); ++i) results_.emplace_back(i, items->items[i].get());
+    } else if (const auto* a = ast::dyn_as<ast::Assign>(&s)) {
       for (const ast::ExprPtr& t : a->targets) define(t.get(), a->value.get());
     } else if (const auto* u = ast::dyn_as<ast::AugAssign>(&s)) {
       if (const auto* n = ast::dyn_as<ast::Name>(u->target.get())) {
         definitions_.push_back({n->id, u->value.get()});
         changed_.insert(n->id);
+        if (const auto* c = ast::dyn_as<ast::Call>(u->value.get())) sums_.emplace(c, n);
       }
       if (only_for_integers(u->op)) integer(u->target.get()), integer(u->value.get());
     } else if (const auto* b = ast::dyn_as<ast::AnnAssign>(&s)) {
@@ -96,6 +114,9 @@ class Finder {
     }
     const auto* names = ast::dyn_as<ast::Tuple>(target);
     const auto* values = ast::dyn_as<ast::Tuple>(value);
+    if (const auto* call = ast::dyn_as<ast::Call>(value); names && call)
+      for (size_t i = 0; i < names->items.size(); ++i)
+        if (const auto* n = ast::dyn_as<ast::Name>(names->items[i].get())) unpacked_.push_back({n->id, i, call});
     for (size_t i = 0; names && values && i < std::min(names->items.size(), values->items.size()); ++i)
       define(names->items[i].get(), values->items[i].get());
   }
@@ -124,7 +145,9 @@ class Finder {
       if (const Expr* mask = argument(*call, "mask", name == "load" ? 1 : 2); mask && name != "atomic_cas") truth(mask);
       return address(at);
     }
-    if (name == "dot" && call->args.size() >= 2) dots_.emplace_back(call->args[0].get(), call->args[1].get());
+    if (const Expr* left = argument(*call, "input", 0), *right = argument(*call, "other", 1);
+        name == "dot" && left && right)
+      dots_.push_back({call, left, right});
     if (name == "dot_scaled") scaled(*call);
     if (name == "range" || name == "static_range" || name == "cdiv")
       for (const ast::ExprPtr& a : call->args) integer(a.get());
@@ -151,8 +174,8 @@ class Finder {
       const auto format = literal(argument(call, prefix + "_format", at + 2));
       const bool brain = format == frontend::Global(ast::Constant(std::string("bf16")));
       const bool half = format == frontend::Global(ast::Constant(std::string("fp16")));
-      if (const Expr* e = argument(call, side, at)) scaled_.emplace_back(e, brain ? "bf16" : half ? "fp16" : "u8");
-      if (const Expr* e = argument(call, prefix + "_scale", at + 1)) scaled_.emplace_back(e, "u8");
+      if (const Expr* e = argument(call, side, at)) typed_.emplace_back(e, brain ? "bf16" : half ? "fp16" : "u8");
+      if (const Expr* e = argument(call, prefix + "_scale", at + 1)) typed_.emplace_back(e, "u8");
     }
   }
 
@@ -163,6 +186,7 @@ class Finder {
     if (inside.flags.contains(param)) add(out_.flags, argument);
     if (auto it = inside.narrow.find(param); it != inside.narrow.end())
       if (auto from = pointed(argument); !from.empty()) out_.narrow.emplace(from, it->second);
+    if (auto it = inside.tiles.find(param); it != inside.tiles.end()) typed_.emplace_back(argument, it->second);
     if (inside.handles.contains(param)) add(out_.handles, argument);
     if (inside.addresses.contains(param)) address(argument);
   }
@@ -236,6 +260,14 @@ class Finder {
         [](const Expr&) {});
   }
 
+  /// What a function is given for a result that is an integer.
+  void integer_result(const ast::Call& call, size_t place) {
+    const auto helper = helper_of(f_, call);
+    if (!helper || !asked_.emplace(&call, place).second) return;
+    const IntegerUses::Names inside = all_.of(*helper, {place});
+    for (const auto& [param, value] : handed_on(*helper, call)) use_as(inside, param, value);
+  }
+
   // `e` is an integer: so are the names in its sums and products, and what its loads read.
   void integer(const Expr* e) {
     if (const auto* n = ast::dyn_as<ast::Name>(e)) {
@@ -267,6 +299,8 @@ class Finder {
       } else if (name == "to") {
         // `tl.load(index_ptr).to(tl.int64)`: a float that is cast to an integer to address memory is rare.
         if (const auto* method = ast::dyn_as<ast::Attribute>(c->callee.get())) integer(method->base.get());
+      } else {
+        integer_result(*c, 0);
       }
     }
   }
@@ -324,7 +358,7 @@ class Finder {
 
   using Seen = std::set<std::string, std::less<>>;  // names whose definitions are being looked at: `x = tl.trans(x)`
 
-  /// The half or fp8 that `e` is cast to, here or where the name at hand is bound; or empty.
+  /// The half, fp8 or byte that `e` is cast to, here or where the name at hand is bound; or empty.
   std::string cast_to(const Expr* e, Seen& seen) const {
     e = without_shape(e);
     if (const auto* n = ast::dyn_as<ast::Name>(e)) {
@@ -338,12 +372,46 @@ class Finder {
     const auto* c = ast::dyn_as<ast::Call>(e);
     if (!c || c->args.empty() || last_name(c->callee.get()) != "to") return {};
     // As signatures name them.
-    constexpr std::pair<DType, std::string_view> kNarrow[] = {
-        {DType::kF16, "fp16"}, {DType::kBF16, "bf16"}, {DType::kF8E4M3, "fp8e4nv"}, {DType::kF8E5M2, "fp8e5"}};
+    constexpr std::pair<DType, std::string_view> kNarrow[] = {{DType::kF16, "fp16"},       {DType::kBF16, "bf16"},
+                                                              {DType::kF8E4M3, "fp8e4nv"}, {DType::kF8E5M2, "fp8e5"},
+                                                              {DType::kI8, "i8"},          {DType::kU8, "u8"}};
     const std::optional<DType> type = parse_dtype(last_name(c->args[0].get()));
     for (const auto& [narrow, name] : kNarrow)
       if (type == narrow) return std::string(name);
     return {};
+  }
+
+  /// Whether the product is added up in int32, as only those of int8 are.
+  bool sums_integers(const Product& p) const {
+    const auto is_int32 = [](const Expr* e) { return e && parse_dtype(last_name(e)) == DType::kI32; };
+    if (is_int32(argument(*p.call, "out_dtype", 6))) return true;
+    const Expr* sum = argument(*p.call, "acc", 2);
+    if (const auto it = sums_.find(p.call); it != sums_.end()) sum = it->second;
+    const auto* name = ast::dyn_as<ast::Name>(sum);
+    return name && std::ranges::any_of(definitions_, [&](const Definition& d) {
+             const auto* made = d.name == name->id ? ast::dyn_as<ast::Call>(d.value) : nullptr;
+             const std::string_view maker = made ? last_name(made->callee.get()) : "";
+             return (maker == "zeros" || maker == "full") &&
+                    is_int32(argument(*made, "dtype", maker == "zeros" ? 1 : 2));
+           });
+  }
+
+  /// The narrow type that `e` is cast to or was loaded as; or empty.
+  std::string type_of(const Expr* e, Seen& seen) const {
+    Seen casts;
+    if (std::string type = cast_to(e, casts); !type.empty()) return type;
+    e = without_shape(e);
+    if (const auto* n = ast::dyn_as<ast::Name>(e)) {
+      if (!seen.insert(n->id).second) return {};
+      if (const auto it = out_.tiles.find(n->id); it != out_.tiles.end()) return it->second;
+      for (const Definition& d : definitions_)
+        if (d.name == n->id)
+          if (std::string type = type_of(d.value, seen); !type.empty()) return type;
+      return {};
+    }
+    const std::string_view from = loaded_from(e);
+    const auto it = from.empty() ? out_.narrow.end() : out_.narrow.find(from);
+    return it == out_.narrow.end() ? std::string() : it->second;
   }
 
   /// What `e` is loaded from points to `type`.
@@ -351,25 +419,40 @@ class Finder {
     e = without_shape(e);
     if (const auto* n = ast::dyn_as<ast::Name>(e)) {
       if (!seen.insert(n->id).second) return;
+      bool defined = false;
       for (const Definition& d : definitions_)
-        if (d.name == n->id) loaded_as(d.value, type, seen);
+        if (d.name == n->id) defined = true, loaded_as(d.value, type, seen);
+      if (!defined) out_.tiles.emplace(n->id, type);
       return;
     }
+    if (const std::string_view from = loaded_from(e); !from.empty()) out_.narrow.emplace(from, type);
+  }
+
+  /// The name that leads the address of a load: of `d.load([i, j])` of a descriptor, or of `tl.load(address)`.
+  static std::string_view loaded_from(const Expr* e) {
     const auto* c = ast::dyn_as<ast::Call>(e);
-    if (!c || last_name(c->callee.get()) != "load") return;
+    if (!c || last_name(c->callee.get()) != "load") return {};
     const auto* method = ast::dyn_as<ast::Attribute>(c->callee.get());
     const auto* owner = method ? ast::dyn_as<ast::Name>(method->base.get()) : nullptr;
-    // d.load([i, j]) of a descriptor, or tl.load(address).
     const Expr* at = owner && owner->id != "tl" ? owner : address_of(*c);
-    if (auto from = at ? pointed(at) : std::string_view(); !from.empty()) out_.narrow.emplace(from, type);
+    return at ? pointed(at) : std::string_view();
   }
 
   IntegerUses& all_;
   const frontend::JitFunction& f_;
   IntegerUses::Names& out_;
   std::vector<Definition> definitions_;
-  std::vector<std::pair<const Expr*, const Expr*>> dots_;
-  std::vector<std::pair<const Expr*, std::string_view>> scaled_;  // with what their pointers point to
+  std::vector<Product> dots_;
+  std::map<const Expr*, const Expr*> sums_;                 // calls, and what they are added to: `acc += tl.dot(a, b)`
+  std::vector<std::pair<const Expr*, std::string>> typed_;  // what is of a type that is known elsewhere
+  struct Unpacked {
+    std::string name;
+    size_t place;
+    const ast::Call* call;
+  };
+  std::vector<Unpacked> unpacked_;                       // `a, b = f(x)`
+  std::vector<std::pair<size_t, const Expr*>> results_;  // of return statements
+  std::set<std::pair<const ast::Call*, size_t>> asked_;  // results that are integers
   // Names that begin as an int, and that are updated.
   std::set<std::string, std::less<>> counters_, changed_;
 };
@@ -395,9 +478,6 @@ const Expr* argument(const ast::Call& call, std::string_view keyword, size_t pos
   return position < call.args.size() ? call.args[position].get() : nullptr;
 }
 
-namespace {
-
-// What a name, or a member of a module or of a class, is to the kernel.
 std::optional<frontend::Global> named_global(const frontend::JitFunction& f, const Expr& e) {
   if (const auto* n = ast::dyn_as<ast::Name>(&e)) return f.lookup ? f.lookup(n->id) : std::nullopt;
   const auto* member = ast::dyn_as<ast::Attribute>(&e);
@@ -410,8 +490,6 @@ std::optional<frontend::Global> named_global(const frontend::JitFunction& f, con
     if ((*tuple)->fields[i] == member->name) return (*tuple)->items[i];
   return std::nullopt;
 }
-
-}  // namespace
 
 std::shared_ptr<const frontend::JitFunction> helper_of(const frontend::JitFunction& f, const ast::Call& call) {
   const auto found = named_global(f, *call.callee);
@@ -446,11 +524,11 @@ std::string_view leading_name(const Expr* e) {
   return {};
 }
 
-const IntegerUses::Names& IntegerUses::of(const frontend::JitFunction& f) {
-  auto [it, fresh] = names_.try_emplace(f.def);
+const IntegerUses::Names& IntegerUses::of(const frontend::JitFunction& f, const Returned& returned) {
+  auto [it, fresh] = names_.try_emplace({f.def, returned});
   if (fresh) {  // a call back to a function that is being looked at adds nothing
     Names found;
-    Finder(*this, f, found).run();
+    Finder(*this, f, found).run(returned);
     it->second = std::move(found);  // the map keeps its nodes in place
   }
   return it->second;

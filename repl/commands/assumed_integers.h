@@ -1,10 +1,11 @@
 // Which parameters of a kernel hold integers or truths, and which point to them, as far as its text shows: what is
 // loaded through a pointer and then added to an address, bounds a loop or is divided with // is an integer, and what
-// masks a load or a store is a truth. An operand of tl.dot has the type that the other one is cast to, and those of
-// tl.dot_scaled are bytes.
+// masks a load or a store is a truth. An operand of tl.dot has the type of the other one, those of sums in int32 are
+// int8, and those of tl.dot_scaled bytes.
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -22,6 +23,8 @@ bool takes_address(std::string_view name);
 const ast::Expr* address_of(const ast::Call& call);
 /// An argument of a call, by its keyword or else its position; or null.
 const ast::Expr* argument(const ast::Call& call, std::string_view keyword, size_t position);
+/// What a name, or a member of a module or of a class, is to a kernel.
+std::optional<frontend::Global> named_global(const frontend::JitFunction& f, const ast::Expr& e);
 /// The jit function of the file that a function calls; or null.
 std::shared_ptr<const frontend::JitFunction> helper_of(const frontend::JitFunction& f, const ast::Call& call);
 /// What the call hands to it, with the names of its parameters.
@@ -41,12 +44,14 @@ class IntegerUses {
     std::set<std::string, std::less<>> addresses;  // names of addresses
     /// Names that point to halves, fp8 or bytes of tl.dot_scaled, with the type.
     std::map<std::string, std::string, std::less<>> narrow;
+    std::map<std::string, std::string, std::less<>> tiles;  // parameters that are tiles of such a type
   };
-  /// The names of a function, parameters among them.
-  const Names& of(const frontend::JitFunction& f);
+  using Returned = std::set<size_t>;  // places in what a function returns
+  /// The names of a function, parameters among them, where these of its results are integers.
+  const Names& of(const frontend::JitFunction& f, const Returned& returned = {});
 
  private:
-  std::map<const ast::FunctionDef*, Names> names_;
+  std::map<std::pair<const ast::FunctionDef*, Returned>, Names> names_;
 };
 
 }  // namespace kiln::repl

@@ -8,9 +8,9 @@
 //   pointers                  parameters that lead the address of a load, store, atomic or descriptor, directly,
 //                             through local names or through functions that they are handed to: *fp32 (aligned to 16
 //                             bytes); *i32, *i64 or *i1 where what is read indexes, is an address or masks;
-//                             *fp16, … where tl.dot multiplies it with what is cast to that type; *u8 for operands
-//                             and scales of tl.dot_scaled; what the tensor of the first launch is made of, where the
-//                             file shows it
+//                             *fp16, … where tl.dot multiplies it with what is of that type; *i8 where such products
+//                             are added up in int32; *u8 for operands and scales of tl.dot_scaled; what the tensor of
+//                             the first launch is made of, where the file shows it
 //   tuples                    parameters that are indexed by numbers or unpacked: as many pointers or integers
 //   descriptors               parameters that load or store blocks (`x.load([i, j])`): of that rank, of fp32 or what
 //                             tl.dot tells, with the size above in each dimension

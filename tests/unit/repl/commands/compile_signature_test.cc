@@ -112,6 +112,67 @@ def k(q_ptr, k_ptr, v_ptr, w_ptr, out, BLOCK: tl.constexpr):
             "*fp32:16, *fp32:16, *bf16:16, *fp16:16, *fp32:16, constexpr");
 }
 
+TEST(AssumedSignature, TypesGoFromProductToProduct) {
+  const auto module = *parse::parse_module(SourceText::make("k.py", R"(
+import triton
+import triton.language as tl
+@triton.jit
+def step(p, tile):
+    return tl.dot(p.to(tl.float16), tile)
+@triton.jit
+def k(q_ptr, k_ptr, v_ptr, do_ptr, stats, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    places = i[:, None] * BLOCK + i[None, :]
+    q = tl.load(q_ptr + places)
+    v = tl.load(v_ptr + places)
+    p = tl.exp(tl.dot(q, tl.load(k_ptr + places)) - tl.load(stats + i))
+    do = tl.load(do_ptr + places)
+    acc = step(p, do)
+    ds = (p * tl.dot(do, tl.trans(v))).to(tl.float16)
+    tl.store(out + places, acc + tl.dot(ds, q))
+)"));
+  const auto functions = *frontend::jit_functions(module);
+  EXPECT_EQ(assume_signature(*functions.back(), {}, Evidence::kUse).signature,
+            "*fp16:16, *fp16:16, *fp16:16, *fp16:16, *fp32:16, *fp32:16, constexpr");
+}
+
+TEST(AssumedSignature, SumsInInt32AreOfInt8) {
+  const auto a = assume(R"(
+@triton.jit
+def k(a, b, c, d, e, f, g, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    acc = tl.zeros((BLOCK, BLOCK), dtype=tl.int32)
+    acc += tl.dot(tl.load(a + i), tl.load(b + i))
+    acc = tl.dot(tl.load(c + i), tl.load(d + i).T, acc)
+    x = tl.dot(tl.load(e + i), tl.load(f + i), out_dtype=tl.int32)
+    y = tl.dot(x.to(tl.int8), tl.load(g + i))
+    tl.store(out + i, acc + x + y)
+)");
+  EXPECT_EQ(a.signature, "*i8:16, *i8:16, *i8:16, *i8:16, *i8:16, *i8:16, *i8:16, *fp32:16, constexpr");
+}
+
+TEST(AssumedSignature, WhatAHelperReturnsMayBeAnInteger) {
+  const auto module = *parse::parse_module(SourceText::make("k.py", R"(
+import triton
+import triton.language as tl
+@triton.jit
+def rows_of(pid, bounds, experts, scales):
+    start = tl.load(bounds + pid)
+    return start, tl.load(scales + pid), tl.load(experts + pid)
+@triton.jit
+def first(p):
+    return tl.load(p)
+@triton.jit
+def k(x, bounds, experts, scales, ends, out):
+    start, scale, expert = rows_of(tl.program_id(0), bounds, experts, scales)
+    end = first(ends)
+    tl.store(out + end, tl.load(x + start + expert) * scale)
+)"));
+  const auto functions = *frontend::jit_functions(module);
+  EXPECT_EQ(assume_signature(*functions.back(), {}, Evidence::kUse).signature,
+            "*fp32:16, *i32:16, *i32:16, *fp32:16, *i32:16, *fp32:16");
+}
+
 TEST(AssumedSignature, AddressesInMemoryAndCounters) {
   auto module = parse::parse_module(SourceText::make("k.py", R"(
 import triton
