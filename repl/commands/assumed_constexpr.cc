@@ -149,8 +149,15 @@ bool among(std::string_view name, std::span<const std::string_view> names) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+bool names_flag(std::string_view name) {
+  constexpr std::string_view kFlags[] = {"HAS_", "IS_", "USE_", "DO_", "has_", "is_", "use_"};
+  return std::ranges::any_of(kFlags, [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
 class Uses {
  public:
+  Uses(std::string_view name, bool flags) : is_named_flag_(names_flag(name)), flags_(flags) {}
+
   void look(const frontend::JitFunction& f, std::string_view param) {
     if (!seen_.emplace(f.def, param).second) return;
     const std::set<std::string, std::less<>> outer = std::exchange(names_, {std::string(param)});
@@ -176,10 +183,11 @@ class Uses {
   }
   void dtype() { add(Use::kDType, DType::kF32); }
   void format() { add(Use::kText, ast::Constant(std::string("e4m3"))); }
-  void flag() { add(Use::kFlag, ast::Constant(false)); }
+  void flag() { add(Use::kFlag, ast::Constant(flags_)); }
   void size() { is_size_ = true; }
   void block() { is_block_ = true; }
   /// Copies of a loop's body: loops within loops multiply them, so that a block's size may take minutes to compile.
+  /// And how far an integer is shifted.
   void count() { add(Use::kSize, ast::Constant(ast::Int{4})); }
 
   bool is_it(const Expr* e) const {
@@ -213,11 +221,17 @@ class Uses {
 
   void in_expression(const frontend::JitFunction& f, const Expr& e) {
     if (const auto* c = ast::dyn_as<ast::Call>(&e)) return call(f, *c);
-    if (const auto* c = ast::dyn_as<ast::Compare>(&e)) return compare(*c);
+    if (const auto* c = ast::dyn_as<ast::Compare>(&e)) return compare(f, *c);
     if (const auto* b = ast::dyn_as<ast::Binary>(&e)) {
       const bool bitwise = b->op == ast::BinaryOp::kAnd || b->op == ast::BinaryOp::kOr;
+      const bool shift = b->op == ast::BinaryOp::kShl || b->op == ast::BinaryOp::kShr;
       if (!is_it(b->left.get()) && !is_it(b->right.get())) return;
-      bitwise ? add(Use::kNumber, ast::Constant(ast::Int{1})) : size();
+      if (bitwise && is_named_flag_)
+        flag();  // `mask & HAS_BIAS`
+      else if (shift && is_it(b->right.get()))
+        count();  // bits of an integer
+      else
+        bitwise ? add(Use::kNumber, ast::Constant(ast::Int{1})) : size();
     }
     if (const auto* b = ast::dyn_as<ast::BoolOp>(&e))
       for (const ast::ExprPtr& v : b->values) condition(v.get());
@@ -234,14 +248,15 @@ class Uses {
     }
   }
 
-  void compare(const ast::Compare& c) {
+  void compare(const frontend::JitFunction& f, const ast::Compare& c) {
     if (c.rights.size() != 1) return;
     const Expr *left = c.left.get(), *right = c.rights[0].get();
     if (!is_it(left)) std::swap(left, right);
     if (!is_it(left)) return;
     if (const auto* items = items_of(right); items && !items->empty()) right = items->front().get();
     if (last_name(right) == "dtype" || last_name(right) == "element_ty") return dtype();
-    const auto other = literal(right);
+    auto other = literal(right);
+    if (!other) other = named_global(f, *right);
     if (!other) return;
     if (const auto* t = std::get_if<DType>(&*other)) return add(Use::kDType, *t);
     const auto* constant = std::get_if<ast::Constant>(&*other);
@@ -322,24 +337,22 @@ class Uses {
   std::set<std::pair<const ast::FunctionDef*, std::string>> seen_;  // functions and their parameters
   std::optional<Global> found_[static_cast<size_t>(Use::kCount)];
   bool is_size_ = false, is_block_ = false, is_square_ = false;
+  const bool is_named_flag_, flags_;  // and what flags are taken for
 };
 
 }  // namespace
 
 std::optional<Global> assumed_constexpr(const frontend::JitFunction& function, const ast::Param& param,
-                                        const LaunchFacts& launch) {
+                                        const LaunchFacts& launch, bool flags) {
   if (auto v = literal(param.default_value.get())) return v;
   if (auto v = param.default_value && function.default_of ? function.default_of(param.name) : std::nullopt) return v;
   if (auto v = configured(function, param.name)) return v;
   if (auto v = by_heuristics(function, param.name)) return v;
   if (auto it = launch.constants.find(param.name); it != launch.constants.end()) return it->second;
-  Uses uses;
+  Uses uses(param.name, flags);
   uses.look(function, param.name);
   if (auto v = uses.value()) return v;
-  constexpr std::string_view kFlags[] = {"HAS_", "IS_", "USE_", "DO_", "has_", "is_", "use_"};
-  for (std::string_view prefix : kFlags)
-    if (param.name.starts_with(prefix)) return Global(ast::Constant(false));
-  return std::nullopt;
+  return names_flag(param.name) ? std::optional<Global>(ast::Constant(flags)) : std::nullopt;
 }
 
 }  // namespace kiln::repl

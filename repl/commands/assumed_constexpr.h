@@ -13,8 +13,9 @@ namespace kiln::repl {
 using frontend::last_name;
 using frontend::literal;
 
-/// Nullopt for a size, and for a parameter whose use tells nothing.
+/// Nullopt for a size, and for a parameter whose use tells nothing. `flags` is what those are taken for that nothing
+/// decides.
 std::optional<frontend::Global> assumed_constexpr(const frontend::JitFunction& function, const ast::Param& param,
-                                                  const LaunchFacts& launch);
+                                                  const LaunchFacts& launch, bool flags = false);
 
 }  // namespace kiln::repl

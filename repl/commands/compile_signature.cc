@@ -181,6 +181,7 @@ std::string annotated_type(const Expr* annotation) {
   if (text.empty()) text = last_name(annotation);
   std::string_view element = text;
   if (element.starts_with("*")) element.remove_prefix(1);
+        if (found) return;
   if (element.starts_with("tl.")) element.remove_prefix(3);
   auto dtype = parse_dtype(element);
   if (!dtype) return {};
@@ -194,17 +195,20 @@ bool usually_float(std::string_view name) {
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
-// Whether the function adds dimensions, as in `x[:, None]`.
-bool makes_tiles(const ast::FunctionDef& f) {
+// Whether the function, or one that it calls, adds dimensions, as in `x[:, None]`.
+bool makes_tiles(const frontend::JitFunction& f, std::set<const ast::FunctionDef*>& seen) {
+  if (!seen.insert(f.def).second) return false;
   bool found = false;
   ast::walk(
-      f.body, [](const Stmt&) {},
+      f.def->body, [](const Stmt&) {},
       [&](const Expr& e) {
         const auto* s = ast::dyn_as<ast::Subscript>(&e);
         const auto* index = s ? ast::dyn_as<ast::Tuple>(s->index.get()) : nullptr;
-        found = found || (index && std::any_of(index->items.begin(), index->items.end(), [](const ast::ExprPtr& i) {
-                            return ast::dyn_as<ast::Slice>(i.get()) != nullptr;
-                          }));
+        found = index && std::any_of(index->items.begin(), index->items.end(),
+                                     [](const ast::ExprPtr& i) { return ast::dyn_as<ast::Slice>(i.get()) != nullptr; });
+        const auto* call = ast::dyn_as<ast::Call>(&e);
+        const auto helper = call ? helper_of(f, *call) : nullptr;
+        found = found || (helper && makes_tiles(*helper, seen));
       });
   return found;
 }
@@ -283,8 +287,10 @@ AssumedSignature assume_signature(const frontend::JitFunction& function,
       assumed.emplace(p.name, assumed_constexpr(function, p, launch));
   // One free size is a block of a vector; several, or one in a function of tiles, are the sides of a tile.
   const auto sizes = std::count_if(assumed.begin(), assumed.end(), [](const auto& a) { return !a.second; });
-  const bool is_side = sizes > 1 || makes_tiles(f);
-  const ast::Constant size(ast::Int{(is_side ? kSide : kVector) * revision.size});
+  std::set<const ast::FunctionDef*> seen;
+  const bool is_side = sizes > 1 || makes_tiles(function, seen);
+  const int64_t free_size = (is_side ? kSide : kVector) * revision.size;
+  const ast::Constant size(ast::Int{free_size});
   if (revision.launch && !is_side) launch = launch_facts(function, kVector);
   for (auto& [name, value] : assumed) {
     if (value) continue;

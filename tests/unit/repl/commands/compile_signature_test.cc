@@ -406,6 +406,66 @@ def k(a_desc, b_desc, row_desc, c_ptr, m, n, stride_m, stride_n, last: tl.conste
   EXPECT_EQ(a.assumptions[8], "last=1");
 }
 
+TEST(AssumedSignature, BlocksOfDescriptorsAreThoseOfTheHost) {
+  const auto module = *parse::parse_module(SourceText::make("k.py", R"(
+import torch
+import triton
+import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
+@triton.jit
+def tile_of(desc, i, j, SIDE: tl.constexpr):
+    return desc.load([i * SIDE, j])
+@triton.jit
+def k(a, b, c, d, row, unknown, vector, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    i = tl.program_id(0) * M
+    x = tl.dot(a.load([i, 0]), b.load([0, i]).T) + tile_of(d, tl.program_id(1), 0, N)
+    for j in range(0, 1024, K):
+        x += row.load([tl.multiple_of(i, 16), j]) + unknown.load([0, 0]) + vector.load([0])
+    c.store([i, i], x)
+def hook(nargs):
+    nargs["c"].block_shape = [nargs["M"], nargs["N"] // 2]
+def launch(a, b):
+    half = torch.empty(8, 8, dtype=torch.float16)
+    a_desc = TensorDescriptor.from_tensor(half, [M, K])
+    k[(1, )](a_desc, TensorDescriptor(b, b.shape, b.stride(), block_shape=[64, 16]), M=128, N=64, K=16)
+)"));
+  const auto functions = *frontend::jit_functions(module);
+  const AssumedSignature a = assume_signature(*functions.back(), {}, Evidence::kUse);
+  EXPECT_EQ(a.signature,
+            "tensordesc<fp16[128, 16]>, tensordesc<fp32[64, 16]>, tensordesc<fp32[128, 32]>, "
+            "tensordesc<fp32[64, 32]>, tensordesc<fp32[128, 16]>, tensordesc<fp32[32, 32]>, tensordesc<fp32[1024]>, "
+            "constexpr, constexpr, constexpr");
+}
+
+TEST(AssumedSignature, SidesOfTilesInHelpers) {
+  const auto module = *parse::parse_module(SourceText::make("k.py", R"(
+import triton
+import triton.language as tl
+@triton.jit
+def square(x, n: tl.constexpr):
+    i = tl.arange(0, n)
+    tl.store(x + i[:, None] + i[None, :], 1.0)
+@triton.jit
+def k(x, N: tl.constexpr):
+    square(x, N)
+)"));
+  const auto functions = *frontend::jit_functions(module);
+  EXPECT_EQ(assume_signature(*functions.back(), {}, Evidence::kUse).assumptions.back(), "N=32");
+}
+
+TEST(AssumedSignature, ShiftsAndFlagsInMasks) {
+  const auto a = assume(R"(
+@triton.jit
+def k(x, BITS: tl.constexpr, SHIFT: tl.constexpr, HAS_V: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    mask = (i < 8) & HAS_V
+    tl.store(x + i, (tl.load(x + i, mask=mask) >> SHIFT) & ((1 << BITS) - 1))
+)");
+  EXPECT_EQ(a.assumptions[1], "BITS=4");
+  EXPECT_EQ(a.assumptions[2], "SHIFT=4");
+  EXPECT_EQ(a.assumptions[3], "HAS_V=False");
+}
+
 TEST(AssumedSignature, DefaultsAreFunctionsToo) {
   const auto module = *parse::parse_module(SourceText::make("k.py", R"(
 import triton
