@@ -9,6 +9,7 @@
 #include "compiler/ast/walk.h"
 #include "compiler/frontend/constexpr_text.h"
 #include "kiln/dtype.h"
+#include "repl/commands/assumed_integers.h"
 
 namespace kiln::repl {
 
@@ -165,6 +166,21 @@ class Host {
                   (is_float(b->left.get(), depth - 1) || is_float(b->right.get(), depth - 1))));
   }
 
+  /// The sides of the block of a tensor descriptor; null for what is none.
+  const std::vector<ast::ExprPtr>* block_of(const Expr* e, int depth = kDepth) const {
+    if (!e || depth == 0) return nullptr;
+    if (const auto* n = ast::dyn_as<ast::Name>(e)) {
+      const auto it = values_.find(n->id);
+      for (size_t i = 0; it != values_.end() && i < it->second.size(); ++i)
+        if (const auto* block = block_of(it->second[i], depth - 1)) return block;
+      return nullptr;
+    }
+    const auto* call = ast::dyn_as<ast::Call>(e);
+    const std::string_view maker = call ? last_name(call->callee.get()) : std::string_view();
+    if (maker != "TensorDescriptor" && maker != "from_tensor") return nullptr;
+    return ast::items_of(argument(*call, "block_shape", maker == "from_tensor" ? 1 : 3));
+  }
+
   /// What the elements of a tensor are, as far as the text shows how it was made; or "".
   std::string_view element(const Expr* e, int depth = kDepth) const {
     if (!e || depth == 0) return {};
@@ -175,6 +191,7 @@ class Host {
     if (const auto* s = ast::dyn_as<ast::Subscript>(e)) return element(s->base.get(), depth - 1);
     const auto* call = ast::dyn_as<ast::Call>(e);
     if (!call) return {};
+    if (block_of(call)) return element(argument(*call, "base", 0), depth - 1);
     for (const ast::Keyword& k : call->keywords)
       if (k.name == "dtype") return dtype(k.value.get(), depth);
     const auto* method = ast::dyn_as<ast::Attribute>(call->callee.get());
@@ -323,6 +340,14 @@ LaunchFacts launch_facts(const frontend::JitFunction& kernel, int64_t size) {
   for (const auto& [name, value] : given) {
     if (const std::string_view t = host->element(value); !t.empty()) facts.elements.emplace(name, t);
     if (host->is_float(value)) facts.floats.insert(name);
+    if (const auto* block = host->block_of(value)) {
+      std::vector<LaunchFacts::Side>& sides = facts.blocks[name];
+      for (const ast::ExprPtr& side : *block) {
+        const auto v = host->evaluate(side.get(), size, larger);
+        const auto* n = v && v->known ? std::get_if<ast::Int>(&v->constant) : nullptr;
+        sides.push_back({side.get(), n ? std::optional(static_cast<int64_t>(*n)) : std::nullopt});
+      }
+    }
     if (const auto v = literal(value); v && std::holds_alternative<DType>(*v)) facts.constants.emplace(name, *v);
     const auto v = host->evaluate(value, size, larger);
     if (!v) continue;

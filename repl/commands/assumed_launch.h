@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "compiler/frontend/frontend.h"
 
@@ -19,6 +20,12 @@ struct LaunchFacts {
   ByParameter<int64_t> sizes;               // what follows from sizes that only a run would tell
   ByParameter<std::string> elements;        // "i32", as signatures name it, of what a tensor has
   std::set<std::string, std::less<>> floats;
+  /// The sides of a descriptor's block: the text of each, and its value where that does not depend on a run.
+  struct Side {
+    const ast::Expr* text;
+    std::optional<int64_t> value;
+  };
+  ByParameter<std::vector<Side>> blocks;
 };
 
 /// Of the first launch in the file. A size that the text does not tell is `size`; where others are computed from it it

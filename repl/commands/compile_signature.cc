@@ -10,6 +10,7 @@
 #include "compiler/ast/walk.h"
 #include "compiler/parse/parser.h"
 #include "repl/commands/assumed_constexpr.h"
+#include "repl/commands/assumed_descriptors.h"
 #include "repl/commands/assumed_integers.h"
 #include "repl/commands/assumed_launch.h"
 #include "support/diag.h"
@@ -123,27 +124,6 @@ class Tuples {
 
   std::map<const ast::FunctionDef*, Sizes> sizes_;
 };
-
-/// Parameters that are tensor descriptors of the host, with how many offsets their blocks have: `x.load([i, j])`. Of
-/// `x.block_shape` alone it is taken for two.
-std::map<std::string, size_t, std::less<>> descriptors_of(const ast::FunctionDef& f) {
-  std::map<std::string, size_t, std::less<>> ranks;
-  ast::walk(
-      f.body, [](const Stmt&) {},
-      [&](const Expr& e) {
-        const auto* field = ast::dyn_as<ast::Attribute>(&e);
-        if (const auto* name = field ? ast::dyn_as<ast::Name>(field->base.get()) : nullptr;
-            name && field->name == "block_shape")
-          ranks.emplace(name->id, 2);
-        const auto* call = ast::dyn_as<ast::Call>(&e);
-        const auto* method = call ? ast::dyn_as<ast::Attribute>(call->callee.get()) : nullptr;
-        if (!method || call->args.empty() || (method->name != "load" && method->name != "store")) return;
-        const auto* name = ast::dyn_as<ast::Name>(method->base.get());
-        const auto* offsets = ast::items_of(call->args[0].get());
-        if (name && offsets) ranks.insert_or_assign(name->id, offsets->size());
-      });
-  return ranks;
-}
 
 /// Names that are the last stride of a descriptor, which is 1: `strides=[stride_m, stride_k]`.
 std::set<std::string, std::less<>> last_strides_of(const ast::FunctionDef& f) {
@@ -275,7 +255,7 @@ AssumedSignature assume_signature(const frontend::JitFunction& function,
     const auto it = tuple_sizes.find(name);
     return it == tuple_sizes.end() ? 0 : it->second;
   };
-  const auto descriptors = descriptors_of(f);
+  const auto descriptors = descriptors_of(function);
   const auto last_strides = last_strides_of(f);
   constexpr int64_t kSide = 32, kVector = 1024;
   LaunchFacts launch = revision.launch ? launch_facts(function, kSide) : LaunchFacts();
@@ -302,6 +282,18 @@ AssumedSignature assume_signature(const frontend::JitFunction& function,
     if (const auto it = assumed.find(name); it != assumed.end() && it->second == value) out.used_launch = true;
   for (const ast::Param& param : f.params) {
     std::string type;
+  const SizeOf size_of = [&](std::string_view name) -> std::optional<int64_t> {
+    const frontend::Global* value = nullptr;
+    for (const auto& [given_name, v] : constexprs)
+      if (given_name == name) value = &v;
+    if (const auto it = assumed.find(name); it != assumed.end()) {
+      if (!it->second) return free_size;
+      value = &*it->second;
+    }
+    const auto* c = value ? std::get_if<ast::Constant>(value) : nullptr;
+    const auto* n = c ? std::get_if<ast::Int>(c) : nullptr;
+    return n ? std::optional(static_cast<int64_t>(*n)) : std::nullopt;
+  };
     auto* none = ast::dyn_as<ast::ConstantExpr>(param.default_value.get());
     bool none_by_default = none && std::holds_alternative<ast::None>(none->value);
     if (given(param.name)) {
@@ -327,9 +319,15 @@ AssumedSignature assume_signature(const frontend::JitFunction& function,
       if (const auto d = descriptors.find(param.name);
           d != descriptors.end() && d->second > 0 && !addresses.contains(param.name)) {
         const auto narrow = integers.narrow.find(param.name);
-        const std::string side = ast::repr(size);
-        type = fmt::format("tensordesc<{}[{}", narrow == integers.narrow.end() ? "fp32" : narrow->second, side);
-        for (size_t i = 1; i < d->second; ++i) type += ", " + side;
+        const auto element = launch.elements.find(param.name);
+        const std::string of = element != launch.elements.end()  ? element->second
+                               : narrow != integers.narrow.end() ? narrow->second
+                                                                 : std::string("fp32");
+        const auto block = descriptor_block(function, param.name, d->second, launch, size_of);
+        // Two sides of a vector's size would be a million elements, which take seconds to compile.
+        const int64_t side = d->second == 1 ? free_size : kSide * revision.size;
+        type = fmt::format("tensordesc<{}[", of);
+        for (size_t i = 0; i < d->second; ++i) type += fmt::format("{}{}", i ? ", " : "", block[i].value_or(side));
         type += "]>";
       } else if (const size_t n = tuple_of(param.name); n > 0) {
         type = repeated(type, n);

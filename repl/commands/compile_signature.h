@@ -13,7 +13,8 @@
 //                             the first launch is made of, where the file shows it
 //   tuples                    parameters that are indexed by numbers or unpacked: as many pointers or integers
 //   descriptors               parameters that load or store blocks (`x.load([i, j])`): of that rank, of fp32 or what
-//                             tl.dot tells, with the size above in each dimension
+//                             a launch or tl.dot tells, with the block that a hook of a configuration, the launch or
+//                             the offsets tell (assumed_descriptors.h), else 32 in each dimension, 1024 in one
 //   last strides              of a descriptor that the kernel makes: the constexpr 1
 //   None by default           the constexpr None
 //   float by default          fp32; also what the first launch gives a float
