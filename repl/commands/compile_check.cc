@@ -70,8 +70,9 @@ bool same_error(const Diagnostic& a, const Diagnostic& b) {
 }
 
 /// A kernel that does not compile for the first guess is tried for others: with larger tiles, wider integers, without
-/// what a launch tells; each also with pointers to integers, one after another, of which those stay that give another
-/// error. What is reported is the guess that compiles, else the first.
+/// what a launch tells, with truths for integers, halves for floats, with flags set; each also with pointers to
+/// integers, one after another, of which those stay that give another error. What is reported is the guess that
+/// compiles, else the first.
 Checked check_kernel(const Function& f, const CompileArgs& args, const std::string& target) {
   Checked first = attempt(f, args, target, {});
   if (first.status.ok() || !args.signature.empty() || !may_depend_on_guesses(first.status.error())) return first;
@@ -79,6 +80,9 @@ Checked check_kernel(const Function& f, const CompileArgs& args, const std::stri
   if (first.assumed.guessed_sizes) starts.push_back({.size = 4});
   if (first.assumed.guessed_integers) starts.push_back({.wide = true});
   if (first.assumed.used_launch) starts.push_back({.launch = false});
+  if (first.assumed.guessed_integers) starts.push_back({.truths = true});
+  if (!first.assumed.guessed_pointers.empty()) starts.push_back({.halves = true});
+  if (first.assumed.guessed_flags) starts.push_back({.flags = true});
   constexpr size_t kMostPointers = 24;  // of kernels that have more the first are tried
   for (const Revision& start : starts) {
     Revision revision = start;

@@ -161,7 +161,6 @@ std::string annotated_type(const Expr* annotation) {
   if (text.empty()) text = last_name(annotation);
   std::string_view element = text;
   if (element.starts_with("*")) element.remove_prefix(1);
-        if (found) return;
   if (element.starts_with("tl.")) element.remove_prefix(3);
   auto dtype = parse_dtype(element);
   if (!dtype) return {};
@@ -182,6 +181,7 @@ bool makes_tiles(const frontend::JitFunction& f, std::set<const ast::FunctionDef
   ast::walk(
       f.def->body, [](const Stmt&) {},
       [&](const Expr& e) {
+        if (found) return;
         const auto* s = ast::dyn_as<ast::Subscript>(&e);
         const auto* index = s ? ast::dyn_as<ast::Tuple>(s->index.get()) : nullptr;
         found = index && std::any_of(index->items.begin(), index->items.end(),
@@ -264,7 +264,9 @@ AssumedSignature assume_signature(const frontend::JitFunction& function,
     if (last_strides.contains(p.name) && !given(p.name))
       assumed.emplace(p.name, ast::Constant(ast::Int{1}));
     else if (!given(p.name) && p.annotation && ast::is_constexpr_annotation(*p.annotation))
-      assumed.emplace(p.name, assumed_constexpr(function, p, launch));
+      if (const auto& [at, fresh] = assumed.emplace(p.name, assumed_constexpr(function, p, launch, revision.flags));
+          at->second == frontend::Global(ast::Constant(revision.flags)))
+        out.guessed_flags |= assumed_constexpr(function, p, launch, !revision.flags) != at->second;
   // One free size is a block of a vector; several, or one in a function of tiles, are the sides of a tile.
   const auto sizes = std::count_if(assumed.begin(), assumed.end(), [](const auto& a) { return !a.second; });
   std::set<const ast::FunctionDef*> seen;
@@ -280,8 +282,6 @@ AssumedSignature assume_signature(const frontend::JitFunction& function,
   }
   for (const auto& [name, value] : launch.constants)
     if (const auto it = assumed.find(name); it != assumed.end() && it->second == value) out.used_launch = true;
-  for (const ast::Param& param : f.params) {
-    std::string type;
   const SizeOf size_of = [&](std::string_view name) -> std::optional<int64_t> {
     const frontend::Global* value = nullptr;
     for (const auto& [given_name, v] : constexprs)
@@ -294,6 +294,8 @@ AssumedSignature assume_signature(const frontend::JitFunction& function,
     const auto* n = c ? std::get_if<ast::Int>(c) : nullptr;
     return n ? std::optional(static_cast<int64_t>(*n)) : std::nullopt;
   };
+  for (const ast::Param& param : f.params) {
+    std::string type;
     auto* none = ast::dyn_as<ast::ConstantExpr>(param.default_value.get());
     bool none_by_default = none && std::holds_alternative<ast::None>(none->value);
     if (given(param.name)) {
@@ -311,10 +313,14 @@ AssumedSignature assume_signature(const frontend::JitFunction& function,
       if (type == "*i32:16" && !launch.elements.contains(param.name)) {
         out.guessed_integers = true;
         if (revision.wide) type = "*i64:16";
+        if (revision.truths) type = "*i1:16";
       } else if (revision.integers.contains(param.name)) {
         type = "*i32:16";
       }
-      if (type == kGuessedPointer && !launch.elements.contains(param.name)) out.guessed_pointers.push_back(param.name);
+      if (type == kGuessedPointer && !launch.elements.contains(param.name)) {
+        out.guessed_pointers.push_back(param.name);
+        if (revision.halves) type = "*fp16:16";
+      }
       out.used_launch |= launch.elements.contains(param.name) || launch.floats.contains(param.name);
       if (const auto d = descriptors.find(param.name);
           d != descriptors.end() && d->second > 0 && !addresses.contains(param.name)) {

@@ -44,6 +44,7 @@ struct AssumedSignature {
   std::vector<std::string> guessed_pointers;  // *fp32
   bool guessed_integers = false;              // *i32
   bool guessed_sizes = false;
+  bool guessed_flags = false;
   bool used_launch = false;
 };
 
@@ -53,6 +54,9 @@ enum class Evidence { kUse, kNamesToo };
 struct Revision {
   bool launch = true;                                // what a launch tells counts
   bool wide = false;                                 // integers that pointers point to are i64, torch's default
+  bool truths = false;                               // these are i1
+  bool halves = false;                               // floats that pointers point to are fp16
+  bool flags = false;                                // what flags are of which nothing is known
   int64_t size = 1;                                  // times the size of tiles
   std::set<std::string, std::less<>> integers = {};  // pointers to *i32
 };
