@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "compiler/frontend/aggregate.h"
 #include "compiler/frontend/codegen.h"
@@ -16,9 +17,46 @@ constexpr int kMaxCallDepth = 48;
 
 }  // namespace
 
+namespace {
+
+/// Whether a decorator says that calls stay calls, which Triton does for scalars alone.
+bool is_noinline(const ast::FunctionDef& def) {
+  return std::ranges::any_of(def.decorators, [](const ast::ExprPtr& d) {
+    const auto* call = ast::dyn_as<ast::Call>(d.get());
+    return call && std::ranges::any_of(call->keywords, [](const ast::Keyword& k) {
+             return k.name == "noinline" && k.value->range.str() == "True";
+           });
+  });
+}
+
+/// Why the result of a call must be used; nullopt: it need not.
+std::optional<std::string> reason_to_use(const Value& callee) {
+  const MethodValue* method = callee.method();
+  if (const Builtin* builtin = method ? method->builtin : callee.builtin(); builtin && builtin->name == "advance")
+    return "it moves no block pointer, it gives one that is moved";
+  const FunctionPtr* function = method ? &method->function : callee.function();
+  if (!function || !*function) return std::nullopt;
+  for (const ast::ExprPtr& d : (*function)->def->decorators) {
+    const auto* call = ast::dyn_as<ast::Call>(d.get());
+    if (!(call ? call->callee : d)->range.str().ends_with("must_use_result")) continue;
+    const auto* text = call && !call->args.empty() ? ast::dyn_as<ast::ConstantExpr>(call->args[0].get()) : nullptr;
+    const auto* words = text ? std::get_if<std::string>(&text->value) : nullptr;
+    return words ? *words : "";
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 Result<Value> Codegen::call_expr(const ast::Call& e) {
+  const bool is_unused = std::exchange(unused_, nullptr) == &e;
   Value callee;
   KILN_TRY(callee, expr(*e.callee));
+  if (is_unused)
+    if (const std::optional<std::string> why = reason_to_use(callee)) {
+      Diagnostic d = fail(e.range, ErrorKind::kValue, "the result of {} is not used", e.callee->range.str());
+      return why->empty() ? d : with_note(std::move(d), *why);
+    }
   std::vector<Arg> positional;
   for (const ast::ExprPtr& a : e.args) {
     if (const auto* star = ast::dyn_as<ast::Starred>(a.get())) {
@@ -217,20 +255,6 @@ Result<Value> Codegen::interpreted(const FunctionPtr& function, const std::vecto
   return d.place.line ? with_note(std::move(d), fmt::format("in {}, called from here", function->def->name), range)
                       : placed(range, d.kind, std::move(d.message));
 }
-
-namespace {
-
-/// Whether a decorator says that calls stay calls, which Triton does for scalars alone.
-bool is_noinline(const ast::FunctionDef& def) {
-  return std::ranges::any_of(def.decorators, [](const ast::ExprPtr& d) {
-    const auto* call = ast::dyn_as<ast::Call>(d.get());
-    return call && std::ranges::any_of(call->keywords, [](const ast::Keyword& k) {
-             return k.name == "noinline" && k.value->range.str() == "True";
-           });
-  });
-}
-
-}  // namespace
 
 Result<Value> Codegen::inlined(const FunctionPtr& function, std::vector<Arg> positional,
                                std::vector<std::pair<std::string, Arg>> keywords, SourceRange range,

@@ -294,7 +294,8 @@ class Codegen {
   /// Counts what texts and tuples take that are made while the kernel is compiled.
   Status spend(size_t bytes, SourceRange range);
 
-  std::deque<Frame> frames_;  // references to frames stay valid
+  const ast::Expr* unused_ = nullptr;  // the statement that is compiled, where it is an expression
+  std::deque<Frame> frames_;           // references to frames stay valid
   std::unordered_map<const ast::FunctionDef*, NameUses> uses_;
   std::map<std::pair<const JitFunction*, std::string>, Value> globals_;
   static constexpr int64_t kMaxSteps = 200'000;

@@ -50,7 +50,8 @@ Status Codegen::statement(const ast::Stmt& s) {
   switch (s.kind) {
     case StmtKind::kExpr: {
       if (ast::as<ast::ExprStmt>(s).value->kind == ast::ExprKind::kEllipsis) return {};
-      KILN_TRY(Value ignored, expr(*ast::as<ast::ExprStmt>(s).value));
+      unused_ = ast::as<ast::ExprStmt>(s).value.get();
+      KILN_TRY(Value ignored, expr(*unused_));
       return {};
     }
     case StmtKind::kAssign: {

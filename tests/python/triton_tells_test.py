@@ -97,6 +97,27 @@ def calls_with_a_scalar(x):
     tl.store(x, twice(tl.load(x)))
 
 
+@triton.must_use_result("Its result is all of it.")
+@triton.jit
+def cube(v):
+    return v * v * v
+
+
+@triton.jit
+def uses_a_cube(x):
+    tl.store(x, cube(tl.load(x)))
+
+
+@triton.jit
+def drops_a_cube(x):
+    cube(tl.load(x))
+
+
+@triton.jit(do_not_specialize=["N"])
+def listed(x, N: tl.constexpr):
+    tl.store(x, N)
+
+
 @triton.jit
 def least(d, x):
     d.atomic_min([0, 0], tl.load(x + tl.arange(0, 32)[:, None] * 32 + tl.arange(0, 32)[None, :]))
@@ -197,6 +218,11 @@ class Told(unittest.TestCase):
         with self.assertRaisesRegex(kiln.triton.Unsupported, r"twice is under jit\(noinline=True\), and its argument v is"):
             compile(calls_with_a_tile, {"x": "*fp32"})
         compile(calls_with_a_scalar, {"x": "*fp32"})
+        with self.assertRaisesRegex(kiln.triton.Unsupported, "the result of cube is not used"):
+            compile(drops_a_cube, {"x": "*fp32"})
+        compile(uses_a_cube, {"x": "*fp32"})
+        with self.assertRaisesRegex(kiln.triton.Unsupported, "N is a constexpr and is listed in do_not_specialize"):
+            compile(listed, {"x": "*fp32", "N": "constexpr"}, {(1, ): 4})
         if not hasattr(tl, "tensor_descriptor"): return
         with self.assertRaisesRegex(kiln.triton.Unsupported, "atomic_min of a descriptor of float32"):
             compile(least, {"d": "tensordesc<fp32[32, 32]>", "x": "*fp32"})

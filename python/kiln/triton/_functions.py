@@ -148,9 +148,12 @@ class Functions:
         if type(function) is not JITFunction: raise Refused(f"{type(function).__name__} {function.__name__}")
         text = function.src
         if name is not None: text = re.sub(r"\bdef\s+\w+", f"def {name}", text, count=1)
+        for p in function.params:
+            if p.is_constexpr and (p.do_not_specialize or getattr(p, "do_not_specialize_on_alignment", False)):
+                raise Refused(f"{p.name} is a constexpr and is listed in do_not_specialize")
         line = self._line(function)
-        if getattr(function, "noinline", False) and line > 1:
-            text, line = f"@triton.jit(noinline=True)\n{text}", line - 1
+        for decorator in _decorators(function):
+            if line > 1: text, line = f"{decorator}\n{text}", line - 1
         number = self.table.add(text, function.fn.__code__.co_filename, line)
         self.told.append(text)
         self._register(function, number)
@@ -248,6 +251,15 @@ class Functions:
         value = self.value(found)
         self.told.append((module.__name__, name, value))
         self.table.bind_member(module.__name__, name, value)
+
+
+def _decorators(function: Any) -> list[str]:
+    """What decorates a function and means something where it is called; its text begins below."""
+    out = []
+    if getattr(function, "noinline", False): out.append("@triton.jit(noinline=True)")
+    reason = getattr(function, "_must_use_result", False)
+    if reason: out.append(f"@triton.must_use_result({reason!r})")
+    return out
 
 
 def _mapped(module: types.ModuleType) -> types.ModuleType:
