@@ -18,6 +18,7 @@ if importlib.util.find_spec("triton") is None:
     sys.exit(0)
 # Before triton is imported, which reads it once.
 os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp(prefix="kiln_triton_")
+os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # Triton 3.9 warns where it is not set
 
 import triton
 import triton.language as tl
