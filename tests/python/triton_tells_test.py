@@ -317,6 +317,19 @@ class PaddedWithNan(unittest.TestCase):
         self.assertEqual(counts[0], 0)
         self.assertGreater(counts[1], 0)
 
+    def test_what_kiln_refuses_is_launched_as_triton_s(self):
+        kind = "tensordesc<fp32[32, 32]>"
+        kernel = compile(copies, {"d": kind, "e": kind, "x": "*fp32", "pair": ("i32", kind)})
+        calls = []
+        theirs = types.SimpleNamespace(run=lambda *a: calls.append(a), function=7, packed_metadata="theirs")
+        d, e = (types.SimpleNamespace(base=4096, shape=[48, 48], strides=[48, 1], padding=p) for p in ("nan", "zero"))
+        run = kernel.run
+        leave = lambda _: None
+        with mock.patch.object(_compile, "compile", lambda *a, **k: theirs):
+            run(2, 3, 4, self.stream.value, kernel.function, kernel.packed_metadata, "told", lambda _: None, leave,
+                d, e, 4096, (1, e))
+        self.assertEqual(calls, [(2, 3, 4, self.stream.value, 7, "theirs", "told", None, leave, d, e, 4096, (1, e))])
+
     def test_integers_have_no_nan(self):
         functions = _kiln.FunctionTable()
         number = functions.add("def f(d, x):\n    tl.store(x, 1)\n", "f.py", 1)

@@ -232,8 +232,8 @@ class _Padded:
         self._src, self._metadata = src, metadata
         self._kernels: dict[frozenset, Any] = {}
 
-    def __call__(self, x: int, y: int, z: int, stream: int, _: Any, *rest: Any) -> None:
-        padded = frozenset(padded_of(self._metadata.kiln["steps"], rest[4:]))
+    def __call__(self, x: int, y: int, z: int, stream: int, _: Any, __: Any, *rest: Any) -> None:
+        padded = frozenset(padded_of(self._metadata.kiln["steps"], rest[3:]))
         if (kernel := self._kernels.get(padded)) is None:
             target = self._metadata.target
             usual = vars(triton_compiler.make_backend(target).parse_options({}))
@@ -241,7 +241,8 @@ class _Padded:
             kernel = compile(self._src, target, options, padded=padded)
             self._kernels[padded] = kernel
         run = kernel.run  # loads it
-        run(x, y, z, stream, kernel.function, *rest)
+        # Where Triton compiled it, its launcher takes warps and shared memory from the packed metadata.
+        run(x, y, z, stream, kernel.function, kernel.packed_metadata, *rest)
 
 
 def _tupled(value: Any) -> Any:
