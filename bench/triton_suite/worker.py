@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import random
+import sys
 import time
 import traceback
 
@@ -170,6 +171,7 @@ def pytest_runtestloop(session):
         write(ready=len(items), total=total, worker=os.getpid())
         while time.time() < SETTINGS["deadline"] and (number := take()) < len(items):
             item, current = items[number], Record()
+            if SETTINGS["pretend"]: sys.modules["pretend"].take_driver()
             write(worker=os.getpid(), begins=item.nodeid, time=time.time())
             began = time.perf_counter()
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
