@@ -11,8 +11,10 @@ that a second run costs Kiln's time alone.
 Notebooks and strings that are files of kernels (as torch.compile writes them) are written to --cache for Triton: their
 kernels count as those of the file.
 
-A kernel counts when Triton compiles it for what was assumed. The table has a row for each folder: kernels found,
-compiled by Triton, of these compiled by Kiln, and the time of both. Then Kiln's reasons, by how often they were met.
+A kernel counts when Triton compiles it for what was assumed. The table has a row for each folder: kernels found, those
+that Kiln compiles, those that Triton was asked about (with --share: all that Kiln refuses, and that share of the
+others), how many of these Triton compiles and of those Kiln, and Kiln's time. Then Kiln's reasons, by how often they
+were met.
 """
 import argparse
 import ast
@@ -95,13 +97,13 @@ class TritonServer:
 
 
 def notebook_code(text):
-    """A notebook's code without what is IPython's, and how many lines are before each code cell, of which the first is 1."""
+    """A notebook's code without what is IPython's, and how many lines are before each code cell; the first is 1."""
     out, before = [], [0]
     for cell in json.loads(text).get("cells", []):
         if cell.get("cell_type") == "code":
+            before.append(len(out))
             lines = "".join(cell["source"]).split("\n")
             other = re.match(r"%%(?!time|capture|writefile|file)", lines[0])
-            before.append(len(out))
             out += ["# " + line if other else re.sub(r"^(\s*)([!%])", r"\1pass  # \2", line) for line in lines] + [""]
     return "\n".join(out) + "\n", before
 
@@ -121,9 +123,9 @@ def files_of(path, kernels, cache):
     if path.endswith(".ipynb"):
         text, before = notebook_code(text)
         path = written(text, cache)
+        kernels = [dict(k, line=before[k.get("cell", 0)] + k.get("line", 0)) for k in kernels]
     try:
         tree = ast.parse(text)
-        kernels = [dict(k, line=before[k.get("cell", 0)] + k.get("line", 0)) for k in kernels]
     except (SyntaxError, ValueError):
         return {path: kernels}
     strings = [n for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str) and "@" in n.value]
@@ -152,15 +154,19 @@ def results_of_file(path, root, kernels, cache, limit, server):
             results[k["kernel"]] = json.load(open(file))
         else:
             missing.append((k, file))
-    if missing:
-        out, died = server.ask({"path": path, "root": root, "kernels": [k for k, _ in missing]}, limit * len(missing))
+    left = [k for k, _ in missing]
+    while left:
+        out, died = server.ask({"path": path, "root": root, "kernels": left}, limit * len(left))
         for line in out.splitlines():
             if line.startswith("{"):
                 r = json.loads(line)
                 results[r["kernel"]] = r
-        for k, file in missing:
-            r = results.setdefault(k["kernel"], {"kernel": k["kernel"], "ok": False, "error": died, "ms": 0})
-            json.dump(r, open(file, "w"))
+        left = [k for k in left if k["kernel"] not in results]
+        if left:  # the process ended at the first; the others have not been asked about
+            name = left.pop(0)["kernel"]
+            results[name] = {"kernel": name, "ok": False, "error": died, "ms": 0}
+    for k, file in missing:
+        json.dump(results[k["kernel"]], open(file, "w"))
     return results
 
 
@@ -490,6 +496,12 @@ def compile_file(job, target, real):
 # --- the table -------------------------------------------------------------------------------------------------------
 
 
+def is_drawn(path, kernel, seed, share):
+    """Whether Triton is asked about a kernel that Kiln compiles: the same ones in every run with that seed."""
+    drawn = hashlib.sha256(("%s %s %d" % (path, kernel, seed)).encode(errors="replace")).digest()
+    return int.from_bytes(drawn[:4], "big") < share * 2**32
+
+
 def reason_of(error):
     return re.sub(r"\d+", "N", error.get("message", str(error)))[:110]
 
@@ -503,6 +515,8 @@ def main():
     arguments.add_argument("--cache", required=True, help="a folder outside of the tree, for Triton's results")
     arguments.add_argument("--sample", type=int, default=0, help="that many files of each folder; 0: all")
     arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--share", type=float, default=1.0,
+                           help="ask Triton about that share of what Kiln compiles, and about all that it refuses")
     arguments.add_argument("--limit", type=float, default=60, help="seconds that a kernel may take")
     arguments.add_argument("--list", action="store_true", help="name each kernel that Triton alone compiles")
     given = arguments.parse_args()
@@ -512,8 +526,8 @@ def main():
     total, crashes, slowest = collections.Counter(), [], (0.0, "")
     triton_ms, ratios = [], []
     kiln_seconds = 0.0
-    row = "{:<24}{:>7}{:>9}{:>8}{:>8}{:>8}{:>9}"
-    print(row.format("folder", "files", "kernels", "Triton", "Kiln", "%", "Kiln s"), flush=True)
+    row = "{:<24}{:>7}{:>9}{:>8}{:>8}{:>8}{:>8}{:>8}{:>9}"
+    print(row.format("folder", "files", "kernels", "Kiln", "asked", "Triton", "of these", "%", "Kiln s"), flush=True)
     for folder in given.folders:
         files = list(sources(folder))
         if given.sample and len(files) > given.sample:
@@ -529,12 +543,16 @@ def main():
             if not kernels:
                 continue
             n["files"] += 1
-            results = triton_results(path, folder, kernels, given.cache, given.limit, server)
-            if all(r["ok"] for r in results.values()):
+            n["kernels"] += len(kernels)
+            n["compiled"] += sum(k["ok"] for k in kernels)
+            asked = [k for k in kernels
+                     if not k["ok"] or is_drawn(os.path.relpath(path, folder), k["kernel"], given.seed, given.share)]
+            n["asked"] += len(asked)
+            results = triton_results(path, folder, asked, given.cache, given.limit, server)
+            if len(asked) == len(kernels) and all(r["ok"] for r in results.values()):
                 ratios.append((took / (sum(r["ms"] for r in results.values()) / 1000), path))
-            for k in kernels:
+            for k in asked:
                 r = results[k["kernel"]]
-                n["kernels"] += 1
                 if not r["ok"]:
                     triton_reasons[re.sub(r"\d+", "N", r["error"].strip().split("\n")[0])[:90]] += 1
                     continue
@@ -548,11 +566,11 @@ def main():
         kiln_seconds += seconds
         total.update(n)
         share = "%.1f" % (100 * n["kiln"] / n["triton"]) if n["triton"] else "-"
-        print(row.format(os.path.basename(os.path.normpath(folder)), n["files"], n["kernels"], n["triton"], n["kiln"],
-                         share, "%.1f" % seconds), flush=True)
+        counts = [n[key] for key in ("files", "kernels", "compiled", "asked", "triton", "kiln")]
+        print(row.format(os.path.basename(os.path.normpath(folder)), *counts, share, "%.1f" % seconds), flush=True)
     share = "%.1f" % (100 * total["kiln"] / max(1, total["triton"]))
-    print(row.format("all", total["files"], total["kernels"], total["triton"], total["kiln"], share,
-                     "%.1f" % kiln_seconds))
+    print(row.format("all", total["files"], total["kernels"], total["compiled"], total["asked"], total["triton"],
+                     total["kiln"], share, "%.1f" % kiln_seconds))
     if triton_ms:
         print("Triton: median %.0f ms of CPU time a kernel, with ptxas" % statistics.median(triton_ms))
     print("slowest file for Kiln: %.1f s, %s" % slowest)
