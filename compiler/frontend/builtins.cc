@@ -233,6 +233,7 @@ std::optional<Value> module_member(std::string_view path, std::string_view name)
   if (path == "torch.version") return name == "hip" || name == "xpu" ? std::optional<Value>(Value()) : std::nullopt;
   const ModuleRow* module = find_module(path);
   if (!module) return std::nullopt;
+  if (path == "triton" && name == "__version__") return Value::text(std::string(kTritonVersion));
   if (path.ends_with("PropagateNan")) {
     if (name == "ALL") return Value::text("all");
     if (name == "NONE") return Value::text("none");

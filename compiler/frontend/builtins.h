@@ -83,6 +83,9 @@ std::optional<Value> module_member(std::string_view path, std::string_view name)
 std::optional<Value> resolve_path(std::string_view path);
 bool is_known_module(std::string_view path);
 /// Where Triton has it ("triton.language.exp"); empty for what is no member of a module.
+
+/// The Triton whose language this is: `triton.__version__`.
+inline constexpr std::string_view kTritonVersion = "3.6.0";
 std::string path_of(const Builtin& builtin);
 std::vector<std::string> member_names(std::string_view path);
 

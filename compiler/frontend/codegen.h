@@ -90,6 +90,7 @@ class Codegen {
   Result<Value> attribute(const Arg& of, std::string_view name, SourceRange range, SourceRange name_range);
   Result<Value> binary(ast::BinaryOp op, const Arg& a, const Arg& b, SourceRange range);
   Result<Value> compare(ast::CompareOp op, const Arg& a, const Arg& b, SourceRange range);
+  Result<Value> compare_tuples(ast::CompareOp op, const Arg& a, const Arg& c, SourceRange range);
   Result<Value> unary(ast::UnaryOp op, const Arg& a, SourceRange range);
 
   // --- statements (stmt.cc, control.cc)

@@ -326,6 +326,14 @@ class Collector {
            path == "triton.language.core.constexpr_function" || path == "triton.runtime.jit.constexpr_function";
   }
 
+  /// What leaves a function's values what they are: it remembers them, or keeps them from other compilers.
+  static bool keeps_values(std::string_view path) {
+    constexpr std::string_view kPaths[] = {"functools.lru_cache",    "functools.cache",
+                                           "torch.compiler.disable", "torch.compiler.assume_constant_result",
+                                           "torch._dynamo.disable",  "torch._dynamo.assume_constant_result"};
+    return std::ranges::find(kPaths, path) != std::end(kPaths);
+  }
+
   /// A decorator of the file's own, or of a file that it imports, which returns `triton.jit(function)`.
   bool makes_jit(const ast::Expr& decorator) const {
     std::optional<Global> value = evaluate(decorator);
@@ -356,7 +364,7 @@ class Collector {
   /// The function, which no name has yet; null: what another decorator makes of it is not known.
   /// `of_aggregate`: it runs as Python's in what has it, whatever else decorates it.
   JitFunction* function(const ast::FunctionDef& def, bool of_aggregate = false) {
-    bool jit = false, constexpr_function = false, gluon = false;
+    bool jit = false, constexpr_function = false, gluon = false, keeps = true;
     std::vector<std::string> do_not_specialize;
     for (const ast::ExprPtr& d : def.decorators) {
       const auto* call = ast::dyn_as<ast::Call>(d.get());
@@ -369,9 +377,10 @@ class Collector {
       }
       jit = jit || makes_jit(call ? *call->callee : *d) || (is_unknown_jit(path) && has_constexpr_parameter(def));
       constexpr_function = constexpr_function || path == "triton.language.constexpr" || marks_constexpr(path);
+      keeps = keeps && keeps_values(path);
     }
     const bool plain = !jit && !constexpr_function;
-    if (plain && !def.decorators.empty() && !of_aggregate) return nullptr;
+    if (plain && !keeps && !of_aggregate) return nullptr;
     JitFunction& f = file_->functions.emplace_back();
     bind(f, def);
     f.plain = plain;

@@ -362,6 +362,20 @@ Result<Value> Codegen::binary_tensor(BinaryOp op, const Arg& a, const Arg& c, So
   KILN_UNREACHABLE("binary operator");
 }
 
+/// As Python compares tuples: by the first items that differ, else by how many there are.
+Result<Value> Codegen::compare_tuples(CompareOp op, const Arg& a, const Arg& c, SourceRange range) {
+  const std::vector<Value>&x = a.value.as_tuple()->items, &y = c.value.as_tuple()->items;
+  for (size_t i = 0; i < std::min(x.size(), y.size()); ++i) {
+    KILN_TRY(Value equal, compare(CompareOp::kEq, {x[i], a.range}, {y[i], c.range}, range));
+    const bool* is_equal = equal.constant_as<bool>();
+    if (!is_equal)
+      return fail(range, ErrorKind::kUnsupported, "{} of tuples works on compile-time values only", ast::spelling(op));
+    if (!*is_equal) return compare(op, {x[i], a.range}, {y[i], c.range}, range);
+  }
+  return compare(op, {Value::integer(static_cast<ast::Int>(x.size())), a.range},
+                 {Value::integer(static_cast<ast::Int>(y.size())), c.range}, range);
+}
+
 Result<Value> Codegen::compare(CompareOp op, const Arg& a, const Arg& c, SourceRange range) {
   KILN_CHECK_OK(is_known(a.value, a.range));
   KILN_CHECK_OK(is_known(c.value, c.range));
@@ -392,6 +406,7 @@ Result<Value> Codegen::compare(CompareOp op, const Arg& a, const Arg& c, SourceR
   }
   if (!a.value.tensor() && !c.value.tensor()) {
     if (equality) return Value::boolean(same(a.value, c.value) == (op == CompareOp::kEq));
+    if (a.value.as_tuple() && c.value.as_tuple()) return compare_tuples(op, a, c, range);
     return fail(range, ErrorKind::kType, "{} does not compare {} and {}", ast::spelling(op), describe(a.value),
                 describe(c.value));
   }

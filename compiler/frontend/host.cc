@@ -81,6 +81,31 @@ std::optional<Value> import_function(std::string_view path, const Values& a) {
   return gone && path == "importlib.util.find_spec" ? std::optional<Value>(Value()) : std::nullopt;
 }
 
+// `version.parse("3.4.0")` of released versions: their numbers, which compare as the versions do.
+std::optional<Value> version_function(std::string_view path, const Values& a) {
+  constexpr std::string_view kFunctions[] = {"packaging.version.parse", "packaging.version.Version",
+                                             "pkg_resources.parse_version", "distutils.version.LooseVersion",
+                                             "distutils.version.StrictVersion"};
+  const std::string* version = a.size() == 1 ? text(a[0]) : nullptr;
+  if (!version || std::ranges::find(kFunctions, path) == std::end(kFunctions)) return std::nullopt;
+  std::vector<ast::Int> numbers(1);
+  for (const char c : *version) {
+    constexpr ast::Int kMost = 1'000'000'000;  // a date is a version too
+    if (c == '.')
+      numbers.push_back(0);
+    else if (c >= '0' && c <= '9' && numbers.back() < kMost)
+      numbers.back() = 10 * numbers.back() + (c - '0');
+    else
+      return std::nullopt;
+  }
+  constexpr size_t kNumbers = 3;  // 3.4 is 3.4.0
+  while (numbers.size() > kNumbers && numbers.back() == 0) numbers.pop_back();
+  numbers.resize(std::max(numbers.size(), kNumbers));
+  Values items;
+  for (const ast::Int n : numbers) items.push_back(Value::integer(n));
+  return Value::tuple(std::move(items));
+}
+
 // `os.environ.get("NAME", "default")` of a variable that is not set is the default. What a variable has that is set is
 // not known: code in a cache would outlive it.
 std::optional<Value> os_function(std::string_view path, const Values& a) {
@@ -318,6 +343,8 @@ Result<Value> Codegen::host_call(std::string_view name, const Arg* self, const s
     out = os_function(name, a);
   else if (name.starts_with("builtins."))
     out = python_function(*this, name, a, range);
+  else
+    out = version_function(name, a);
   if (!out) {
     Diagnostic d = fail(range, ErrorKind::kUnsupported, "{} cannot be computed while a kernel is compiled", name);
     const Builtin* row =

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "compiler/frontend/builtins.h"
 #include "repl/modules/modules.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/triton/autotuner.h"
@@ -158,7 +159,7 @@ void fill_triton(Interp& in, ModuleObject& m) {
   add_functions(m, kTriton);
   install_kernels(m);
   install_tuning(m);
-  m.members.set("__version__", Value::str("3.6.0"));
+  m.members.set("__version__", Value::str(std::string(frontend::kTritonVersion)));
   m.members.set("JITFunction", in.type_of(KernelObject::kKind));
   m.members.set("OutOfResources", in.exception_type("RuntimeError"));
   m.members.set("CompilationError", in.exception_type("Exception"));
