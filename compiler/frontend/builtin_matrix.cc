@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "compiler/frontend/builtin_impl.h"
 #include "support/unicode.h"
@@ -58,8 +59,10 @@ Result<DType> result_dtype(Codegen& g, const BoundArgs& a, const Type& x, int ou
   if (x.dtype == DType::kF64) return DType::kF64;
   if (!a.has(out_dtype)) return DType::kF32;
   KILN_TRY(Type wanted, g.dtype_arg(a, out_dtype));
-  if (wanted.dtype == DType::kF32 || (wanted.dtype == DType::kF16 && (x.dtype == DType::kF16 || is_fp8(x.dtype))))
-    return wanted.dtype;
+  // Of bfloat16 and float32 the sums are float32, whatever else is asked for, as in Triton.
+  const bool is_wide = x.dtype == DType::kF32 || x.dtype == DType::kBF16;
+  if (wanted.dtype == DType::kF32 || (is_wide && wanted.dtype != DType::kBF16)) return DType::kF32;
+  if (wanted.dtype == DType::kF16) return DType::kF16;
   return with_note(g.fail(a.at(out_dtype), ErrorKind::kType, "tl.dot of {} cannot accumulate in {}",
                           describe(x.scalar()), describe(wanted)),
                    "help: leave out_dtype out, and convert the result with .to(…)");
@@ -136,7 +139,7 @@ ir::Value* dot_of_parts(Codegen& g, ir::Value* x, ir::Value* y, ir::Value* acc, 
 }  // namespace
 
 Result<Value> dot(Codegen& g, const BoundArgs& a) {
-  enum { kInput, kOther, kAcc, kPrecision, kAllowTf32, kImprecise, kOutDtype };
+  enum { kInput, kOther, kAcc, kPrecision, kAllowTf32, kImprecise, kOutDtype, kTransA, kTransB };
   KILN_TRY(ir::Value * x, g.tensor(a.args[kInput]));
   KILN_TRY(ir::Value * y, g.tensor(a.args[kOther]));
   auto is_e4b15 = [](const ir::Value* v) { return v->type.is_float() && v->type.dtype == DType::kF8E4B15; };
@@ -146,6 +149,15 @@ Result<Value> dot(Codegen& g, const BoundArgs& a) {
            "It will be removed in a future triton release");
   for (ir::Value** v : {&x, &y})  // no instruction takes it
     if (is_e4b15(*v)) *v = g.b.cast(*v, DType::kF16);
+  for (auto [v, flag] : {std::pair(&x, kTransA), std::pair(&y, kTransB)}) {  // as Triton 2.0 had them
+    KILN_TRY(const bool transposed, g.const_bool(a, flag));
+    const int64_t rank = (*v)->type.shape.rank;
+    if (!transposed || rank < 2) continue;
+    std::vector<int64_t> order(static_cast<size_t>(rank));
+    std::iota(order.begin(), order.end(), 0);
+    std::swap(order[order.size() - 1], order[order.size() - 2]);
+    *v = g.b.trans(*v, order);
+  }
   KILN_CHECK_OK(check_operands(g, a, x->type, y->type));
   KILN_TRY(DType dtype, result_dtype(g, a, x->type, kOutDtype));
   KILN_TRY(const auto precision, precision_arg(g, a, x->type, kPrecision, kAllowTf32));
