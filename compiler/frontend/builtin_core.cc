@@ -275,6 +275,12 @@ Result<Value> static_print(Codegen& g, const BoundArgs& a) {
   return Value();
 }
 
+Result<Value> profiler_mark(Codegen& g, const BoundArgs& a) {
+  if (a[0].constant_as<std::string>()) return Value();
+  return g.fail(a.at(0), ErrorKind::kType, "the name of {} is a string, got {}", a.builtin->display_name(),
+                describe(a[0]));
+}
+
 Result<Value> device_print(Codegen& g, const BoundArgs& a) {
   bool hex = false;
   if (a.args.size() > 2) {

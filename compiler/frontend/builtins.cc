@@ -25,7 +25,7 @@ constexpr Builtin kBuiltins[] = {
 #include "compiler/frontend/builtins.def"
 };
 
-constexpr std::string_view kLetters = "LMDSTPRCBKNIXA";  // in the order of Exposure's bits
+constexpr std::string_view kLetters = "LMDSTPRCBKNIXAO";  // in the order of Exposure's bits
 
 /// A module of Triton, the functions it shows, and its submodules (comma-separated).
 struct ModuleRow {
@@ -44,6 +44,7 @@ constexpr ModuleRow kModules[] = {
     {"triton.language.standard", kInLanguage | kInStandard, ""},
     {"triton.language.random", kInRandom, ""},
     {"triton.language.target_info", kInTargetInfo, ""},
+    {"triton.profiler.language", kInProfiler, ""},
     {"triton.language.PropagateNan", 0, ""},
     {"triton.language.core.PropagateNan", 0, ""},
     {"triton.language.extra", 0, "libdevice,cuda,kiln"},
@@ -111,6 +112,7 @@ std::string Builtin::display_name() const {
   if (e & kInInductor) return fmt::format("triton_helpers.{}", name);
   if (e & kInKiln) return fmt::format("tl.extra.kiln.{}", name);
   if (e & kInTargetInfo) return fmt::format("tl.target_info.{}", name);
+  if (e & kInProfiler) return fmt::format("triton.profiler.language.{}", name);
   if (e & kInCuda) return fmt::format("tl.extra.cuda.{}", name);
   return std::string(name);
 }
@@ -231,9 +233,9 @@ std::optional<Value> module_member(std::string_view path, std::string_view name)
   // Kernels ask it which vendor's GPU they are for.
   if (path == "torch" && name == "version") return Value(ModulePath{"torch.version"});
   if (path == "torch.version") return name == "hip" || name == "xpu" ? std::optional<Value>(Value()) : std::nullopt;
+  if (path == "triton" && name == "__version__") return Value::text(std::string(kTritonVersion));
   const ModuleRow* module = find_module(path);
   if (!module) return std::nullopt;
-  if (path == "triton" && name == "__version__") return Value::text(std::string(kTritonVersion));
   if (path.ends_with("PropagateNan")) {
     if (name == "ALL") return Value::text("all");
     if (name == "NONE") return Value::text("none");

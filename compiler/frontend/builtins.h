@@ -43,6 +43,7 @@ enum Exposure : unsigned {
   kInInductor = 2048,     // I: torch._inductor.runtime.triton_helpers
   kInKiln = 4096,         // X: triton.language.extra.kiln
   kInTargetInfo = 8192,   // A: triton.language.target_info
+  kInProfiler = 16384,    // O: triton.profiler.language
 };
 
 struct Builtin {
@@ -82,10 +83,10 @@ std::optional<Value> module_member(std::string_view path, std::string_view name)
 /// A path as an import binds it, resolved as far as it is known: a module, or a module's member.
 std::optional<Value> resolve_path(std::string_view path);
 bool is_known_module(std::string_view path);
-/// Where Triton has it ("triton.language.exp"); empty for what is no member of a module.
 
 /// The Triton whose language this is: `triton.__version__`.
 inline constexpr std::string_view kTritonVersion = "3.6.0";
+/// Where Triton has it ("triton.language.exp"); empty for what is no member of a module.
 std::string path_of(const Builtin& builtin);
 std::vector<std::string> member_names(std::string_view path);
 

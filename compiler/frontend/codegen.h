@@ -243,6 +243,8 @@ class Codegen {
   Status bind(std::string_view id, Value value, SourceRange at, bool declared_constexpr);
   /// What a plain assignment keeps: numbers become tensors, everything else stays.
   Result<Value> strip_constexpr(const Value& value, SourceRange range);
+  bool enters_scopes(const ast::With& s);
+  Status with_stmt(const ast::With& s);
   Status annotated(const ast::AnnAssign& s);
   Status local_import(const ast::Import& s);
   Status return_stmt(const ast::Return& s);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler/ast/annotation.h"
+#include "compiler/ast/walk.h"
 #include "compiler/frontend/aggregate.h"
 #include "compiler/frontend/codegen.h"
 
@@ -121,8 +122,12 @@ Status Codegen::statement(const ast::Stmt& s) {
       return unsupported("del", "");
     case StmtKind::kGlobal:
       return unsupported("global", "a kernel changes memory only, through tl.store");
-    case StmtKind::kWith:
-      return unsupported("with", "");
+    case StmtKind::kWith: {
+      const auto& w = ast::as<ast::With>(s);
+      if (!enters_scopes(w))
+        return unsupported("with", "only `with pl.scope(name)` of triton.profiler.language is, which records nothing");
+      return with_stmt(w);
+    }
     case StmtKind::kTry:
       return unsupported("try", "");
     case StmtKind::kRaise:
@@ -205,6 +210,29 @@ Status Codegen::local_import(const ast::Import& s) {
         bind(n.as.empty() ? first : n.as, known ? *std::move(known) : Value(ModulePath{path}), s.range, true));
   }
   return {};
+}
+
+/// Whether all contexts are scopes of Proton.
+bool Codegen::enters_scopes(const ast::With& s) {
+  return std::ranges::all_of(s.items, [&](const ast::With::Item& item) {
+    const auto* made = ast::dyn_as<ast::Call>(item.context.get());
+    if (!made || item.target) return false;
+    const Result<Value> callee = expr(*made->callee);
+    const Builtin* builtin = callee.ok() ? callee->builtin() : nullptr;
+    return builtin && builtin->name == "scope" && (builtin->exposure() & kInProfiler);
+  });
+}
+
+Status Codegen::with_stmt(const ast::With& s) {
+  for (const ast::With::Item& item : s.items) {
+    KILN_TRY([[maybe_unused]] Value scope, expr(*item.context));
+  }
+  const ast::Stmt* returns = nullptr;
+  ast::walk(
+      s.body, [&](const ast::Stmt& inner) { returns = inner.kind == StmtKind::kReturn ? &inner : returns; },
+      [](const ast::Expr&) {});
+  if (returns) return fail(returns->range, ErrorKind::kUnsupported, "return inside a `with` is not supported");
+  return body(pointers(s.body), false);
 }
 
 Status Codegen::annotated(const ast::AnnAssign& s) {
@@ -335,6 +363,8 @@ struct Reads {
         visit(ast::as<ast::If>(s).condition.get());
         visit(ast::as<ast::If>(s).body);
         return visit(ast::as<ast::If>(s).else_body);
+      case StmtKind::kWith:
+        return visit(ast::as<ast::With>(s).body);
       case StmtKind::kReturn:
         return visit(ast::as<ast::Return>(s).value.get());
       case StmtKind::kAssert:
@@ -346,7 +376,6 @@ struct Reads {
       case StmtKind::kImport:
       case StmtKind::kDel:
       case StmtKind::kGlobal:
-      case StmtKind::kWith:
       case StmtKind::kTry:
       case StmtKind::kRaise:
       case StmtKind::kFunctionDef:
@@ -369,6 +398,7 @@ template <class Fn>
 void nested_bodies(const ast::Stmt& s, Fn&& fn) {
   if (const auto* f = ast::dyn_as<ast::For>(&s)) fn(f->body), fn(f->else_body);
   if (const auto* w = ast::dyn_as<ast::While>(&s)) fn(w->body), fn(w->else_body);
+  if (const auto* w = ast::dyn_as<ast::With>(&s)) fn(w->body);
   if (const auto* i = ast::dyn_as<ast::If>(&s)) fn(i->body), fn(i->else_body);
 }
 

@@ -34,7 +34,7 @@ std::vector<std::string> own_modules() {
   std::vector<std::string> out;
   for (auto table : module_tables())
     for (const ModuleDef& d : table) out.emplace_back(d.path);
-  add_language_modules("triton.language", out);
+  for (const char* path : {"triton.language", "triton.profiler.language"}) add_language_modules(path, out);
   for (std::string_view path : embedded::library_text_paths()) {
     const size_t folder = path.find("library/");
     if (folder == std::string_view::npos) continue;

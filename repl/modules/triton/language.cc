@@ -7,6 +7,7 @@
 
 #include "compiler/frontend/builtins.h"
 #include "repl/modules/modules.h"
+#include "repl/script/builtins/builtins.h"
 #include "support/text.h"
 
 namespace kiln::script {
@@ -135,6 +136,11 @@ Value aggregate(Interp& in, NativeArgs& a) {
 }
 constexpr NativeDef kAggregateFunction{"_aggregate(cls)", aggregate, "a class whose objects kernels make"};
 
+/// Whose kernels Proton's marks are for; they record nothing.
+Value leave_semantic(Interp&, NativeArgs&) { return Value::none(); }
+constexpr NativeDef kMarks[] = {{"enable_semantic(semantic_name)", leave_semantic, "does nothing"},
+                                {"disable_semantic(semantic_name)", leave_semantic, "does nothing"}};
+
 /// Members come from the compiler's own table of builtins; dtypes and constexpr are values here too.
 class LanguageModule : public ModuleObject {
  public:
@@ -156,8 +162,10 @@ class LanguageModule : public ModuleObject {
 }  // namespace
 
 Ref<ModuleObject> language_module(std::string_view path) {
-  if (path.rfind("triton.language", 0) != 0 || !frontend::is_known_module(path)) return {};
+  const bool marks = path == "triton.profiler.language";
+  if ((!path.starts_with("triton.language") && !marks) || !frontend::is_known_module(path)) return {};
   auto module = make<LanguageModule>(std::string(path));
+  if (marks) add_functions(*module, kMarks);
   if (path == "triton.language" || path == "triton.language.core") {
     module->members.set("constexpr", make<Native>(kConstexpr));
     if (path.ends_with(".core")) {

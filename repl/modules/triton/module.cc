@@ -153,6 +153,10 @@ void fill_runtime(Interp& in, ModuleObject& m) {
 void fill_tools(Interp&, ModuleObject& m) { m.members.set("TensorDescriptor", tensor_descriptor_class()); }
 void fill_nothing(Interp&, ModuleObject&) {}
 
+void fill_profiler(Interp& in, ModuleObject& m) {
+  m.members.set("language", in.import_module("triton.profiler.language"));
+}
+
 void fill_triton(Interp& in, ModuleObject& m) {
   install_kernel_methods(in);
   install_tuning_methods(in);
@@ -176,6 +180,7 @@ constexpr ModuleDef kModules[] = {
     {"triton.runtime.jit", fill_jit},
     {"triton.compiler", fill_compiler},
     {"triton.compiler.errors", fill_errors},
+    {"triton.profiler", fill_profiler},
     {"triton.testing", fill_testing},
     {"triton.tools", fill_nothing},
     {"triton.tools.tensor_descriptor", fill_tools},
