@@ -63,7 +63,8 @@ TEST_F(CheckFolder, NotebooksAreTheCodeOfTheirCells) {
     {"cell_type": "code", "source": ["@triton.jit\n", "def bad(x_ptr):\n", "    tl.store(x_ptr, nothing)"]}],
    "nbformat": 4})json";
   EXPECT_EQ(check(), kExitError);
-  EXPECT_NE(printed.find("a.ipynb, cell 4, line 3: error: the name nothing is not defined"), std::string::npos) << printed;
+  EXPECT_NE(printed.find("a.ipynb, cell 4, line 3: error: the name nothing is not defined"), std::string::npos)
+      << printed;
   EXPECT_TRUE(printed.ends_with("1 of 2 kernels in 1 file compile for host (50.0 %)\n")) << printed;
   std::ofstream(folder / "a.ipynb") << "{\"jit\": [";
   EXPECT_EQ(check(), kExitError);
