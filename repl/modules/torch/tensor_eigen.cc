@@ -208,6 +208,8 @@ Value eigen(Interp& in, NativeArgs& a) {
   const Tensor re = seen_tensor(in, a[0], "eig()");
   const bool is_real = !given(a[1]);
   const Shape shape = shape_vector(re);
+  if (shape.size() < 2 || shape.back() != shape[shape.size() - 2])
+    in.fail_as("RuntimeError", "eig() of {}: it takes square matrices", in.repr(size_value(shape)));
   const auto n = static_cast<size_t>(shape.back());
   const std::vector<double> reals = load_floats(in, re, shape);
   const std::vector<double> imags =
