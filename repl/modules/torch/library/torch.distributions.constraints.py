@@ -208,6 +208,8 @@ _SUPPORTS = {
     simplex: "Dirichlet LogisticNormal RelaxedOneHotCategorical",
     one_hot: "OneHotCategorical OneHotCategoricalStraightThrough",
     real_vector: "MultivariateNormal LowRankMultivariateNormal",
+    positive_definite: "Wishart",
+    corr_cholesky: "LKJCholesky",
 }
 
 

@@ -762,8 +762,10 @@ _LATER = {
     "torch.distributions._discrete": (
         "Binomial", "LowRankMultivariateNormal", "MixtureSameFamily", "Multinomial", "NegativeBinomial",
         "OneHotCategoricalStraightThrough", "RelaxedBernoulli", "RelaxedOneHotCategorical"),
+    "torch.distributions._matrices": ("LKJCholesky", "Wishart"),
     "torch.distributions.transforms": (
-        "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CumulativeDistributionTransform",
+        "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",
+        "CumulativeDistributionTransform",
         "ExpTransform", "IndependentTransform", "LowerCholeskyTransform", "PositiveDefiniteTransform",
         "PowerTransform", "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform",
         "StackTransform", "StickBreakingTransform", "TanhTransform", "Transform", "identity_transform")}

@@ -1,0 +1,2 @@
+"""torch.distributions.lkj_cholesky."""
+from torch.distributions import LKJCholesky

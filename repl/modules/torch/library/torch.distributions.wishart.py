@@ -1,0 +1,2 @@
+"""torch.distributions.wishart."""
+from torch.distributions import Wishart
