@@ -38,7 +38,7 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
     if weight.ndim != 2:
         raise RuntimeError("embedding() takes a matrix of weights")
     if max_norm is not None:
-        raise NotImplementedError("embedding(max_norm=…) is not supported")
+        _renorm_rows(weight, input, max_norm, norm_type)
     if scale_grad_by_freq:
         raise NotImplementedError("embedding(scale_grad_by_freq=True) is not supported")
     if padding_idx is not None:
@@ -56,6 +56,15 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
         # That row is read like the others; only gradients pass it by.
         out = torch.where((input != padding_idx % weight.shape[0]).unsqueeze(-1), out, out.detach())
     return out
+
+
+def _renorm_rows(weight, places, max_norm, norm_type):
+    """Rows that are read and longer than max_norm have that length from now on."""
+    with torch.no_grad():
+        places = places.reshape(-1).long().unique()
+        rows = weight.index_select(0, places)
+        lengths = rows.norm(norm_type, -1, True)
+        weight.index_copy_(0, places, torch.where(lengths > max_norm, rows * (max_norm / (lengths + 1e-7)), rows))
 
 
 def one_hot(tensor, num_classes=-1):

@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 from torch import _kiln, _tape, _tensor
 from torch._activations import _placed
-from torch._functional import _check_steps, _dropped, _pair, _unslid, embedding, pad
+from torch._functional import _check_steps, _cubic, _dropped, _pair, _renorm_rows, _unslid, embedding, pad
 from torch._pools import _product as _count, avg_pool2d
 from torch._products import _product
 
@@ -330,7 +330,7 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
     if mode not in ("sum", "mean", "max"):
         raise ValueError(f"embedding_bag(mode={mode!r}): it is 'sum', 'mean' or 'max'")
     if max_norm is not None:
-        raise NotImplementedError("embedding_bag(max_norm=…) is not supported")
+        _renorm_rows(weight, input, max_norm, norm_type)
     if weight.ndim != 2 or input.dtype not in (torch.int64, torch.int32) or not weight.is_floating_point():
         raise RuntimeError(f"embedding_bag() of {input.dtype} places in {weight.dtype} {tuple(weight.shape)}")
     if per_sample_weights is not None:
