@@ -165,6 +165,11 @@ def affine_grid(theta, size, align_corners=None):
 def _at_pixels(g, n, align_corners, padding_mode):
     """A coordinate from -1 to 1 as a place in a dimension of n."""
     x = (g + 1) / 2 * (n - 1) if align_corners else ((g + 1) * n - 1) / 2
+    return _moved_inside(x, n, align_corners, padding_mode)
+
+
+def _moved_inside(x, n, align_corners, padding_mode):
+    """Places outside of a dimension of n as places inside, but for zeros."""
     if padding_mode == "reflection":
         low, twice = (0.0, 2 * (n - 1)) if align_corners else (-0.5, 2 * n)
         span = twice / 2
@@ -182,13 +187,15 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     rank = input.ndim - 2
     if mode not in ("bilinear", "nearest", "bicubic") or padding_mode not in ("zeros", "border", "reflection"):
         raise ValueError(f"grid_sample(mode={mode!r}, padding_mode={padding_mode!r})")
-    if mode == "bicubic":
-        raise NotImplementedError("grid_sample(mode='bicubic') is not supported: it is 'bilinear' or 'nearest'")
+    if mode == "bicubic" and rank != 2:
+        raise RuntimeError("grid_sample(mode='bicubic') takes input of 4 dimensions")
     if rank not in (2, 3) or grid.ndim != input.ndim or grid.shape[-1] != rank or grid.shape[0] != input.shape[0] or (
             input.dtype != grid.dtype) or not input.is_floating_point() or 0 in input.shape[2:]:
         raise RuntimeError(f"grid_sample() of {tuple(input.shape)} at {tuple(grid.shape)}")
     x, shape = _wide(input), [grid.shape[0], 1] + list(grid.shape[1:-1])
-    at = [_at_pixels(_wide(grid[..., rank - 1 - i]).reshape(shape), input.shape[2 + i], align_corners, padding_mode)
+    # Of bicubic sampling each of the 16 pixels is moved inside by itself.
+    moves = "zeros" if mode == "bicubic" else padding_mode
+    at = [_at_pixels(_wide(grid[..., rank - 1 - i]).reshape(shape), input.shape[2 + i], align_corners, moves)
           for i in range(rank)]
 
     def element(places):
@@ -201,6 +208,17 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
         places = [p.to(torch.int32 if narrow else torch.int64) for p in places]
         return torch.where(inside, _kiln.take(x, list(range(2, 2 + rank)), places, True), 0)
 
+    if mode == "bicubic":
+        lows = [p.floor() for p in at]
+        weights = [_cubic(p - low) for p, low in zip(at, lows)]
+        out = None
+        for i in range(4):
+            for j in range(4):
+                places = [_moved_inside(low + (k - 1), n, align_corners, padding_mode)
+                          for low, k, n in zip(lows, (i, j), input.shape[2:])]
+                part = element(places) * (weights[0][i] * weights[1][j])
+                out = part if out is None else out + part
+        return out.to(input.dtype)
     if mode == "nearest":
         return element([p.round() for p in at]).to(input.dtype)
     lows, out = [p.floor() for p in at], None
