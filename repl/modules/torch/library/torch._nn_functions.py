@@ -90,6 +90,17 @@ class LocalResponseNorm(_Function):
 
 class Upsample(_Function):
     function = F.interpolate
+    takes = {"size": None, "scale_factor": None, "mode": "nearest", "align_corners": None,
+             "recompute_scale_factor": None}
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        by = self.scale_factor
+        self.scale_factor = tuple(float(x) for x in by) if isinstance(by, (tuple, list)) else float(by) if by else None
+
+    def extra_repr(self):
+        size = f"size={self.size!r}" if self.scale_factor is None else f"scale_factor={self.scale_factor!r}"
+        return f"{size}, mode={self.mode!r}"
 
 
 class Fold(_Function):

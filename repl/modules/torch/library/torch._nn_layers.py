@@ -84,9 +84,26 @@ class _ConvTranspose(_Conv):
                          device, dtype)
         self.output_padding = _tuple(self.rank, output_padding)
 
-    def forward(self, input):
-        return type(self).function(input, self.weight, self.bias, self.stride, self.padding, self.output_padding,
-                                   self.groups, self.dilation)
+    def forward(self, input, output_size=None):
+        more = self.output_padding if output_size is None else self._padding_to(input, output_size)
+        return type(self).function(input, self.weight, self.bias, self.stride, self.padding, more, self.groups,
+                                   self.dilation)
+
+    def _padding_to(self, input, output_size):
+        """The output_padding that gives this size."""
+        wanted = list(output_size)
+        if len(wanted) not in (self.rank, input.ndim):
+            raise ValueError(f"{type(self).__name__}: output_size has {self.rank} elements (or {input.ndim}), got "
+                             f"{len(wanted)}")
+        more, padding = [], _tuple(self.rank, self.padding)
+        for i, size in enumerate(wanted[-self.rank:]):
+            least = (input.shape[i - self.rank] - 1) * self.stride[i] - 2 * padding[i] + (
+                self.dilation[i] * (self.kernel_size[i] - 1) + 1)
+            if not least <= size < least + self.stride[i]:
+                raise ValueError(f"requested an output size of {wanted}, but dimension {i} may have {least} to "
+                                 f"{least + self.stride[i] - 1} elements (for an input of {list(input.shape)})")
+            more.append(size - least)
+        return tuple(more)
 
 
 class ConvTranspose1d(_ConvTranspose):

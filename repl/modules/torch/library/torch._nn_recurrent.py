@@ -34,7 +34,7 @@ def _lstm(given, h, u, c):
 class _Recurrent(_Uniform):
     """The parameters of one step are weight_ih, weight_hh, bias_ih and bias_hh, with the layer in their names."""
 
-    gates, states, step, nonlinearity = 1, 1, _tanh, "tanh"
+    gates, states, step, nonlinearity, proj_size = 1, 1, _tanh, "tanh", 0
 
     def _set_nonlinearity(self, nonlinearity):
         if nonlinearity not in ("tanh", "relu"):
@@ -44,12 +44,14 @@ class _Recurrent(_Uniform):
     def _inputs(self):
         return self.hidden_size  # as torch draws all of them
 
-    def _add(self, suffix, inputs, hidden, bias, device, dtype):
+    def _add(self, suffix, inputs, hidden, bias, device, dtype, projected=0):
         rows = self.gates * hidden
         self._empty_parameter("weight_ih" + suffix, (rows, inputs), device, dtype)
-        self._empty_parameter("weight_hh" + suffix, (rows, hidden), device, dtype)
+        self._empty_parameter("weight_hh" + suffix, (rows, projected or hidden), device, dtype)
         self._empty_parameter("bias_ih" + suffix, (rows,), device, dtype, bias)
         self._empty_parameter("bias_hh" + suffix, (rows,), device, dtype, bias)
+        if projected:
+            self._empty_parameter("weight_hr" + suffix, (projected, hidden), device, dtype)
 
     def _given(self, x, suffix):
         """What the input adds to a step, or to all of them at once."""
@@ -57,24 +59,31 @@ class _Recurrent(_Uniform):
 
     def _stepped(self, given, h, suffix):
         step = _relu if self.nonlinearity == "relu" else type(self).step
-        return step(given, h, getattr(self, "weight_hh" + suffix), getattr(self, "bias_hh" + suffix))
+        new = step(given, h, getattr(self, "weight_hh" + suffix), getattr(self, "bias_hh" + suffix))
+        return (F.linear(new[0], getattr(self, "weight_hr" + suffix)),) + new[1:] if self.proj_size else new
 
     def _starting(self, hx, shape, like):
-        """The states as a tuple, zeros unless given."""
+        """The states as a tuple, zeros unless given. The first has as many elements as it is projected to."""
         name = type(self).__name__
+        shapes = [list(shape[:-1]) + [self.proj_size or shape[-1]]] + [list(shape)] * (self.states - 1)
         if hx is None:
-            return (torch.zeros(shape, dtype=like.dtype, device=like.device),) * self.states
+            return tuple(torch.zeros(s, dtype=like.dtype, device=like.device) for s in shapes)
         states = tuple(hx) if self.states == 2 else (hx,)
-        for h in states:
-            if list(h.shape) != list(shape):
+        for h, shape in zip(states, shapes):
+            if list(h.shape) != shape:
                 raise RuntimeError(f"{name}: a hidden state of {tuple(h.shape)}, expected {tuple(shape)}")
         return states
 
 
 class RNNBase(_Recurrent):
     def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0,
-                 bidirectional=False, device=None, dtype=None):
+                 bidirectional=False, proj_size=0, device=None, dtype=None):
         super().__init__()
+        if proj_size and self.states != 2:
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+        if not 0 <= proj_size < hidden_size and proj_size:
+            raise ValueError(f"proj_size={proj_size}: it is from 0 to below the hidden size, {hidden_size}")
+        self.proj_size = proj_size
         self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
         self.batch_first, self.dropout, self.bidirectional = batch_first, dropout, bidirectional
         if num_layers <= 0 or hidden_size <= 0:
@@ -82,8 +91,8 @@ class RNNBase(_Recurrent):
                              "are above 0")
         for layer in range(num_layers):
             for suffix in self._suffixes(layer):
-                inputs = input_size if layer == 0 else hidden_size * (2 if bidirectional else 1)
-                self._add(suffix, inputs, hidden_size, bias, device, dtype)
+                inputs = input_size if layer == 0 else (proj_size or hidden_size) * (2 if bidirectional else 1)
+                self._add(suffix, inputs, hidden_size, bias, device, dtype, proj_size)
         self.reset_parameters()
 
     def _suffixes(self, layer):
@@ -142,6 +151,7 @@ class RNNBase(_Recurrent):
 
     def extra_repr(self):
         text = f"{self.input_size}, {self.hidden_size}"
+        text += f", proj_size={self.proj_size}" if self.proj_size else ""
         for name, plain in (("num_layers", 1), ("bias", True), ("batch_first", False), ("dropout", 0.0),
                             ("bidirectional", False)):
             value = getattr(self, name)
