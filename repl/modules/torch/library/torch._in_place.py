@@ -535,17 +535,37 @@ def as_strided_(self, size, stride, storage_offset=None):
 
 
 def resize_(self, *size, memory_format=None):
-    """The first elements of the tensor in another shape; others are not initialised."""
+    """The elements that lie in memory from the tensor's first one on, in another shape: a view of that memory where it
+    has as many, else a copy whose other elements are not initialised."""
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     shape = torch.Size(_tensor._rest(size))
+    if shape == self.shape:
+        return self
     n = math.prod(shape)
-    if n == self.numel():
-        return _kiln.become(self, self.contiguous().view(shape))
+    have = _elements_from(self, n)
+    if have == n and n > 0:
+        return _kiln.become(self, self.as_strided((n,), (1,)).view(shape))
     made = self.new_empty(n)
-    kept = min(n, self.numel())
-    made[:kept] = self.reshape(-1)[:kept]
+    if have > 0:
+        made[:have] = self.as_strided((have,), (1,))
     return _kiln.become(self, made.view(shape))
+
+
+def _elements_from(x, most):
+    """How many elements its memory has from its first one on, up to `most`."""
+    def has(n):
+        try:
+            x.as_strided((n,), (1,))
+        except RuntimeError:
+            return False
+        return True
+
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if has(middle) else (low, middle - 1)
+    return low
 
 
 def resize_as_(self, the_template, *, memory_format=None):
