@@ -295,6 +295,9 @@ def _convolution(name):
     product = _bilinear(name, getattr(F, name))
 
     def function(input, weight, bias=None, *args, **kwargs):
+        if input.dtype is not weight.dtype or bias is not None and bias.dtype is not weight.dtype:
+            raise RuntimeError(f"{name}() takes an input, weights and a bias of one dtype, got {input.dtype} and "
+                               f"{weight.dtype}")
         out = product(input, weight, None, *args, **kwargs)
         if bias is None:
             return out

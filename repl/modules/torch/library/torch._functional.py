@@ -191,7 +191,8 @@ def pad(input, pad, mode="constant", value=None):
         if n + left + right < (1 if mode in ("reflect", "replicate") else 0):
             raise RuntimeError(f"pad() of dimension {d} of {n} by {left} and {right}")
         # A reflection does not repeat the edge, so it must be longer than what is added; a circle may be used whole.
-        if mode == "reflect" and (left >= n or right >= n) or mode == "circular" and (left > n or right > n):
+        circle = n + min(left, 0) + min(right, 0)  # what is cut off is no part of it
+        if mode == "reflect" and (left >= n or right >= n) or mode == "circular" and max(left, right) > circle:
             raise RuntimeError(f"pad() of dimension {d} of {n} by {left} and {right} is too much for '{mode}'")
     if mode != "constant" and value not in (None, 0):
         raise RuntimeError(f"pad(mode={mode!r}) takes no value")
@@ -214,7 +215,11 @@ def _padded(x, by, mode, value):
         if mode == "replicate":
             place = place.clamp(0, n - 1)
         elif mode == "circular":
-            place = place % n
+            if min(left, right) < 0:  # what is cut off is no part of the circle
+                first, n = max(-left, 0), n - max(-left, 0) - max(-right, 0)
+                place = (place - first) % n + first
+            else:
+                place = place % n
         elif mode == "reflect":
             # A zigzag: the distance from the last place, of the distance from the first.
             place = (n - 1) - ((n - 1) - place.abs()).abs()
