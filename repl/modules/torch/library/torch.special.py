@@ -339,17 +339,24 @@ def legendre_polynomial_p(input, n):
     return _polynomial(input, n, 7, "special_legendre_polynomial_p")
 
 
+def _shifted(x):
+    """2 x - 1, of integers as floats: a narrow one would overflow."""
+    if isinstance(x, torch.Tensor) and not x.is_floating_point():
+        x = x.to(torch.get_default_dtype())
+    return 2 * x - 1
+
+
 def shifted_chebyshev_polynomial_t(input, n):
-    return chebyshev_polynomial_t(2 * input - 1, n)
+    return chebyshev_polynomial_t(_shifted(input), n)
 
 
 def shifted_chebyshev_polynomial_u(input, n):
-    return chebyshev_polynomial_u(2 * input - 1, n)
+    return chebyshev_polynomial_u(_shifted(input), n)
 
 
 def shifted_chebyshev_polynomial_v(input, n):
-    return chebyshev_polynomial_v(2 * input - 1, n)
+    return chebyshev_polynomial_v(_shifted(input), n)
 
 
 def shifted_chebyshev_polynomial_w(input, n):
-    return chebyshev_polynomial_w(2 * input - 1, n)
+    return chebyshev_polynomial_w(_shifted(input), n)
