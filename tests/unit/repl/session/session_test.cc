@@ -254,8 +254,10 @@ TEST_F(SessionTest, AStackWithoutALimitIsNotUsedUp) {
 
 TEST_F(SessionTest, CanBeInterrupted) {
   for (const char* text :
-       // In the interpreter, in a builtin, in a comprehension, in a generator that a builtin reads.
-       {"while True: pass", "sum(range(10**12))", "[i for i in range(10**12)]", "any(x < 0 for x in range(1 << 62))"}) {
+       // In the interpreter, in a builtin, in a comprehension, in a generator that a builtin reads, in tensors'
+       // numbers.
+       {"while True: pass", "sum(range(10**12))", "[i for i in range(10**12)]", "any(x < 0 for x in range(1 << 62))",
+        "import torch\nwhile True: torch.arange(5 * 10**8)", "import torch\nwhile True: torch.arange(5e8)"}) {
     std::thread other([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       session->interrupt();
