@@ -324,13 +324,30 @@ def view_as_real(input):
 def complex(real, imag, *, out=None):
     if real.dtype is not imag.dtype or real.dtype not in (torch.float32, torch.float64, torch.float16):
         raise RuntimeError(f"complex() takes two tensors of one dtype of floats, got {real.dtype} and {imag.dtype}")
-    return _made(real, imag)
+    return _put_out(_made(real, imag), out, "complex()")
+
+
+def _put_out(value, out, what):
+    """A result in the tensor that out= names, which has its shape or is empty."""
+    if out is None:
+        return value
+    if not isinstance(out, torch.Tensor) or out.dtype is not value.dtype:
+        raise RuntimeError(f"{what}: a result of {value.dtype} takes an out= of that dtype, got "
+                           f"{out.dtype if isinstance(out, torch.Tensor) else type(out).__name__}")
+    if out.shape == value.shape:
+        return out.copy_(value)
+    if out.numel():
+        raise RuntimeError(f"{what}: the result has shape {value.shape}, and out= has {out.shape}")
+    if isinstance(out, Tensor):
+        out._re, out._im, out._parts = value._re, value._im, value._parts
+        return out
+    return out.resize_(value.shape).copy_(value)
 
 
 def polar(abs, angle, *, out=None):
     if abs.dtype is not angle.dtype or abs.dtype not in (torch.float32, torch.float64):
         raise RuntimeError(f"polar() takes two tensors of one dtype of floats, got {abs.dtype} and {angle.dtype}")
-    return _made(abs * angle.cos(), abs * angle.sin())
+    return _put_out(_made(abs * angle.cos(), abs * angle.sin()), out, "polar()")
 
 
 def real(input):

@@ -271,7 +271,7 @@ def ihfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
 
 
 def _put(x, out):
-    return x if out is None else out.copy_(x)
+    return x if out is None else _complex._put_out(x, out, "a transform")
 
 
 # --- frequencies

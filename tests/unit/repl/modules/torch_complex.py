@@ -361,6 +361,12 @@ torch.norm(Z(3, 3), "nuc")
 torch.cov(Z(2, 4))
 torch.dist(Z(3), Z(3, k=5))
 torch.nn.functional.l1_loss(Z(3), Z(3, k=5))
+torch.complex(R(3), R(3), out=torch.empty(0, dtype=torch.complex64))
+torch.complex(R(3), R(3), out=torch.empty(0))
+torch.complex(R(3).double(), R(3).double(), out=torch.empty(0, dtype=torch.complex64))
+torch.polar(R(3).abs(), R(3), out=torch.empty(0, dtype=torch.complex64))
+torch.fft.fft(R(4), out=torch.empty(0, dtype=torch.complex64)).shape
+torch.fft.irfft(Z(3), out=torch.empty(0)).shape
 """
 
 HELPERS = """
