@@ -74,6 +74,21 @@ def choose(v, MODE: tl.constexpr, EXTRA: tl.constexpr = None):
     if EXTRA is not None:
         v = v * EXTRA
     return v
+
+
+@triton.jit
+def swap_sorted(a, b):
+    less = a < b
+    return tl.where(less, a, b), tl.where(less, b, a)
+
+
+@triton.jit
+def folded(v, DEPTH: tl.constexpr):
+    if DEPTH == 0:
+        return v
+    else:
+        left, right = swap_sorted(v, v ^ DEPTH)
+        return folded(right - left, DEPTH - 1) + DEPTH
 '''
 
 CONSTANTS = [
@@ -82,7 +97,8 @@ CONSTANTS = [
     'len((1, 2, 3))', 'int(COLUMNS / ROWS)', 'not ROWS', 'ROWS and 4', 'ROWS == 8 or 0', '13 ^ 6', '5 & 6'
 ]
 
-NAMES = ("pair_max", "affine", "three", "keep_left", "early", "nested_early", "several", "power", "total", "choose")
+NAMES = ("pair_max", "affine", "three", "keep_left", "early", "nested_early", "several", "power", "total", "choose",
+         "swap_sorted", "folded")
 
 
 class More:
@@ -93,7 +109,9 @@ class More:
         "conditions", "booleans", "wide_shift", "constexprs", "pointers", "masked", "block_pointer", "product",
         "float_atomic", "compare_swap", "three_dimensions", "indices_of", "functions", "strings", "scalar_branch",
         "bits_of", "brain", "eight", "unary_operators", "random_numbers", "tuple_value", "float_sort", "typed_sums",
-        "late_carry", "integer_edges", "product3", "scalar_memory"
+        "late_carry", "integer_edges", "product3", "scalar_memory", "masked_histogram",
+        "bool_memory", "gather_rows", "cat", "split_thrice", "small_compare", "bounds", "loop_variable", "number_casts",
+        "ternary", "scan_tuple_floats", "wide_reduce", "unsigned_ops", "local_helpers", "mixed_where", "repeat_store"
     ]
 
     def fresh(self):
@@ -584,3 +602,152 @@ class More:
         self.emit(f"tl.store({slot} + {self.number(0, 3)}, {value})")
         self.emit(f"tl.store({slot} + 8 + tl.arange(0, 4), {value} + 1, mask=tl.arange(0, 4) != 2)")
         self.new(f"tl.load({slot} + columns)", "i", "v")
+
+    def masked_histogram(self):
+        a = self.pick("i", "v")
+        if a is None: return
+        n = self.fresh()
+        self.emit(f"{n} = ({a.name} & 31).to(tl.int32)")
+        self.new(f"tl.histogram({n}, COLUMNS * 2, mask={n} < {self.number(5, 16, 32)}).reshape(2, COLUMNS).sum(0)", "i",
+                 "v")
+
+    def bool_memory(self):
+        b = self.pick("b", "v")
+        if b is None: return
+        slot, n = self.slot("ints"), self.fresh()
+        self.emit(f"p{n} = {slot}.to(tl.pointer_type(tl.int1), bitcast=True) + columns * 3")
+        value = self.one(b.name, f"{b.name}.to(tl.int32) * 2", f"{b.name}.to(tl.float32) * 0.5")
+        self.emit(f"tl.store(p{n}, {value}, mask=columns != 4)")
+        self.new(f"tl.load(p{n})", "b", "v")
+        self.new(f"tl.load({slot} + columns)", "i", "v")
+
+    def gather_rows(self):
+        a, i = self.pick("bif", "m"), self.pick("i", "m")
+        if a is not None and i is not None:
+            self.new(f"tl.gather({a.name}, ({i.name} & (ROWS - 1)).to(tl.{self.one('int32', 'int64', 'int8')}), 0)",
+                     a.kind, "m")
+
+    def cat(self):
+        a, b = self.pick("i", "v"), self.pick("i", "v")
+        if a is not None:
+            self.new(f"tl.sum(tl.cat({self.wide(a)}, {self.wide(b)}, can_reorder=True))", "i", "s")
+
+    def split_thrice(self):
+        a = self.pick("bif", "m")
+        if a is None: return
+        n = self.fresh()
+        self.emit(f"x{n}, y{n} = tl.split(tl.reshape({a.name}, (4, ROWS // 4, COLUMNS // 2, 2)))")
+        self.emit(f"z{n} = tl.join(tl.join(y{n}, x{n}), tl.join(x{n}, x{n}))")
+        self.new(f"tl.trans(z{n}, {self.one('0, 1, 2, 3, 4', '4, 3, 2, 1, 0', '1, 4, 0, 2, 3')})"
+                 f".reshape(2, ROWS * COLUMNS).reshape(2 * ROWS, COLUMNS).reshape(ROWS, 2, COLUMNS)"
+                 + (".to(tl.int32).sum(1)" if a.kind == "b" else f".{self.one('max', 'min')}(1)"),
+                 "i" if a.kind == "b" else a.kind, "m")
+
+    def small_compare(self):
+        """Comparisons and selections in float8 and bfloat16."""
+        a, b = self.pick("i", tile=True), self.pick("i", tile=True)
+        if a is None: return
+        t, u = self.one(("float8e5", "uint8"), ("float8e4nv", "uint8"), ("bfloat16", "uint16"), ("float16", "uint16"))
+        n = self.fresh()
+        for v, name in ((a, "x"), (b, "y")): self.emit(f"{name}{n} = {v.name}.to(tl.{u}).to(tl.{t}, bitcast=True)")
+        if "8" in t: self.emit(f"x{n}, y{n} = x{n}.to(tl.float32), y{n}.to(tl.float32)")
+        self.new(f"x{n} {self.one('<', '<=', '==', '!=', '>', '>=')} y{n}", "b", self.joined(a.shape, b.shape))
+
+    def bounds(self):
+        """Ranges with bounds of other types, that may be empty, and steps."""
+        a, s = self.pick("i", "v"), self.pick("i", "s")
+        if a is None or s is None: return
+        n, t = self.fresh(), self.one("int8", "int16", "int32", "int64", "uint8", "uint32", "uint16")
+        self.emit(f"x{n} = {self.wide(a)}")
+        limit = f"({s.name} & 7).to(tl.{t})"
+        self.emit(f"for i{n} in range({self.one(f'{limit}', f'2, {limit}', f'{limit}, 9', f'0, {limit}, 3')}):")
+        self.emit(f"    x{n} = x{n} * 3 + i{n}")
+        self.new(f"x{n}", "i", "v")
+
+    def loop_variable(self):
+        """Values of a loop after it, and of loops in loops that carry several."""
+        a = self.pick("i", "v")
+        if a is None: return
+        n = self.fresh()
+        self.emit(f"x{n}, y{n}, z{n} = {self.wide(a)}, tl.full((), 1, tl.int64), columns.to(tl.int64)")
+        self.emit(f"for i{n} in range({self.number(2, 3)}):")
+        self.emit(f"    t{n} = x{n}")
+        self.emit(f"    for j{n} in range(i{n} + {self.number(0, 1)}):")
+        self.emit(f"        x{n}, z{n} = z{n} - j{n}, x{n} ^ t{n}")
+        self.emit(f"        if y{n} % {self.number(2, 3)} == 0:")
+        self.emit(f"            z{n} += y{n}")
+        self.emit(f"        y{n} += tl.sum(z{n} & 1)")
+        self.emit(f"    z{n} = tl.where(z{n} > x{n}, z{n}, t{n})")
+        for one in (f"x{n}", f"z{n}"): self.new(one, "i", "v")
+        self.new(f"y{n}", "i", "s")
+
+    def number_casts(self):
+        a = self.pick("i", tile=True)
+        if a is None: return
+        i, f = self.one("uint64", "int64", "uint32", "int16", "uint8"), self.one("float32", "float64", "float16")
+        self.new(f"{a.name}.to(tl.{i}).to(tl.{f})", "f", a.shape)
+        back = self.one("int8", "uint8", "int64", "uint32", "int1")
+        self.new(f"({a.name}.to(tl.{i}) & 127).to(tl.{f}).to(tl.{back})", "i", a.shape)
+
+    def ternary(self):
+        a, s = self.pick("i", "v"), self.pick("i", "s")
+        if a is None or s is None: return
+        n = self.fresh()
+        self.emit(f"x{n} = {self.wide(a)}")
+        self.new(f"(x{n} + 1 if {s.name} > {self.number(0, 3, 50)} else x{n} - {self.number(1, 9)})", "i", "v")
+        self.new(f"(x{n} if COLUMNS > {self.number(3, 100)} else {s.name})", "i", "v")
+        if self.lines[-1].find("> 100") >= 0: self.values[-1].shape = "s"
+
+    def scan_tuple_floats(self):
+        a, b = self.pick("i", "m"), self.pick("i", "m")
+        if a is None: return
+        n, axis = self.fresh(), self.one(0, 1)
+        pair = [f"({v.name} & 1).to(tl.float32)" for v in (a, b)]
+        reverse = self.one("", ", reverse=True")
+        self.emit(f"x{n}, y{n} = tl.associative_scan(({pair[0]}, {pair[1]}), {axis}, affine{reverse})")
+        self.new(f"x{n} + y{n}", "f", "m")
+
+    def wide_reduce(self):
+        """Reductions of three dimensions along each, and of all."""
+        a = self.pick("i", "m")
+        if a is None: return
+        f = self.one("sum", "max", "min", "xor_sum", "argmax", "argmin")
+        text = f"tl.reshape({a.name}, (2, ROWS, COLUMNS // 2))"
+        axis = self.random.choice([0, 1, 2])
+        n = self.fresh()
+        self.emit(f"{n} = tl.{f}({text}, {axis}, keep_dims=True) + tl.zeros((2, ROWS, COLUMNS // 2), tl.int8)")
+        self.new(f"{n}.reshape(ROWS, COLUMNS)", "i", "m")
+
+    def unsigned_ops(self):
+        a, b = self.pick("i", tile=True), self.pick("i", tile=True)
+        if a is None: return
+        t = self.one("uint8", "uint16", "uint32", "uint64")
+        x, y = f"{a.name}.to(tl.{t})", f"({b.name}.to(tl.{t}) | 1)"
+        op = self.one("//", "%", ">>", "<", ">=", "-", "*")
+        if op == ">>": y = f"({y} & 7)"
+        self.new(f"{x} {op} {y}", "i", self.joined(a.shape, b.shape))
+
+    def local_helpers(self):
+        a, b = self.pick("i", "m"), self.pick("i", "m")
+        if a is None: return
+        n = self.fresh()
+        self.emit(f"x{n}, y{n} = swap_sorted({self.wide(a)}, {self.wide(b)})")
+        for one in (f"x{n}", f"y{n}"): self.new(one, "i", "m")
+        self.new(f"folded({self.wide(a)}, 2)", "i", "m")
+
+    def mixed_where(self):
+        c, a = self.pick("b", "m"), self.pick("if", "m")
+        if c is None or a is None: return
+        other = self.one("1", "0.5" if a.kind == "f" else "7", "rows[:, None]", "columns[None, :].to(tl.int8)")
+        self.new(f"tl.where({c.name}, {a.name}, {other})", a.kind, "m")
+
+    def repeat_store(self):
+        """A store over another and loads between them, through the same and other pointers."""
+        a, b = self.pick("i", "v"), self.pick("i", "v")
+        if a is None: return
+        slot, n = self.slot("ints"), self.fresh()
+        self.emit(f"p{n} = {slot} + columns")
+        self.emit(f"tl.store(p{n}, {a.name}, mask=columns < {self.number(5, 12)})")
+        self.emit(f"x{n} = tl.load({slot} + (COLUMNS - 1 - columns))")
+        self.emit(f"tl.store({slot} + (columns ^ {self.number(1, 3, 8)}), x{n} + {b.name}.to(tl.int32))")
+        self.new(f"tl.load(p{n}) - x{n}", "i", "v")

@@ -166,7 +166,7 @@ def run(kernel, seed, sides, out, limit):
     except ValueError as e:
         return "no arguments", str(e), ""
     job = {"arguments": drawn.arguments, "grid": drawn.grid, "file": kernel["file"], "kernel": kernel["kernel"],
-           "limit": limit, "out": out}
+           "line": kernel["line"], "limit": limit, "out": out}
     for s in sides: s.send(job)
     t, k = [s.receive(job) for s in sides]
     shown = f"grid {drawn.grid} " + " ".join(f"{a['name']}={[*a.values()][1]}" for a in drawn.arguments)

@@ -48,6 +48,14 @@ class File:
                 continue
             for name in _bound(node): self.binders.setdefault(name, []).append(node)
 
+    def kernel(self, name, line):
+        """The function called so whose `def` is at that line, or of that name: tests define theirs inside of others."""
+        for node in ast.walk(self.tree):
+            if not isinstance(node, ast.FunctionDef) or node.name != name or node in self.tree.body: continue
+            if line not in (node.lineno, *(d.lineno for d in node.decorator_list)): continue
+            self.binders[name] = [node]
+        return self.get(name)
+
     def get(self, name):
         if name in self.names: return self.names[name]
         problem = f"{name} is not bound in {self.path}"

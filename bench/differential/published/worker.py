@@ -45,7 +45,7 @@ class Pointer:
 
 def run(job):
     loader = sources.Loader(jit)
-    fn = loader.file(job["file"]).get(job["kernel"])
+    fn = loader.file(job["file"]).kernel(job["kernel"].split(".")[-1], job["line"])
     memory = arena.Arena([tuple(a["pointer"]) for a in job["arguments"] if "pointer" in a])
     values, k = {}, 0
     for a in job["arguments"]:
