@@ -95,6 +95,8 @@ def apply():
 
     B.binary_op, B.unary_op, B.cast_impl = binary_op, unary_op, cast_impl
     B.create_fp_to_fp, B.create_dot = fp_to_fp, dot
+    B.get_bf16 = lambda self, value: I.TensorHandle(convert(np.array([value], np.float32), tl.float32, tl.bfloat16),
+                                                    tl.bfloat16)
     B.create_minnumf = lambda self, l, r: self.binary_op(l, r, np.fmin)
     B.create_maxnumf = lambda self, l, r: self.binary_op(l, r, np.fmax)
     B.create_clampf = lambda self, x, lo, hi, nans: self.binary_op(self.binary_op(x, lo, np.fmax), hi, np.fmin)

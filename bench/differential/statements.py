@@ -199,11 +199,11 @@ class More:
         n = self.fresh()
         self.emit(f"{n} = {a.name}")
         bounds = self.one("3", "1, 7, 2", "5, -1, -2", "2, 2")
-        self.emit(f"for k in tl.static_range({bounds}):")
-        self.emit(f"    if k % 2 == {self.number(0, 1)}:")
-        self.emit(f"        {n} = {n} {self.one('+', '^', '*')} (k + 1)")
+        self.emit(f"for k{n} in tl.static_range({bounds}):")
+        self.emit(f"    if k{n} % 2 == {self.number(0, 1)}:")
+        self.emit(f"        {n} = {n} {self.one('+', '^', '*')} (k{n} + 1)")
         self.emit("    else:")
-        self.emit(f"        {n} = ({n} << k) {self.one('-', '|')} {a.name}")
+        self.emit(f"        {n} = ({n} << k{n}) {self.one('-', '|')} {a.name}")
         self.new(n, "i", a.shape)
 
     def swap_loop(self):

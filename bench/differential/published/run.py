@@ -165,6 +165,7 @@ def run(kernel, seed, sides, out, limit):
         drawn = Draw(kernel, seed, text)
     except ValueError as e:
         return "no arguments", str(e), ""
+    if not any("pointer" in a for a in drawn.arguments): return "no arguments", "no pointers, so nothing to compare", ""
     job = {"arguments": drawn.arguments, "grid": drawn.grid, "file": kernel["file"], "kernel": kernel["kernel"],
            "line": kernel["line"], "limit": limit, "out": out}
     for s in sides: s.send(job)
