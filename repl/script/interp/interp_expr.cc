@@ -27,6 +27,45 @@ constexpr OtherWay kOtherWays[] = {
     {"memoryview", "slices of bytes, or a tensor"},
 };
 
+/// What other languages, Python 2 and the shell have, as it is written here.
+constexpr OtherWay kWrittenHere[] = {
+    {"NULL", "None"},   {"cat", "!cat FILE"},  {"clear", "Ctrl-L"}, {"false", "False"},       {"ls", "!ls"},
+    {"nil", "None"},    {"null", "None"},      {"pwd", "!pwd"},     {"raw_input", "input()"}, {"true", "True"},
+    {"unicode", "str"}, {"xrange", "range()"},
+};
+
+/// Names that nearly every script imports under these names, with the import that gives them.
+constexpr OtherWay kImported[] = {
+    {"ABC", "from abc import ABC"},
+    {"Any", "from typing import Any"},
+    {"Callable", "from typing import Callable"},
+    {"Counter", "from collections import Counter"},
+    {"Dict", "from typing import Dict"},
+    {"Enum", "from enum import Enum"},
+    {"F", "import torch.nn.functional as F"},
+    {"List", "from typing import List"},
+    {"NamedTuple", "from typing import NamedTuple"},
+    {"Optional", "from typing import Optional"},
+    {"Path", "from pathlib import Path"},
+    {"Tuple", "from typing import Tuple"},
+    {"Union", "from typing import Union"},
+    {"contextmanager", "from contextlib import contextmanager"},
+    {"dataclass", "from dataclasses import dataclass"},
+    {"defaultdict", "from collections import defaultdict"},
+    {"deque", "from collections import deque"},
+    {"libdevice", "from triton.language.extra import libdevice"},
+    {"lru_cache", "from functools import lru_cache"},
+    {"namedtuple", "from collections import namedtuple"},
+    {"nn", "from torch import nn"},
+    {"partial", "from functools import partial"},
+    {"reduce", "from functools import reduce"},
+    {"tl", "import triton.language as tl"},
+    {"wraps", "from functools import wraps"},
+};
+
+/// Names that modules go by which Kiln does not have: their help says what there is instead.
+constexpr OtherWay kAbsent[] = {{"np", "numpy"}, {"pd", "pandas"}, {"plt", "matplotlib"}};
+
 }  // namespace
 
 Value Interp::load(const void* node, std::string_view name, SourceRange range, Frame& f) {
@@ -71,6 +110,16 @@ Value Interp::load(const void* node, std::string_view name, SourceRange range, F
   Diagnostic d = error(ErrorKind::kName, "the name '{}' is not defined", name);
   for (const OtherWay& w : kOtherWays)
     if (w.name == name) fail(with_note(std::move(d), fmt::format("help: Kiln has no {}: {}", name, w.way)));
+  for (const OtherWay& w : kWrittenHere)
+    if (w.name == name) fail(with_note(std::move(d), fmt::format("help: it is written {} here", w.way)));
+  for (const OtherWay& w : kImported)
+    if (w.name == name) fail(with_note(std::move(d), fmt::format("help: {}", w.way)));
+  for (const OtherWay& w : kAbsent)
+    if (w.name == name && module_help_)
+      if (std::string help = module_help_(w.way, true); !help.empty()) fail(with_note(std::move(d), std::move(help)));
+  if (name.find('.') == std::string_view::npos &&
+      (is_library_module(name) || (find_source_ && find_source_(*this, name))))
+    fail(with_note(std::move(d), fmt::format("help: import {}", name)));
   // Only by now: comparing all names costs more than the look-up.
   std::string near = nearest_name(name, names);
   fail(near.empty() ? std::move(d) : with_note(std::move(d), fmt::format("help: did you mean '{}'?", near)));
