@@ -122,6 +122,7 @@ Status magic_cd(MagicContext& context, std::string_view arguments) {
     folder = context.last_folder;
   }
   folder = expanded_home(folder);
+  if (folder == "~") return error(ErrorKind::kValue, "there is no home folder: HOME is not set");
   const std::string before = current_folder();
   if (::chdir(folder.c_str()) != 0) return error(ErrorKind::kIo, "{}: {}", folder, std::strerror(errno));
   context.last_folder = before;

@@ -23,8 +23,12 @@ Result<std::string> read_stdin() {
     // A pipe has no end that could be asked for.
     if (text.size() > kLargestFile)
       return error(ErrorKind::kIo, "cannot read standard input: {}", std::strerror(EFBIG));
+    if (std::feof(stdin)) break;  // a terminal would be read again
   }
-  if (std::ferror(stdin)) return error(ErrorKind::kIo, "cannot read standard input: {}", std::strerror(errno));
+  const int failed = std::ferror(stdin) ? errno : 0;
+  std::clearerr(stdin);  // on a terminal, what is read next is there all the same
+  if (failed == EINTR) return error(ErrorKind::kInterrupted, "interrupted");
+  if (failed) return error(ErrorKind::kIo, "cannot read standard input: {}", std::strerror(failed));
   return text;
 }
 

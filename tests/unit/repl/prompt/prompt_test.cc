@@ -284,6 +284,19 @@ TEST_F(Prompt, CtrlCEndsAShellCommandAlone) {
   EXPECT_TRUE(t->wait_for("] !echo started; sleep 100\n")) << t->screen().text();
 }
 
+TEST_F(Prompt, CtrlCEndsAProgramThatIsBeingTyped) {
+  auto t = start();
+  t->type("%run -\r");
+  EXPECT_TRUE(t->wait_for("%run -\n"));
+  t->type("print('not yet')\r");
+  EXPECT_TRUE(t->wait_for("\nprint('not yet')"));
+  EXPECT_TRUE(is_stopped_by_keyboard(*t)) << t->screen().text();
+  t->type("%run -\r");
+  EXPECT_TRUE(t->wait_for("[2] %run -\n"));
+  t->type("print(6 * 7)\r\x04");
+  EXPECT_TRUE(t->wait_for("\n42\n")) << t->screen().text();
+}
+
 TEST_F(Prompt, ReadsItsSettings) {
   ASSERT_TRUE(make_directories(state_.path + "/kiln").ok());
   ASSERT_TRUE(write_file_atomic(state_.path + "/kiln/config.toml", "format = \"csv\"\ncolour = 1\n").ok());
