@@ -324,6 +324,7 @@ void fill_cuda(Interp& in, ModuleObject& m) {
   in.add_methods({GraphContext::kKind, kGraphContextMethods});
   add_functions(m, kCuda);
   m.texts = {library_module("torch._cuda")};
+  m.members.set("OutOfMemoryError", in.exception_type("MemoryError"));
   m.members.set("nvtx", in.import_module("torch.cuda.nvtx"));
 }
 

@@ -15,6 +15,7 @@
 #include "repl/modules/torch/torch_complex.h"
 #include "repl/modules/torch/torch_formats.h"
 #include "repl/modules/torch/torch_ranges.h"
+#include "repl/modules/torch/torch_testing.h"
 #include "repl/script/builtins/builtins.h"
 #include "repl/script/value/classes.h"
 
@@ -68,8 +69,9 @@ Value randint_(Interp& in, NativeArgs& a) {
   int64_t high = !a[5].missing() ? in.to_int(a[5], "high") : in.to_int(v[numbers - 1], "high");
   if (low >= high) in.fail_as("RuntimeError", "randint({}, {}): the range is empty", low, high);
   Shape shape = shape_of(in, {named_size ? a[1] : v.back()});
-  return wrap(
-      taken(in, randint(device_of(in, a[3]), dtype_of(in, a[2], DType::kI64), shape, low, high, seed_of(in, a[6]))));
+  const Tensor made =
+      taken(in, randint(device_of(in, a[3]), dtype_of(in, a[2], DType::kI64), shape, low, high, seed_of(in, a[6])));
+  return grad_flag(in, wrap(made), a[7]);
 }
 Value randperm(Interp& in, NativeArgs& a) {
   int64_t n = in.to_int(a[0], "randperm()'s n");
@@ -287,96 +289,6 @@ Value tensor(Interp& in, NativeArgs& a) {
   return grad_flag(in, wrap(store_floats(in, device, dtype, shape, v)), a[3]);
 }
 
-// --- functions of tensors
-// -------------------------------------------------------------------------------------------------
-
-double number_or(Interp& in, const Value& v, double otherwise) {
-  return v.missing() || v.is_none() ? otherwise : in.to_double(v, "a tolerance");
-}
-
-/// Whether all elements of a tensor of bools are true: one element is read.
-bool all_true(Interp& in, const Value& bools) {
-  CallArgs none;
-  return in.truth(in.call(in.attribute(bools, "all"), none));
-}
-
-/// What torch.isclose() says of all, by kernels; nothing where they do not compare these.
-std::optional<bool> close_by_kernels(Interp& in, const Tensor& x, const Tensor& y, double rtol, double atol,
-                                     bool equal_nan) {
-  if (!runs_kernels(in, x.device()) || x.numel() == 0 || !(x.device() == y.device()) || x.dtype() != y.dtype() ||
-      !(rtol >= 0 && atol >= 0))
-    return std::nullopt;
-  auto numbers = [&](const Tensor& t) {
-    ExprAttributes as;
-    as.dtype = DType::kF32;
-    return is_fp8(t.dtype()) ? compute(in, ExprOp::kCast, {wrap(t)}, std::move(as)) : wrap(t);
-  };
-  CallArgs args;
-  for (const Value& v : {numbers(x), numbers(y), Value::real(rtol), Value::real(atol), Value::boolean(equal_nan)})
-    args.args.push_back(v);
-  return all_true(in, in.call(in.attribute(in.import_module("torch"), "isclose"), args));
-}
-
-Value allclose(Interp& in, NativeArgs& a) {
-  const Tensor &x = seen_tensor(in, a[0], "allclose()"), &y = seen_tensor(in, a[1], "allclose()");
-  const double rtol = number_or(in, a[2], 1e-5), atol = number_or(in, a[3], 1e-8);
-  const bool equal_nan = !a[4].missing() && in.truth(a[4]);
-  if (const auto close = close_by_kernels(in, x, y, rtol, atol, equal_nan)) return Value::boolean(*close);
-  auto close = close_elements(in, x, y, rtol, atol, equal_nan);
-  return Value::boolean(std::all_of(close.begin(), close.end(), [](bool b) { return b; }));
-}
-Value equal(Interp& in, NativeArgs& a) {
-  const Tensor &x = seen_tensor(in, a[0], "equal()"), &y = seen_tensor(in, a[1], "equal()");
-  if (shape_vector(x) != shape_vector(y)) return Value::boolean(false);
-  const Value same = tensor_compare(in, ast::CompareOp::kEq, wrap(x), wrap(y));
-  if (runs_kernels(in, x.device()) && x.numel() > 0) return Value::boolean(all_true(in, same));
-  std::vector<int64_t> v = load_ints(in, same.get<TensorObject>()->tensor(in), shape_vector(x));
-  return Value::boolean(std::all_of(v.begin(), v.end(), [](int64_t b) { return b != 0; }));
-}
-
-Value assert_close(Interp& in, NativeArgs& a) {
-  if (!a[0].get<TensorObject>() || !a[1].get<TensorObject>()) {
-    double x = in.to_double(a[0], "assert_close()"), y = in.to_double(a[1], "assert_close()");
-    if (x == y || std::fabs(x - y) <= number_or(in, a[3], 1e-7) + number_or(in, a[2], 1e-7) * std::fabs(y))
-      return Value::none();
-    in.fail_as("AssertionError", "{} and {} are not close", in.repr(a[0]), in.repr(a[1]));
-  }
-  const Tensor &x = seen_tensor(in, a[0], "assert_close()"), &y = seen_tensor(in, a[1], "assert_close()");
-  if (shape_vector(x) != shape_vector(y))
-    in.fail_as("AssertionError", "the shapes {} and {} differ", in.repr(size_value(x.shape())),
-               in.repr(size_value(y.shape())));
-  bool check_dtype = a[5].missing() || in.truth(a[5]);
-  if (check_dtype && x.dtype() != y.dtype())
-    in.fail_as("AssertionError", "the dtypes {} and {} differ", info(x.dtype()).torch, info(y.dtype()).torch);
-  Tolerance s = tolerance_of(x.dtype()), t = tolerance_of(y.dtype());
-  double rtol = number_or(in, a[2], std::max(s.rtol, t.rtol)), atol = number_or(in, a[3], std::max(s.atol, t.atol));
-  Shape shape = shape_vector(x);
-  const bool equal_nan = !a[4].missing() && in.truth(a[4]);
-  // Which are not close is looked up here, and said.
-  if (x.numel() >= kLazyElements && close_by_kernels(in, x, y, rtol, atol, equal_nan).value_or(false))
-    return Value::none();
-  auto close = close_elements(in, x, y, rtol, atol, equal_nan);
-  size_t wrong = static_cast<size_t>(std::count(close.begin(), close.end(), false));
-  if (wrong == 0) return Value::none();
-  auto p = load_floats(in, x, shape), q = load_floats(in, y, shape);
-  size_t worst = 0;
-  double most = -1;
-  for (size_t i = 0; i < p.size(); ++i) {
-    double d = std::isnan(p[i]) != std::isnan(q[i]) ? INFINITY : std::fabs(p[i] - q[i]);
-    if (!close[i] && d > most) most = d, worst = i;
-  }
-  std::vector<int64_t> at(shape.size());
-  size_t left = worst;
-  for (size_t d = shape.size(); d-- > 0; left /= static_cast<size_t>(shape[d]))
-    at[d] = static_cast<int64_t>(left % static_cast<size_t>(shape[d]));
-  in.fail_as_type(
-      "AssertionError",
-      fmt::format("{} of {} elements ({:.1f}%) are not close", wrong, p.size(),
-                  100.0 * static_cast<double>(wrong) / static_cast<double>(p.size())),
-      fmt::format("the largest difference is {:.6g}, at [{}]: {:.9g} and {:.9g} (allowed: {:g} + {:g} * |expected|)",
-                  most, fmt::join(at, ", "), p[worst], q[worst], atol, rtol));
-}
-
 // --- torch itself
 // ---------------------------------------------------------------------------------------------------------
 
@@ -407,33 +319,40 @@ Value is_tensor(Interp&, NativeArgs& a) { return Value::boolean(a[0].get<TensorO
 
 constexpr NativeDef kTorch[] = {
     {"Generator(device=None)", generator, "random numbers of its own"},
-    {"allclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False)", allclose,
+    {"allclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False)", allclose_tensors,
      "are all elements close: |a-b| <= atol + rtol*|b|?"},
-    {"empty(*shape, size=, dtype=None, device=None, requires_grad=False)", empty, "uninitialised"},
+    {"empty(*shape, size=, dtype=None, device=None, requires_grad=False, pin_memory=False)", pinned<empty, 5>,
+     "uninitialised"},
     {"empty_like(input, *, dtype=None, device=None, requires_grad=False, memory_format=None)", empty_like,
      "uninitialised, with another tensor's shape, dtype and device"},
-    {"empty_strided(size, stride, *, dtype=None, device=None)", empty_strided, "uninitialised, with the given strides"},
-    {"equal(input, other)", equal, "same shape and same elements?"},
-    {"full(size, fill_value, *, dtype=None, device=None, requires_grad=False)", full, "one value everywhere"},
+    {"empty_strided(size, stride, *, dtype=None, device=None, pin_memory=False)", pinned<empty_strided, 4>,
+     "uninitialised, with the given strides"},
+    {"equal(input, other)", equal_tensors, "same shape and same elements?"},
+    {"full(size, fill_value, *, dtype=None, device=None, requires_grad=False, pin_memory=False)", pinned<full, 5>,
+     "one value everywhere"},
     {"full_like(input, fill_value, *, dtype=None, device=None, requires_grad=False, memory_format=None)", full_like,
      "one value everywhere, as another tensor"},
     {"is_tensor(obj)", is_tensor, "is it a tensor?"},
     {"manual_seed(seed)", manual_seed, "restarts the random numbers"},
-    {"ones(*shape, size=, dtype=None, device=None, requires_grad=False)", ones, "ones"},
+    {"ones(*shape, size=, dtype=None, device=None, requires_grad=False, pin_memory=False)", pinned<ones, 5>, "ones"},
     {"ones_like(input, *, dtype=None, device=None, requires_grad=False, memory_format=None)", ones_like,
      "ones, as another tensor"},
-    {"rand(*shape, size=, dtype=None, device=None, requires_grad=False, generator=None)", rand_, "uniform in [0, 1)"},
+    {"rand(*shape, size=, dtype=None, device=None, requires_grad=False, generator=None, pin_memory=False)",
+     pinned<rand_, 6>, "uniform in [0, 1)"},
     {"rand_like(input, *, dtype=None, device=None, requires_grad=False, memory_format=None)", rand_like,
      "uniform in [0, 1), as another tensor"},
-    {"randint(*bounds, size=, dtype=None, device=None, low=, high=, generator=None)", randint_,
-     "integers from low to below high"},
-    {"randn(*shape, size=, dtype=None, device=None, requires_grad=False, generator=None)", randn_,
-     "normally distributed"},
+    {"randint(*bounds, size=, dtype=None, device=None, low=, high=, generator=None, requires_grad=False, "
+     "pin_memory=False)",
+     pinned<randint_, 8>, "integers from low to below high"},
+    {"randn(*shape, size=, dtype=None, device=None, requires_grad=False, generator=None, pin_memory=False)",
+     pinned<randn_, 6>, "normally distributed"},
     {"randn_like(input, *, dtype=None, device=None, requires_grad=False, memory_format=None)", randn_like,
      "normally distributed, as another tensor"},
-    {"randperm(n, *, dtype=None, device=None, generator=None)", randperm, "0 to n-1 in random order"},
-    {"tensor(data, *, dtype=None, device=None, requires_grad=False)", tensor, "a tensor of numbers or nested lists"},
-    {"zeros(*shape, size=, dtype=None, device=None, requires_grad=False)", zeros, "zeros"},
+    {"randperm(n, *, dtype=None, device=None, generator=None, requires_grad=False, pin_memory=False)",
+     pinned<randperm, 5>, "0 to n-1 in random order"},
+    {"tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)", pinned<tensor, 4>,
+     "a tensor of numbers or nested lists"},
+    {"zeros(*shape, size=, dtype=None, device=None, requires_grad=False, pin_memory=False)", pinned<zeros, 5>, "zeros"},
     {"zeros_like(input, *, dtype=None, device=None, requires_grad=False, memory_format=None)", zeros_like,
      "zeros, as another tensor"},
 };
@@ -551,12 +470,12 @@ void fill_nn(Interp& in, ModuleObject& m) {
 }
 
 constexpr NativeDef kTesting[] = {
-    {"assert_close(actual, expected, *, rtol=None, atol=None, equal_nan=False, check_dtype=True)", assert_close,
-     "an error unless all elements are close"}};
+    {"_assert_tensors_close(actual, expected, *, rtol=None, atol=None, equal_nan=False, check_dtype=True)",
+     assert_tensors_close, "an error unless all elements of two tensors are close"}};
 void fill_func(Interp&, ModuleObject& m) { m.texts = {library_module("torch._grad")}; }
-void fill_testing(Interp& in, ModuleObject& m) {
+void fill_testing(Interp&, ModuleObject& m) {
   add_functions(m, kTesting);
-  add_complex(in, m);
+  m.texts = {library_module("torch._testing")};
 }
 
 /// The PyTorch whose rules are kept: what the tests' recorded results are from.
@@ -610,6 +529,8 @@ void fill_torch(Interp& in, ModuleObject& m) {
   add_constants(in, m);
   for (std::string_view name : {"Event", "Stream"})
     m.members.set(name, *in.import_module("torch.cuda")->members.find(name));
+  // What a device that is full raises.
+  m.members.set("OutOfMemoryError", in.exception_type("MemoryError"));
   m.members.set("e", Value::real(M_E));
   m.members.set("inf", Value::real(INFINITY));
   m.members.set("nan", Value::real(NAN));

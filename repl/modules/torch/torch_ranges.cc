@@ -188,11 +188,12 @@ Value identity_matrix(Interp& in, NativeArgs& a) {
 Value eye(Interp& in, NativeArgs& a) { return grad_flag(in, identity_matrix(in, a), a[4]); }
 
 constexpr NativeDef kRanges[] = {
-    {"arange(*bounds, start=, end=, step=, dtype=None, device=None, requires_grad=False)", arange,
-     "numbers from start to below end"},
-    {"eye(n, m=None, *, dtype=None, device=None, requires_grad=False)", eye, "ones on the diagonal"},
-    {"linspace(start, end, steps, *, dtype=None, device=None, requires_grad=False)", linspace,
-     "evenly spaced floats, both ends included"},
+    {"arange(*bounds, start=, end=, step=, dtype=None, device=None, requires_grad=False, pin_memory=False)",
+     pinned<arange, 7>, "numbers from start to below end"},
+    {"eye(n, m=None, *, dtype=None, device=None, requires_grad=False, pin_memory=False)", pinned<eye, 5>,
+     "ones on the diagonal"},
+    {"linspace(start, end, steps, *, dtype=None, device=None, requires_grad=False, pin_memory=False)",
+     pinned<linspace, 6>, "evenly spaced floats, both ends included"},
 };
 
 }  // namespace

@@ -798,7 +798,7 @@ def div_(input, other):
 from torch._complex_products import matmul, mm, bmm, mv, dot, vdot, outer, einsum
 from torch._complex_new import (zeros, ones, empty, eye, full, rand, randn, zeros_like, ones_like, empty_like,
                                 rand_like, randn_like, full_like, new_zeros, new_ones, new_empty, tensor, as_tensor,
-                                promote_types, result_type, is_tensor, assert_close)
+                                promote_types, result_type, is_tensor)
 
 for _name in _PARTS:
     globals()[_name] = _of_parts(_name)
