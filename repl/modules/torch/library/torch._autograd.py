@@ -36,7 +36,8 @@ def _gradients(cls, ctx, outs, place, count, recorded, gradient, operands):
                                   "gradient of its gradient")
     grads = [None if not isinstance(x, torch.Tensor) else gradient.detach() if i == place else
              torch.zeros_like(x) if ctx._materializes else None for i, x in enumerate(outs)]
-    found = cls.backward(ctx, *grads)
+    with torch.no_grad():
+        found = cls.backward(ctx, *grads)
     found = found if isinstance(found, (tuple, list)) else (found,)
     if len(found) < count or any(g is not None for g in found[count:]):
         raise RuntimeError(f"{cls.__name__}.backward() gives {len(found)} gradients of {count} arguments")
@@ -59,14 +60,19 @@ class Function:
     @classmethod
     def apply(cls, *args):
         recorded = [i for i, x in enumerate(args) if isinstance(x, torch.Tensor) and _kiln.records(x)]
-        given = [x.detach() if i in recorded else x for i, x in enumerate(args)]
-        ctx = FunctionCtx(tuple(i in recorded for i in range(len(args))))
-        if hasattr(cls, "setup_context"):
-            out = cls.forward(*given)
-            cls.setup_context(ctx, tuple(given), out)
-        else:
-            out = cls.forward(ctx, *given)
-        if not recorded or _kiln.is_no_grad():
+        ctx = FunctionCtx(tuple(isinstance(x, torch.Tensor) and x.requires_grad for x in args))
+        if not recorded:
+            return cls._computed(ctx, args)
+        # forward() records nothing, and sees which of its arguments have a gradient: what it keeps may depend on it.
+        given = [x.detach().requires_grad_() if i in recorded else x for i, x in enumerate(args)]
+        with torch.no_grad():
+            out = cls._computed(ctx, given)
+            if isinstance(out, (tuple, list)):
+                out = type(out)([x.detach() if any(x is g for g in given) and isinstance(x, torch.Tensor) else x
+                                 for x in out])
+            elif any(out is g for g in given):
+                out = out.detach()
+        if _kiln.is_no_grad():
             return out
         outs = list(out) if isinstance(out, (tuple, list)) else [out]
         operands, count = tuple(args[i] for i in recorded), len(args)
@@ -81,6 +87,15 @@ class Function:
 
         made = [recorded_result(i) for i in range(len(outs))]
         return type(out)(made) if isinstance(out, (tuple, list)) else made[0]
+
+
+    @classmethod
+    def _computed(cls, ctx, args):
+        if not hasattr(cls, "setup_context"):
+            return cls.forward(ctx, *args)
+        out = cls.forward(*args)
+        cls.setup_context(ctx, tuple(args), out)
+        return out
 
 
 class no_grad(torch.no_grad):

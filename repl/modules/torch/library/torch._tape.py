@@ -23,7 +23,7 @@ def _listed(tensors, what):
     return tensors
 
 
-def _seeds(values, given):
+def _seeds(values, given, paused):
     """The gradients that the values start with: ones for a single number."""
     given = [None] * len(values) if given is None else [given] if isinstance(given, torch.Tensor) else list(given)
     if len(given) != len(values):
@@ -31,7 +31,7 @@ def _seeds(values, given):
     seeds = []
     for i, (v, g) in enumerate(zip(values, given)):
         if not _kiln.records(v):
-            why = "; this is inside of torch.no_grad()" if _kiln.is_no_grad() else ""
+            why = "; this is inside of torch.no_grad()" if paused else ""
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn" + why)
         if g is None:
             if v.numel() != 1:
@@ -61,8 +61,16 @@ def _found(values, seeds, inputs, retain_graph, create_graph):
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
     """Adds the gradients of the tensors' sum to `.grad` of the leaves that they are made of."""
+    if not _kiln.is_no_grad():
+        return _backward(tensors, grad_tensors, retain_graph, create_graph, inputs, False)
+    # What was recorded has its gradients wherever they are asked for.
+    with torch.enable_grad():
+        return _backward(tensors, grad_tensors, retain_graph, create_graph, inputs, True)
+
+
+def _backward(tensors, grad_tensors, retain_graph, create_graph, inputs, paused):
     values = _listed(tensors, "what backward() starts at")
-    seeds = _seeds(values, grad_tensors)
+    seeds = _seeds(values, grad_tensors, paused)
     leaves = list(_kiln.leaves(*values))
     if inputs is not None:
         leaves = _listed(inputs, "inputs=")
@@ -88,8 +96,15 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     """The gradients of the outputs' sum to the inputs, as a tuple."""
     if is_grads_batched:
         raise NotImplementedError("autograd.grad(is_grads_batched=True) is not supported: torch.func.jacrev is")
+    if not _kiln.is_no_grad():
+        return _grad(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads, False)
+    with torch.enable_grad():
+        return _grad(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads, True)
+
+
+def _grad(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads, paused):
     values, inputs = _listed(outputs, "what grad() starts at"), _listed(inputs, "an input of grad()")
-    seeds = _seeds(values, grad_outputs)
+    seeds = _seeds(values, grad_outputs, paused)
     for x in inputs:
         if not _kiln.records(x):
             raise RuntimeError("One of the differentiated Tensors does not require grad")
