@@ -3,6 +3,30 @@ import torch.nn.functional as F
 from torch._nn import _NEEDED, Dropout, _Function
 
 
+class _Loss(_Function):
+    """A loss, whose arguments no repr shows. Its weights are buffers: they move with it."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        if "size_average" in self.takes:
+            # The older names of reduction=.
+            if self.size_average is not None or self.reduce is not None:
+                self.reduction = "none" if self.reduce is False else "sum" if self.size_average is False else "mean"
+            del self.size_average, self.reduce
+        for name in ("weight", "pos_weight"):
+            if name in self.takes:
+                value = getattr(self, name)
+                delattr(self, name)
+                self.register_buffer(name, value)
+
+    def extra_repr(self):
+        return ""
+
+    def forward(self, *inputs):
+        given = {key: getattr(self, key) for key in self.takes if key not in ("size_average", "reduce")}
+        return type(self).function(*inputs, **given)
+
+
 class LogSigmoid(_Function):
     function = F.logsigmoid
 
@@ -122,76 +146,88 @@ class PairwiseDistance(_Function):
     hidden = "p", "eps", "keepdim"
 
 
-class BCELoss(_Function):
+class BCELoss(_Loss):
     function = F.binary_cross_entropy
+    takes = {"weight": None, "size_average": None, "reduce": None, "reduction": "mean"}
 
 
-class KLDivLoss(_Function):
-    function = F.kl_div
+class KLDivLoss(_Loss):
+    function, takes = F.kl_div, {"size_average": None, "reduce": None, "reduction": "mean", "log_target": False}
 
 
-class SmoothL1Loss(_Function):
-    function = F.smooth_l1_loss
+class SmoothL1Loss(_Loss):
+    function, takes = F.smooth_l1_loss, {"size_average": None, "reduce": None, "reduction": "mean", "beta": 1.0}
 
 
-class HuberLoss(_Function):
-    function = F.huber_loss
+class HuberLoss(_Loss):
+    function, takes = F.huber_loss, {"reduction": "mean", "delta": 1.0}
 
 
-class TripletMarginLoss(_Function):
+class TripletMarginLoss(_Loss):
     function = F.triplet_margin_loss
+    takes = {"margin": 1.0, "p": 2.0, "eps": 1e-6, "swap": False, "size_average": None, "reduce": None,
+             "reduction": "mean"}
 
 
-class MarginRankingLoss(_Function):
-    function = F.margin_ranking_loss
+class MarginRankingLoss(_Loss):
+    function, takes = F.margin_ranking_loss, {"margin": 0.0, "size_average": None, "reduce": None, "reduction": "mean"}
 
 
-class CosineEmbeddingLoss(_Function):
+class CosineEmbeddingLoss(_Loss):
     function = F.cosine_embedding_loss
+    takes = {"margin": 0.0, "size_average": None, "reduce": None, "reduction": "mean"}
 
 
-class HingeEmbeddingLoss(_Function):
-    function = F.hinge_embedding_loss
+class HingeEmbeddingLoss(_Loss):
+    function, takes = F.hinge_embedding_loss, {"margin": 1.0, "size_average": None, "reduce": None, "reduction": "mean"}
 
 
-class SoftMarginLoss(_Function):
-    function = F.soft_margin_loss
+class SoftMarginLoss(_Loss):
+    function, takes = F.soft_margin_loss, {"size_average": None, "reduce": None, "reduction": "mean"}
 
 
-class MultiMarginLoss(_Function):
+class MultiMarginLoss(_Loss):
     function = F.multi_margin_loss
+    takes = {"p": 1, "margin": 1.0, "weight": None, "size_average": None, "reduce": None, "reduction": "mean"}
 
 
-class MultiLabelSoftMarginLoss(_Function):
+class MultiLabelSoftMarginLoss(_Loss):
     function = F.multilabel_soft_margin_loss
+    takes = {"weight": None, "size_average": None, "reduce": None, "reduction": "mean"}
 
 
-class PoissonNLLLoss(_Function):
+class PoissonNLLLoss(_Loss):
     function = F.poisson_nll_loss
+    takes = {"log_input": True, "full": False, "size_average": None, "eps": 1e-8, "reduce": None,
+             "reduction": "mean"}
 
 
-class GaussianNLLLoss(_Function):
-    function = F.gaussian_nll_loss
+class GaussianNLLLoss(_Loss):
+    function, takes = F.gaussian_nll_loss, {"full": False, "eps": 1e-6, "reduction": "mean"}
 
 
-class CrossEntropyLoss(_Function):
+class CrossEntropyLoss(_Loss):
     function = F.cross_entropy
+    takes = {"weight": None, "size_average": None, "ignore_index": -100, "reduce": None, "reduction": "mean",
+             "label_smoothing": 0.0}
 
 
-class MSELoss(_Function):
-    function = F.mse_loss
+class MSELoss(_Loss):
+    function, takes = F.mse_loss, {"size_average": None, "reduce": None, "reduction": "mean"}
 
 
-class L1Loss(_Function):
-    function = F.l1_loss
+class L1Loss(_Loss):
+    function, takes = F.l1_loss, {"size_average": None, "reduce": None, "reduction": "mean"}
 
 
-class NLLLoss(_Function):
+class NLLLoss(_Loss):
     function = F.nll_loss
+    takes = {"weight": None, "size_average": None, "ignore_index": -100, "reduce": None, "reduction": "mean"}
 
 
-class BCEWithLogitsLoss(_Function):
+class BCEWithLogitsLoss(_Loss):
     function = F.binary_cross_entropy_with_logits
+    takes = {"weight": None, "size_average": None, "reduce": None, "reduction": "mean", "pos_weight": None}
 
 
 class Dropout1d(Dropout):

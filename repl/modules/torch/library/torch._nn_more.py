@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch._nn import (_NEEDED, BatchNorm1d, BatchNorm2d, Dropout, Linear, Module, ModuleList, Sequential, _BatchNorm,
                        _Function)
-from torch._nn_functions import NLLLoss, _LPPool
+from torch._nn_functions import NLLLoss, _Loss, _LPPool
 from torch._nn_layers import (BatchNorm3d, Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d,
                               ConstantPad1d, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, _Pad, _tuple)
 
@@ -39,8 +39,9 @@ class CTCLoss(_Function):
     hidden = "blank", "reduction", "zero_infinity"
 
 
-class MultiLabelMarginLoss(_Function):
+class MultiLabelMarginLoss(_Loss):
     function = F.multilabel_margin_loss
+    takes = {"size_average": None, "reduce": None, "reduction": "mean"}
 
 
 class NLLLoss2d(NLLLoss):
