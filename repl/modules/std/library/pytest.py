@@ -36,6 +36,10 @@ class Exit(_Outcome):
     pass
 
 
+class UsageError(Exception):
+    pass
+
+
 def skip(reason="", *, allow_module_level=False, msg=None):
     raise Skipped(msg or reason)
 
@@ -365,7 +369,7 @@ _OWN = {"monkeypatch": _Fixture(_monkeypatch), "capsys": _Fixture(_capsys), "tmp
 class FixtureRequest:
     def __init__(self, run, name, param):
         self._run, self.fixturename, self.node, self.function = run, name, run.item, run.item.function
-        self.module, self.cls, self._finalizers = run.item.module, run.item.cls, []
+        self.module, self.cls, self.config = run.item.module, run.item.cls, run.session.config
         if param is not _NONE:
             self.param = param
 
@@ -436,10 +440,10 @@ def _choices(names, sets, ids):
 
 
 class _Session:
-    def __init__(self, modules):
-        self.items, self.fixtures, self.kept, self.broken = [], dict(_OWN), {}, []
+    def __init__(self, modules, conftests, config):
+        self.items, self.fixtures, self.kept, self.config = [], dict(_OWN), {}, config
         self.session_end = _contextlib.ExitStack()
-        for module in modules:
+        for module in conftests + modules:
             for name in dir(module):
                 found = getattr(module, name)
                 if isinstance(found, _Fixture):
@@ -637,10 +641,56 @@ def _module_of(path):
     own = getattr(main, "__file__", None)
     if own and _os.path.abspath(path) == _os.path.abspath(own):
         return main
+    if not _os.path.isfile(path):
+        raise UsageError(f"file or directory not found: {path}")
     folder, file = _os.path.split(_os.path.abspath(path))
+    name = file[:-3] if file.endswith(".py") else file
+    # A file of a package is imported as its module.
+    while _os.path.isfile(_os.path.join(folder, "__init__.py")):
+        folder, package = _os.path.split(folder)
+        name = package + "." + name
     if folder not in _sys.path:
         _sys.path.insert(0, folder)
-    return _importlib.import_module(file[:-3] if file.endswith(".py") else file)
+    return _importlib.import_module(name)
+
+
+def _conftests_of(paths):
+    """The conftest.py of each folder that has one, the outer before the inner."""
+    found = []
+    for path in paths:
+        folder = _os.path.dirname(_os.path.abspath(path))
+        while True:
+            file = _os.path.join(folder, "conftest.py")
+            if _os.path.isfile(file) and file not in found:
+                found.append(file)
+            if not _os.path.isfile(_os.path.join(folder, "__init__.py")):
+                break
+            folder = _os.path.dirname(folder)
+    return [_module_of(file) for file in reversed(found)]
+
+
+class Parser:
+    """What pytest_addoption() of a conftest.py gets."""
+
+    def __init__(self, arguments):
+        self._arguments = arguments
+
+    def addoption(self, *names, **options):
+        self._arguments.add_argument(*names, **options)
+
+    def getgroup(self, name, description="", after=None):
+        return self
+
+
+class Config:
+    def __init__(self, options):
+        self.option = options
+
+    def getoption(self, name, default=None, skip=False):
+        return getattr(self.option, name.lstrip("-").replace("-", "_"), default)
+
+    def addinivalue_line(self, name, line):
+        pass
 
 
 def _line(text, sign="="):
@@ -666,15 +716,27 @@ def main(args=None, plugins=None):
     p.add_argument("--disable-warnings", action="store_true")
     p.add_argument("files", nargs="*", help="FILE.py or FILE.py::TEST")
     words = _sys.argv[1:] if args is None else args.split() if isinstance(args, str) else [str(a) for a in args]
-    given = p.parse_args(words)
-    chosen = [f.partition("::") for f in given.files]
+    named = [f.partition("::")[0] for f in p.parse_known_args(words)[0].files]
     modules = []
     try:
+        conftests = _conftests_of(named)
+        for conftest in conftests:
+            if hasattr(conftest, "pytest_addoption"):
+                conftest.pytest_addoption(Parser(p))
+        given = p.parse_args(words)
+        chosen = [f.partition("::") for f in given.files]
         for path, _, _ in chosen:
             module = _module_of(path)
             if all(module is not m for m in modules):
                 modules.append(module)
-        session = _Session(modules or [_importlib.import_module("__main__")])
+        config = Config(given)
+        for conftest in conftests:
+            if hasattr(conftest, "pytest_configure"):
+                conftest.pytest_configure(config)
+        session = _Session(modules or [_importlib.import_module("__main__")], conftests, config)
+    except UsageError as e:
+        print(f"ERROR: {e}")
+        return 4
     except Skipped as e:
         print(f"collected 0 items / 1 skipped: {e.msg}")
         return 5

@@ -1,0 +1,9 @@
+"""torch.mtia: there is none."""
+
+
+def is_available():
+    return False
+
+
+def device_count():
+    return 0
