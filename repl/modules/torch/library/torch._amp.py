@@ -18,7 +18,13 @@ class autocast:
         if self.device not in ("cpu", "cuda"):
             raise RuntimeError(f"autocast({device_type!r}): the devices are 'cuda' and 'cpu'")
         self.fast_dtype = dtype or (torch.bfloat16 if self.device == "cpu" else torch.float16)
-        if enabled and self.fast_dtype not in (torch.float16, torch.bfloat16):
+        if enabled and self.device == "cpu" and self.fast_dtype is torch.float32:
+            import warnings
+            warnings.warn("In CPU autocast, but the target dtype is not supported. Disabling autocast.\n"
+                          "CPU Autocast only supports dtype of torch.bfloat16, torch.float16 currently.")
+            enabled = False
+        # float32 on a GPU undoes an autocast around it.
+        elif enabled and self.fast_dtype not in (torch.float16, torch.bfloat16, torch.float32):
             raise RuntimeError(f"autocast(dtype={self.fast_dtype}): it is torch.float16 or torch.bfloat16")
         self.enabled, self.before = enabled, []
 

@@ -8,6 +8,8 @@ from torch import _hooks, _kiln, _tape
 def Parameter(data=None, requires_grad=True):
     """The tensor itself; a module that gets it as an attribute lists it among its parameters."""
     data = torch.empty((0,)) if data is None else data
+    if data.requires_grad:
+        data = data.detach()  # a leaf of its own over the same memory: what it was computed of gets no gradient
     data.is_parameter = True  # before: a model that is only asked keeps nothing for gradients
     data.requires_grad = requires_grad
     return data
@@ -653,13 +655,13 @@ class _BatchNorm(Module):
         batches = torch.zeros((), dtype=torch.int64, device=device) if track_running_stats else None
         self.register_buffer("num_batches_tracked", batches)
 
-    def _check(self, input):
+    def _check_input_dim(self, input):
         if input.ndim not in self.dims:
             wanted = " or ".join([f"{n}D" for n in self.dims])
             raise ValueError(f"expected {wanted} input (got {input.ndim}D input)")
 
     def forward(self, input):
-        self._check(input)
+        self._check_input_dim(input)
         momentum = self.momentum
         if self.training and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)

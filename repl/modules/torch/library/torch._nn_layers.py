@@ -128,7 +128,7 @@ class _InstanceNorm(_BatchNorm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
 
     def forward(self, input):
-        self._check(input)
+        self._check_input_dim(input)
         alone = input.ndim == self.dims[0]
         x = input.unsqueeze(0) if alone else input
         use_input = self.training or self.running_mean is None
