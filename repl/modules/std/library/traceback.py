@@ -37,7 +37,8 @@ def format_exception(kind, value=None, tb=None, limit=None, chain=True):
             + format_exception_only(value) + out
         cause = getattr(value, "__cause__", None)
         value = cause or getattr(value, "__context__", None) if chain else None
-        if value is None or any(value is s for s in seen) or (cause is None and getattr(seen[-1], "__suppress_context__", False)):
+        suppressed = cause is None and getattr(seen[-1], "__suppress_context__", False)
+        if value is None or suppressed or any(value is s for s in seen):
             break
         out.insert(0, "\nThe above exception was the direct cause of the following exception:\n\n" if cause else
                    "\nDuring handling of the above exception, another exception occurred:\n\n")
