@@ -14,14 +14,13 @@ class CustomOpDef:
     def __call__(self, *args, **kwargs):
         if self._function is None:
             return self._fn(*args, **kwargs)
+        # A Function takes its arguments in order, those that have defaults too.
+        import inspect
+        names = list(inspect.signature(self._fn).parameters.values())
+        given = [kwargs.pop(p.name) if p.name in kwargs else p.default for p in names[len(args):]]
         if kwargs:
-            # A Function takes its arguments in order.
-            import inspect
-            names = list(inspect.signature(self._fn).parameters.values())
-            given = [kwargs.pop(p.name) if p.name in kwargs else p.default for p in names[len(args):]]
-            if kwargs:
-                raise TypeError(f"{self._qualname}() got an unexpected keyword argument '{next(iter(kwargs))}'")
-            args = args + tuple(given)
+            raise TypeError(f"{self._qualname}() got an unexpected keyword argument '{next(iter(kwargs))}'")
+        args = args + tuple(given)
         return self._function.apply(*args)
 
     def register_autograd(self, backward, /, *, setup_context=None):
