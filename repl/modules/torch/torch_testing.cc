@@ -9,6 +9,7 @@
 #include "repl/modules/modules.h"
 #include "repl/modules/torch/memory_order.h"
 #include "repl/modules/torch/tensor_object.h"
+#include "repl/modules/torch/tensor_sort.h"
 #include "repl/modules/torch/tolerance.h"
 
 namespace kiln::script {
