@@ -16,6 +16,8 @@ namespace kiln::repl {
 namespace {
 
 Result<std::string> read_stdin() {
+  if (::isatty(STDIN_FILENO))
+    std::fputs("the program, line by line: Ctrl-D behind its end runs it, Ctrl-C gives it up\n", stderr);
   std::string text;
   char buffer[1 << 16];
   while (size_t n = std::fread(buffer, 1, sizeof buffer, stdin)) {

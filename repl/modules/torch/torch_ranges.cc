@@ -87,16 +87,19 @@ Value arange(Interp& in, NativeArgs& a) {
          step = v.size() > 2 ? in.to_double(v[2], "step") : 1;
   DType dtype = dtype_of(in, a[4], default_dtype(in));
   double elements = (end - start) / step;
+  if (step == 0 || !std::isfinite(elements))
+    in.fail_as("RuntimeError", "arange() needs finite bounds and a step other than 0");
+  const bool rises = step > 0;
   if (is_int(dtype) && dtype != DType::kI1) {
     // As in torch, bounds are whole where the elements are; only int64 counts them by these.
     start = std::trunc(start);
     end = std::trunc(end);
+    if (dtype == DType::kI64 && std::trunc(step) == 0)
+      in.fail_as("RuntimeError", "arange(): the step {} is 0 in torch.int64", step);
     step = std::trunc(step);
     if (dtype == DType::kI64) elements = (end - start) / step;
   }
-  if (step == 0 || !std::isfinite(elements))
-    in.fail_as("RuntimeError", "arange() needs finite bounds and a step other than 0");
-  if (step > 0 ? end < start : end > start) fail_direction();
+  if (rises ? end < start : end > start) fail_direction();
   double count = std::ceil(elements);
   if (count > static_cast<double>(kMaxMade))
     in.fail(ErrorKind::kMemory, "arange() of {} elements: at most {} are made", ast::float_repr(count), kMaxMade);

@@ -319,4 +319,5 @@ for A in (torch.eye(3).double(), torch.zeros(2, 2).double(), waves, waves * 1e15
         assert imag.equal(-imag.flip(0)), values
 raises(NotImplementedError, lambda: torch.linalg.eig(torch.eye(2).requires_grad_()))
 raises(RuntimeError, lambda: torch.arange(0, 1, 0.25, dtype=torch.int64))  # a step of 0
+assert torch.arange(0.3, 2.5, 0.7, dtype=torch.int32).tolist() == [0, 0, 0, 0]  # which only int64 refuses
 print("ok")
