@@ -128,7 +128,8 @@ Value whole_spaced(Interp& in, const Device& device, DType dtype, double start, 
       return taken(in, apply(ExprOp::kAdd, {way, number(from)}));
     };
     const Expr behind = taken(in, apply(ExprOp::kAdd, {i, number(static_cast<double>(1 - n))}));
-    const Expr near_start = taken(in, apply(ExprOp::kLt, {i, number(static_cast<double>(n / 2))}));
+    const int64_t half = n / 2;
+    const Expr near_start = taken(in, apply(ExprOp::kLt, {i, number(static_cast<double>(half))}));
     const Expr both = taken(in, apply(ExprOp::kWhere, {near_start, along(i, start), along(behind, end)}));
     return settled(in, as_dtype(in, taken(in, apply(ExprOp::kTrunc, {both})), dtype));
   }
