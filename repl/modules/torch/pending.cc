@@ -286,7 +286,7 @@ void PendingTensors::keep_parts(Interp& in, const Expr& whole) {
     const bool together = exprs.size() > 1 && std::ranges::none_of(kept, [&](const auto& t) {
                             return t->is_store() || t->expr().gradient_operations() > 0 || is_for_host(in, t->expr());
                           });
-    if (together && run_together(exprs).ok())
+    if (together && run_and_keep(exprs, torch_state(in).expects_gradients()).ok())
       for (const auto& t : kept) t->settle();
     else
       for (const auto& t : kept) t->tensor(in);

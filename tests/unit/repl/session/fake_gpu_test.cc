@@ -97,6 +97,10 @@ torch.cuda.synchronize()
 )");
   for (const char* call : {"all_read()\n", "states_ignored()\n", "states_ignored()\ntime.perf_counter()\n"})
     EXPECT_EQ(launches_of(call, "matmul_add_add"), 12) << call;
+  // So many operations that those of the first places are computed before the last ones are written down.
+  run("x = torch.ones(60, 32, 128)\n");
+  for (const char* call : {"all_read()\n", "states_ignored()\n"})
+    EXPECT_EQ(launches_of(call, "matmul_add_add"), 60) << call;
 }
 
 // Of which a script that times it reads none.
