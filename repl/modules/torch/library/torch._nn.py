@@ -5,14 +5,20 @@ import torch.nn.functional as F
 from torch import _hooks, _kiln, _tape
 
 
-def Parameter(data=None, requires_grad=True):
+class Parameter:
     """The tensor itself; a module that gets it as an attribute lists it among its parameters."""
-    data = torch.empty((0,)) if data is None else data
-    if data.requires_grad:
-        data = data.detach()  # a leaf of its own over the same memory: what it was computed of gets no gradient
-    data.is_parameter = True  # before: a model that is only asked keeps nothing for gradients
-    data.requires_grad = requires_grad
-    return data
+
+    def __new__(cls, data=None, requires_grad=True):
+        data = torch.empty((0,)) if data is None else data
+        if data.requires_grad:
+            data = data.detach()  # a leaf of its own over the same memory: what it was computed of gets no gradient
+        data.is_parameter = True  # before: a model that is only asked keeps nothing for gradients
+        data.requires_grad = requires_grad
+        return data
+
+    @classmethod
+    def __class_instancecheck__(cls, obj):
+        return isinstance(obj, torch.Tensor) and obj.is_parameter
 
 
 class Buffer:

@@ -321,3 +321,9 @@ raises(NotImplementedError, lambda: torch.linalg.eig(torch.eye(2).requires_grad_
 raises(RuntimeError, lambda: torch.arange(0, 1, 0.25, dtype=torch.int64))  # a step of 0
 assert torch.arange(0.3, 2.5, 0.7, dtype=torch.int32).tolist() == [0, 0, 0, 0]  # which only int64 refuses
 print("ok")
+
+# A parameter is told from a tensor by its type, as loops over state_dict() do.
+layer = torch.nn.Linear(3, 2)
+assert isinstance(layer.weight, torch.nn.Parameter) and isinstance(torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter)
+assert isinstance(layer.weight, torch.Tensor) and not isinstance(torch.ones(2), (torch.nn.Parameter, int))
+assert not isinstance(layer(torch.ones(1, 3)), torch.nn.Parameter) and not isinstance(3, torch.nn.Parameter)
